@@ -1,0 +1,207 @@
+"""A run over the user's files is a transaction: originals and manifest are on disk before the first write."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patcher import atomic
+from patcher.manifest import Manifest, ManifestError, Outcome, Saved, from_json, to_json
+from patcher.results import FileResult
+from patcher.source import reason
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+STORE_NAME = ".fix-compile"
+_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_LOCK_SECONDS = 60.0
+
+
+class BackupError(Exception):
+    """The store cannot be used, or a run is not there; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of the changed files: ``already`` (another run was quicker), ``refused`` with the reason."""
+
+    run: str = ""
+    written: tuple[str, ...] = ()
+    already: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    interrupted: bool = False
+
+
+def project_root(path: str) -> Path:
+    """The nearest folder at or above ``path`` that looks like a project, else the folder of ``path`` itself."""
+    start = Path(os.path.abspath(path))
+    if not start.is_dir():
+        start = start.parent
+    for folder in (start, *start.parents):
+        if any((folder / marker).exists() for marker in _MARKERS):
+            return folder
+    return start
+
+
+def sha256(data: bytes) -> str:
+    """The hash that manifests hold."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class Store:
+    """The folder with all runs that are remembered, ``runs/0001`` onwards."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(os.path.abspath(folder))
+        self._runs = self.folder / "runs"
+
+    def file(self, saved: Saved) -> Path:
+        """Where the user's file is."""
+        return self.folder.parent / saved.path
+
+    def run_folder(self, run: str) -> Path:
+        """Where the originals of a run are."""
+        return self._runs / run
+
+    def runs(self) -> list[Manifest]:
+        """All runs, oldest first. One that was killed before it had a manifest has changed nothing and is not here."""
+        found = []
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for folder in self._run_folders():
+                manifest = folder / "manifest.json"
+                if manifest.exists():
+                    try:
+                        found.append(from_json(manifest.read_bytes()))
+                    except (ManifestError, OSError) as error:
+                        text = reason(error) if isinstance(error, OSError) else str(error)
+                        raise BackupError(f"{manifest}: {text}") from None
+        return found
+
+    def save(self, manifest: Manifest) -> None:
+        """Write the manifest, durably and at once."""
+        atomic.create(str(self.run_folder(manifest.run) / "manifest.json"), to_json(manifest))
+
+    def record(self, changed: Sequence[FileResult], tool: str, options: Sequence[str]) -> Manifest:
+        """Store the originals of ``changed`` under a new run; when this returns, they are on disk. Needs ``locked``."""
+        earlier = self._run_folders()
+        for folder in earlier:
+            if not (folder / "manifest.json").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+        run = f"{max((int(folder.name) for folder in earlier), default=0) + 1:04d}"
+        originals = self.run_folder(run) / "originals"
+        originals.mkdir(parents=True)
+        files = []
+        for number, result in enumerate(changed, 1):
+            real = os.path.realpath(result.path)
+            mode = stat.S_IMODE(os.stat(real).st_mode)
+            name = f"{number:05d}.{os.path.basename(real)[:100]}.orig"
+            atomic.write_new(str(originals / name), result.before)
+            files.append(Saved(self._stored(real), sha256(result.before), sha256(result.after), name, mode))
+        for folder in (originals, originals.parent, self._runs, self.folder, self.folder.parent):
+            atomic.sync_folder(str(folder))
+        started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        manifest = Manifest(run, tool, started, tuple(options), tuple(files))
+        self.save(manifest)
+        return manifest
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the store for one process; raises ``BackupError`` when it cannot be made, or is held for too long."""
+        try:
+            self._make()
+            handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise BackupError(f"the backup folder {self.folder} cannot be written: {reason(error)}") from None
+        try:
+            _wait_for_lock(handle, self.folder)
+            yield
+        finally:
+            os.close(handle)  # which lets the lock go, as does the end of the process
+
+    def _run_folders(self) -> list[Path]:
+        return sorted((f for f in self._runs.iterdir() if f.name.isdigit()), key=lambda folder: int(folder.name))
+
+    def _make(self) -> None:
+        new = not self.folder.exists() or not any(self.folder.iterdir())
+        self._runs.mkdir(parents=True, exist_ok=True)
+        if new:  # never into a folder that was there: it would hide the user's files from git
+            atomic.create(str(self.folder / ".gitignore"), b"*\n")
+
+    def _stored(self, real: str) -> str:
+        base = os.path.realpath(self.folder.parent)
+        inside = os.path.join(real, "").startswith(os.path.join(base, ""))
+        return os.path.relpath(real, base) if inside else real
+
+
+def apply(results: Sequence[FileResult], store: Store | None, tool: str, options: Sequence[str]) -> Applied:
+    """Write the changed files. With a ``store`` their originals go there first; else ``BackupError``, and no write."""
+    changed = [result for result in results if result.changed]
+    if not changed:
+        return Applied()
+    if store is None:
+        return _write(changed, "x" + secrets.token_hex(4), {})
+    with store.locked():
+        try:
+            manifest = store.record(changed, tool, options)
+        except OSError as error:
+            raise BackupError(
+                f"the originals cannot be saved in {store.folder}: {reason(error)}; nothing was changed"
+            ) from None
+        outcomes: dict[str, Outcome] = {}
+        applied = _write(changed, manifest.run, outcomes)
+        files = tuple(
+            dataclasses.replace(saved, outcome=outcomes.get(result.path, "planned"))
+            for saved, result in zip(manifest.files, changed, strict=True)
+        )
+        with contextlib.suppress(OSError):  # the first manifest is enough to restore by
+            store.save(dataclasses.replace(manifest, files=files).with_state("applied"))
+    return dataclasses.replace(applied, run=manifest.run)
+
+
+def _write(changed: Sequence[FileResult], label: str, outcomes: dict[str, Outcome]) -> Applied:
+    written: list[str] = []
+    already: list[str] = []
+    refused: list[tuple[str, str]] = []
+    try:
+        for result in changed:
+            try:
+                new = atomic.replace(result.path, result.before, result.after, label)
+            except atomic.ReplaceError as error:
+                refused.append((result.path, str(error)))
+                outcomes[result.path] = "left alone"
+            else:
+                (written if new else already).append(result.path)
+                outcomes[result.path] = "written" if new else "left alone"
+    except KeyboardInterrupt:
+        return Applied("", tuple(written), tuple(already), tuple(refused), interrupted=True)
+    return Applied("", tuple(written), tuple(already), tuple(refused))
+
+
+def _wait_for_lock(handle: int, folder: Path) -> None:
+    if fcntl is None:
+        return  # no such locks here: atomic replacing and comparing still keep files whole
+    patience = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > patience:
+                raise BackupError(f"another run has been using {folder} for {_LOCK_SECONDS:.0f} seconds") from None
+            time.sleep(0.05)
+        except OSError:
+            return  # a file system without locks
+        else:
+            return

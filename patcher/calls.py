@@ -1,0 +1,144 @@
+"""What the calls do once the files are analysed, and what they have to say. Nothing is printed here."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from patcher import backup
+from patcher.backup import Store
+from patcher.config import Config, load
+from patcher.report import REPORTS, Outcome
+from patcher.report.diff import coloured, file_diff
+from patcher.report.outcome import AlteredFile
+from patcher.report.text import summary
+from patcher.restore import Restored, altered
+
+OK, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
+
+
+@dataclass(frozen=True)
+class Told:
+    """The end of a call: its exit status, what goes to stdout (bytes: a diff, as it is), and lines for stderr."""
+
+    status: int
+    out: str | bytes = ""
+    err: tuple[str, ...] = ()
+
+
+def store_for(path: str, config: Config, backup_dir: str | None) -> Store:
+    """The store for ``path``: the option, else the configuration, else ``.fix-compile`` in its project."""
+    if backup_dir:
+        return Store(Path(backup_dir))
+    if config.backup_dir is not None and config.root is not None:
+        return Store(config.root / config.backup_dir)
+    return Store(backup.project_root(path) / backup.STORE_NAME)
+
+
+def apply(outcome: Outcome, store: Store | None, options: Sequence[str], format_: str, program: str) -> Told:
+    """Write the patches; raises ``BackupError`` when the originals cannot be saved, before anything is written."""
+    applied = backup.apply(outcome.results, store, outcome.version, options)
+    outcome = replace(
+        outcome,
+        written=frozenset((*applied.written, *applied.already)),
+        refused=dict(applied.refused),
+        run=applied.run,
+        store=shown(store.folder) if store else "",
+    )
+    said: list[str] = []
+    if applied.written and store:
+        files = f"{len(applied.written)} file{'s' if len(applied.written) > 1 else ''}"
+        said.append(f"{files} patched; to put the originals back: {program} restore{_options(store)} {applied.run}")
+    status = FAILURE if outcome.failed else OK
+    errors = list(complaints(outcome))
+    if applied.interrupted:
+        left = sum(result.changed for result in outcome.results) - len(outcome.written) - len(outcome.refused)
+        errors.append(f"interrupted: {len(outcome.written)} files were patched, {left} were not and are as they were")
+        errors += said if outcome.quiet else []
+        status = INTERRUPTED
+    return _with_summary(outcome, status, REPORTS[format_](outcome), errors, said, format_ == "text")
+
+
+def dry_run(outcome: Outcome, format_: str, colour: bool) -> Told:
+    """The diff of all changes (as text), or a report."""
+    out: str | bytes = REPORTS[format_](outcome)
+    if format_ == "text":
+        diff = b"".join(file_diff(result, _below_here(result.path)) for result in outcome.results if result.changed)
+        out = coloured(diff) if colour else diff
+    listed = outcome.count("unsafe", "no-fix")
+    said = ["--verify-only also lists what has no safe fix"] if listed and format_ == "text" else []
+    return _with_summary(outcome, FAILURE if outcome.failed else OK, out, list(complaints(outcome)), said, False)
+
+
+def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str) -> Told:
+    """What is still to fix, and the patched files below ``paths`` that were altered since."""
+    changed = tuple(AlteredFile(shown(Path(item.path)), item.state, item.run) for item in altered(store, paths))
+    outcome = replace(outcome, altered=changed)
+    said = []
+    if changed and format_ == "text":
+        said.append(f"a run is forgotten when its folder in {shown(store.folder / 'runs')} is removed")
+    status = FAILURE if outcome.failed else FINDINGS if outcome.to_fix else OK
+    report = REPORTS[format_](outcome)
+    return _with_summary(outcome, status, report, list(complaints(outcome)), said, format_ == "text")
+
+
+def told_of(restored: Restored, quiet: bool) -> Told:
+    """What ``restore`` has done."""
+    lines = [f"{shown(Path(path))}: restored" for path in restored.restored]
+    lines += [f"your edited version is kept in {shown(Path(path))}" for path in restored.kept]
+    total = len(restored.restored) + len(restored.already)
+    if restored.refused:
+        lines.append(f"run {restored.run}: {len(restored.refused)} of {total + len(restored.refused)} files left alone")
+    else:
+        lines.append(
+            f"run {restored.run}: {len(restored.restored)} restored, {len(restored.already)} were original already"
+        )
+    errors = tuple(f"{shown(Path(path))}: error: {why}" for path, why in restored.refused)
+    out = "" if quiet else "".join(line + "\n" for line in lines)
+    return Told(FAILURE if restored.refused else OK, out, errors)
+
+
+def complaints(outcome: Outcome) -> list[str]:
+    """One line for each file that could not be handled, and for each rule that did not do its work."""
+    lines = []
+    for result in outcome.results:
+        error = outcome.error_of(result)
+        if error:
+            lines.append(f"{result.path}: error: {error}")
+        for bug in result.patch.bugs if result.patch else ():
+            lines.append(f"{result.path}:{bug.line}: internal error in {bug.code}, a bug in fix-compile: {bug.message}")
+    return [" ".join(line.splitlines()) for line in lines]
+
+
+def shown(path: Path) -> str:
+    """``path`` relative to the working folder when it is below it."""
+    here, real = Path(os.path.realpath(os.curdir)), Path(os.path.realpath(path))
+    return str(real.relative_to(here)) if real.is_relative_to(here) else str(path)
+
+
+def _with_summary(
+    outcome: Outcome, status: int, out: str | bytes, errors: list[str], said: list[str], to_stdout: bool
+) -> Told:
+    if outcome.quiet:
+        return Told(status, out, tuple(errors))
+    if not outcome.results:
+        errors.append("no Python files found")
+    said = [summary(outcome), *said]
+    if to_stdout and isinstance(out, str):
+        return Told(status, out + "".join(line + "\n" for line in said), tuple(errors))
+    return Told(status, out, (*errors, *said))
+
+
+def _options(store: Store) -> str:
+    """What ``restore`` needs to be told from here to find the store."""
+    if store_for(os.curdir, load(os.curdir), None).folder == store.folder:
+        return ""
+    return f" --backup-dir {shlex.quote(shown(store.folder))}"
+
+
+def _below_here(path: str) -> str:
+    """The real file's path for the header of a diff: relative where ``git apply`` can follow it."""
+    return shown(Path(os.path.realpath(path)))

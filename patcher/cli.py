@@ -1,0 +1,210 @@
+"""The command line: options, what is printed where, exit status. Nothing else in the project prints."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import click
+
+from patcher import calls
+from patcher.backup import BackupError
+from patcher.config import FORMATS, Config, ConfigError, load
+from patcher.discover import Exclude
+from patcher.explain import explanation, listing
+from patcher.options import find_rule, settings_from, strategies_of, strategy_key
+from patcher.report import Outcome
+from patcher.report.outcome import Call
+from patcher.restore import restore
+from patcher.results import FileResult
+from patcher.rule import Rule
+from patcher.runner import run
+from patcher.settings import Settings
+from patcher.version import VERSION
+
+_BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
+
+_EPILOG = """\b
+Other calls:
+  fix-compile restore [RUN]   put the originals of the last (or that) run back
+  fix-compile rules [CODE]    list the rules, or explain one
+\b
+A folder that is called "rules" or "restore" is written ./rules or ./restore.
+Exit status: 0 done (or nothing to fix), 1 --verify-only has found something,
+2 something failed."""
+
+
+def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
+    """Run the command line with these rules and return the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # file names may hold anything
+    program, command = _program(), _patch(rules)
+    if arguments and arguments[0] in ("restore", "rules"):
+        command = _restore() if arguments[0] == "restore" else _rules(rules)
+        program = f"{program} {arguments.pop(0)}"
+    try:
+        with command.make_context(program, arguments) as context:
+            return _say(command.invoke(context))
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+    except (ConfigError, BackupError) as error:
+        click.echo(f"{program}: error: {error}", err=True)
+    except BrokenPipeError:  # as when the output goes to `head`
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return calls.INTERRUPTED
+    return calls.FAILURE
+
+
+def _patch(rules: Sequence[Rule]) -> click.Command:
+    @click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+    @click.option("--dry-run", is_flag=True, help="Print what would change as a unified diff and write nothing.")
+    @click.option("--verify-only", is_flag=True, help="Report what is still to fix, and patched files altered since.")
+    @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
+    @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
+    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
+    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
+    @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
+    @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
+    @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
+    @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
+    @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by files and CPUs).")
+    @click.option("-q", "--quiet", is_flag=True, help="No summary, notes or progress; only results and errors.")
+    @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
+    @click.version_option(VERSION, prog_name="fix-compile")
+    @click.pass_context
+    def patch(
+        context: click.Context,
+        paths: tuple[str, ...],
+        dry_run: bool,
+        verify_only: bool,
+        backup: bool,
+        backup_dir: str | None,
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        unsafe: bool,
+        strategy: tuple[str, ...],
+        format_: str | None,
+        target_torch: str | None,
+        jobs: int | None,
+        quiet: bool,
+        no_color: bool,
+    ) -> calls.Told:
+        """Rewrite PyTorch model source so that torch.compile breaks and recompiles less.
+
+        Without --dry-run or --verify-only, safe fixes are written into the files; "restore" takes them back.
+        """
+        if dry_run and verify_only:
+            raise click.UsageError("--dry-run and --verify-only exclude each other")
+        for word in ("restore", "rules"):
+            if word in paths and not os.path.lexists(word):
+                raise click.UsageError(f"there is no file or folder {word!r}; the call {word!r} must be the first word")
+        config = load(paths[0])
+        settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch)
+        store = calls.store_for(paths[0], config, backup_dir)
+        try:
+            results = _results(paths, rules, settings, config, jobs, quiet)
+        except KeyboardInterrupt:
+            return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
+        call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
+        outcome = Outcome(call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet)
+        shape = format_ or config.format or "text"
+        if verify_only:
+            return calls.verify(outcome, store, paths, shape)
+        if dry_run:
+            return calls.dry_run(outcome, shape, _colour(no_color))
+        return calls.apply(outcome, store if backup else None, sys.argv[1:], shape, _program())
+
+    return patch
+
+
+def _restore() -> click.Command:
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("run", required=False, metavar="[RUN]")
+    @click.option("--force", is_flag=True, help="Also where a file was edited since; your version is set aside.")
+    @click.option("--backup-dir", metavar="DIR", help="Where the originals are (default: .fix-compile in the project).")
+    @click.option("-q", "--quiet", is_flag=True, help="Only errors.")
+    @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
+    def put_back(run: str | None, force: bool, backup_dir: str | None, quiet: bool, no_color: bool) -> calls.Told:
+        """Put the originals of RUN back (default: of the last run that is not restored yet).
+
+        A file that was edited since is left alone, unless --force is given.
+        """
+        store = calls.store_for(os.curdir, load(os.curdir), backup_dir)
+        try:
+            return calls.told_of(restore(store, run, force), quiet)
+        except KeyboardInterrupt:
+            return calls.Told(calls.INTERRUPTED, err=("interrupted; the same call restores the rest",))
+
+    return put_back
+
+
+def _rules(rules: Sequence[Rule]) -> click.Command:
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("code", required=False, metavar="[CODE]")
+    def explain(code: str | None) -> calls.Told:
+        """List the rules, or explain the one with this code or name."""
+        if code is None:
+            return calls.Told(calls.OK, listing(rules, [strategies_of(rule) for rule in rules]))
+        rule = find_rule(rules, code)
+        return calls.Told(calls.OK, explanation(rule, strategy_key(rule), strategies_of(rule)))
+
+    return explain
+
+
+def _results(
+    paths: tuple[str, ...], rules: Sequence[Rule], settings: Settings, config: Config, jobs: int | None, quiet: bool
+) -> list[FileResult]:
+    exclude = Exclude(config.exclude, str(config.root or os.curdir))
+    if quiet or not sys.stderr.isatty():
+        return run(paths, rules, settings, jobs or config.jobs, None, exclude)
+    try:
+        return run(paths, rules, settings, jobs or config.jobs, _progress(), exclude)
+    finally:
+        click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _progress() -> Callable[[int, int], None]:
+    """Appears after a second, and moves ten times a second at most."""
+    due = time.monotonic() + 1.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + 0.1
+            click.echo(f"\r{done} of {total} files", err=True, nl=False)
+
+    return show
+
+
+def _say(told: calls.Told) -> int:
+    if isinstance(told.out, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(told.out)
+    else:
+        sys.stdout.write(told.out)
+    sys.stdout.flush()
+    for line in told.err:
+        click.echo(line, err=True)
+    return told.status
+
+
+def _colour(no_color: bool) -> bool:
+    forbidden = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not forbidden
+
+
+def _program() -> str:
+    """How the user has called us, for the calls that we suggest."""
+    return f"python {sys.argv[0]}" if sys.argv[0].endswith("fix_compile.py") else "fix-compile"

@@ -1,0 +1,388 @@
+"""Fixes on a syntax tree that keeps every character: choose those that go together, and make them.
+
+This is the only place that uses LibCST, and it sees only files that have something to fix.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from patcher.lines import split_lines
+from patcher.rule import Code, Decorate, Edit, Fix, Insert, Replace, ReplaceStatements
+
+_HOLE = re.compile(r"\{(\d+)\}")
+_PLACE = re.compile(r"^__part_(\d+)__$")
+Span = tuple[int, int, int, int]
+
+
+class EditError(Exception):
+    """A fix that cannot be made: a bug of the rule."""
+
+
+def span_of(node: ast.AST) -> Span:
+    """(line, column, end line, end column) of ``node``, columns in UTF-8 bytes as ``ast`` counts them."""
+    return (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)  # type: ignore[attr-defined]
+
+
+def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
+    """The nodes that ``edit`` replaces, or stands beside."""
+    match edit:
+        case Replace(target=target):
+            return (target,)
+        case ReplaceStatements(targets=targets):
+            return targets
+        case Insert(anchor=anchor):
+            return (anchor,)
+        case Decorate(target=target):
+            return (target,)
+
+
+def choose(fixes: Iterable[Fix]) -> list[Fix]:
+    """The fixes that can be made in one pass: what one replaces, no other may touch, contain or quote."""
+    chosen: list[Fix] = []
+    replaced: list[Span] = []
+    quoted: list[Span] = []
+    for fix in fixes:
+        own = [span_of(t) for e in fix.edits if not isinstance(e, (Insert, Decorate)) for t in targets_of(e)]
+        beside = [span_of(t)[:2] * 2 for e in fix.edits if isinstance(e, (Insert, Decorate)) for t in targets_of(e)]
+        if any(_overlap(a, b) for a in own for b in [*replaced, *quoted]) or any(
+            _overlap(a, b) for a in beside for b in replaced
+        ):
+            continue
+        chosen.append(fix)
+        replaced += own
+        quoted += beside
+    return chosen
+
+
+def _overlap(a: Span, b: Span) -> bool:
+    return a[:2] <= b[2:] and b[:2] <= a[2:] and (a[:2] < b[2:] or a[:2] == a[2:]) and (b[:2] < a[2:] or b[:2] == b[2:])
+
+
+def apply(text: str, fixes: Sequence[Fix]) -> str:
+    """``text`` with all ``fixes`` made. Raises EditError when one does not fit the text."""
+    return _Patch(text).apply(fixes)
+
+
+@dataclass
+class _Plan:
+    """What happens at each node of the concrete tree."""
+
+    replace: dict[cst.CSTNode, cst.BaseExpression]
+    statements: dict[cst.CSTNode, list[cst.CSTNode]]
+    before: dict[cst.CSTNode, list[cst.CSTNode]]
+    after: dict[cst.CSTNode, list[cst.CSTNode]]
+    decorators: dict[cst.CSTNode, list[cst.Decorator]]
+
+
+class _Patch:
+    def __init__(self, text: str) -> None:
+        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = wrapper.module
+        self.lines = split_lines(text)
+        self.spans: dict[Span, list[cst.CSTNode]] = {}
+        for node, where in wrapper.resolve(PositionProvider).items():
+            key = (where.start.line, where.start.column, where.end.line, where.end.column)
+            self.spans.setdefault(key, []).append(node)
+        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        stack: list[cst.CSTNode] = [self.module]
+        while stack:
+            node = stack.pop()
+            for child in node.children:
+                self.parents[child] = node
+                stack.append(child)
+
+    def apply(self, fixes: Sequence[Fix]) -> str:
+        plan = _Plan({}, {}, {}, {}, {})
+        for fix in fixes:
+            for edit in fix.edits:
+                self._add(edit, plan)
+        module = self.module.visit(_Apply(plan))
+        assert isinstance(module, cst.Module)
+        for name in sorted({name for fix in fixes for name in fix.imports}):
+            module = _with_import(module, name)
+        return module.code
+
+    def _add(self, edit: Edit, plan: _Plan) -> None:
+        match edit:
+            case Replace(target=target, code=code):
+                old = self.expression(target)
+                new = self.build_expression(code)
+                plan.replace[old] = _fit(new, self.parents[old], old)
+            case ReplaceStatements(targets=targets, code=codes):
+                lines = [self.line(t) for t in targets]
+                new_lines = [self.build_statement(c) for c in codes]
+                used = [p for c in codes for p in _parts(c)]
+                plan.statements[lines[0]] = self.keep_comments(lines, new_lines, used)
+                for line in lines[1:]:
+                    plan.statements[line] = []
+            case Insert(anchor=anchor, code=codes, after=after):
+                where = plan.after if after else plan.before
+                where.setdefault(self.line(anchor), []).extend(self.build_statement(c) for c in codes)
+            case Decorate(target=target, code=code):
+                function = self.find(target, cst.FunctionDef)
+                plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
+
+    # --- from ast to cst --------------------------------------------------------------------------------------------
+
+    def _characters(self, line: int, column: int) -> int:
+        text = self.lines[line - 1]
+        return column if text.isascii() else len(text.encode()[:column].decode())
+
+    def span(self, node: ast.AST) -> Span:
+        a, b, c, d = span_of(node)
+        return a, self._characters(a, b), c, self._characters(c, d)
+
+    def find(self, node: ast.AST, kind: type[cst.CSTNode]) -> cst.CSTNode:
+        span = self.span(node)
+        for candidate in self.spans.get(span, ()):
+            if isinstance(candidate, kind):
+                return candidate
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for key, nodes in self.spans.items():
+                if key[2:] == span[2:]:
+                    for candidate in nodes:
+                        if isinstance(candidate, kind) and candidate.name.value == node.name:  # type: ignore[attr-defined]
+                            return candidate
+        raise EditError(f"no {kind.__name__} at line {span[0]}, column {span[1]}")
+
+    def expression(self, node: ast.expr) -> cst.BaseExpression:
+        found = self.find(node, cst.BaseExpression)
+        assert isinstance(found, cst.BaseExpression)
+        return found
+
+    def line(self, node: ast.stmt) -> cst.CSTNode:
+        """The statement line or compound statement of ``node``."""
+        span = self.span(node)
+        for candidate in self.spans.get(span, ()):
+            if isinstance(candidate, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                return candidate
+        for candidate in self.spans.get(span, ()):
+            if isinstance(candidate, cst.BaseSmallStatement):
+                line = self.parents[candidate]
+                if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+                    return line
+                raise EditError(f"line {span[0]} holds several statements")
+        return self.find(node, cst.BaseCompoundStatement)
+
+    # --- new code ---------------------------------------------------------------------------------------------------
+
+    def build_expression(self, code: Code) -> cst.BaseExpression:
+        try:
+            tree = cst.parse_expression(_with_places(code), config=self.module.config_for_parsing)
+        except cst.ParserSyntaxError as e:
+            raise EditError(f"template {code.template!r}: {e.message}") from e
+        new = _fill(tree, self._fillings(code))
+        assert isinstance(new, cst.BaseExpression)
+        return new
+
+    def build_statement(self, code: Code) -> cst.CSTNode:
+        try:
+            tree = cst.parse_statement(_with_places(code), config=self.module.config_for_parsing)
+        except cst.ParserSyntaxError as e:
+            raise EditError(f"template {code.template!r}: {e.message}") from e
+        new = _fill(tree, self._fillings(code))
+        assert isinstance(new, cst.CSTNode)
+        return new
+
+    def _fillings(self, code: Code) -> list[cst.BaseExpression]:
+        return [
+            self.build_expression(p) if isinstance(p, Code) else self.expression(p).deep_clone() for p in code.parts
+        ]
+
+    def keep_comments(
+        self, old: list[cst.CSTNode], new: list[cst.CSTNode], used: list[ast.expr]
+    ) -> list[cst.CSTNode]:
+        """``new`` with the leading lines of ``old`` and every comment of it that no used part carries along."""
+        first = old[0]
+        carried = {c for part in used for c in _comments(self.expression(part))}
+        lost = [c for node in old for c in _comments(node, outer=node is not first) if c not in carried]
+        lost = list(dict.fromkeys(lost))
+        leading = list(getattr(first, "leading_lines", ()))
+        last = new[-1] if new else None
+        trailing: cst.Comment | None = None
+        if isinstance(last, cst.SimpleStatementLine) and lost and self._ends_line(lost[-1]):
+            trailing = lost.pop()
+        leading += [cst.EmptyLine(comment=c.deep_clone()) for c in lost]
+        if not new:
+            return new
+        if trailing is not None and isinstance(last, cst.SimpleStatementLine):
+            space = self.parents[trailing]
+            whitespace = space.whitespace if isinstance(space, cst.TrailingWhitespace) else cst.SimpleWhitespace("  ")
+            if not whitespace.value:
+                whitespace = cst.SimpleWhitespace("  ")
+            new[-1] = last.with_changes(
+                trailing_whitespace=last.trailing_whitespace.with_changes(
+                    whitespace=whitespace, comment=trailing.deep_clone()
+                )
+            )
+        new[0] = new[0].with_changes(leading_lines=leading)
+        return new
+
+    def _ends_line(self, comment: cst.Comment) -> bool:
+        return isinstance(self.parents[comment], cst.TrailingWhitespace)
+
+
+def _parts(code: Code) -> Iterator[ast.expr]:
+    for part in code.parts:
+        if isinstance(part, Code):
+            yield from _parts(part)
+        else:
+            yield part
+
+
+def _with_places(code: Code) -> str:
+    text = _HOLE.sub(lambda m: f"__part_{m[1]}__", code.template)
+    return text.replace("{{", "{").replace("}}", "}")
+
+
+def _comments(node: cst.CSTNode, outer: bool = False) -> list[cst.Comment]:
+    """The comments inside of ``node`` in order; ``outer``: with those of its own leading lines."""
+    skip = () if outer else tuple(getattr(node, "leading_lines", ()))
+    found: list[cst.Comment] = []
+
+    def walk(n: cst.CSTNode) -> None:
+        if isinstance(n, cst.Comment):
+            found.append(n)
+        for child in n.children:
+            if child not in skip:
+                walk(child)
+
+    walk(node)
+    return found
+
+
+def _fill(tree: cst.CSTNode, parts: list[cst.BaseExpression]) -> cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel:  # type: ignore[type-arg]
+    return tree.visit(_Fill(parts))
+
+
+class _Fill(cst.CSTTransformer):
+    """Puts the parts into their places, in parentheses where the place binds tighter."""
+
+    def __init__(self, parts: list[cst.BaseExpression]) -> None:
+        self.parts = parts
+        self.stack: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.stack.append(node)
+        return True
+
+    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        self.stack.pop()
+        if isinstance(updated, cst.Name) and (place := _PLACE.match(updated.value)):
+            part = self.parts[int(place[1])].deep_clone()
+            return _fit(part, self.stack[-1], original) if self.stack else part
+        return updated
+
+
+_ATOMS = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.Integer,
+    cst.Float,
+    cst.SimpleString,
+    cst.FormattedString,
+    cst.List,
+    cst.Dict,
+    cst.Set,
+    cst.ListComp,
+    cst.DictComp,
+    cst.SetComp,
+)
+_TIGHT = (cst.Attribute, cst.Subscript, cst.Call, cst.UnaryOperation, cst.BinaryOperation, cst.Comparison, cst.Await)
+_LOOSE = (cst.Lambda, cst.NamedExpr, cst.IfExp, cst.Yield, cst.GeneratorExp)
+
+
+def _fit(new: cst.BaseExpression, parent: cst.CSTNode, place: cst.CSTNode) -> cst.BaseExpression:
+    """``new`` in parentheses when it would not keep its meaning (or its lines) in ``place`` under ``parent``."""
+    if new.lpar:
+        return new
+    atom = isinstance(new, _ATOMS) and not (
+        isinstance(new, (cst.Integer, cst.Float)) and isinstance(parent, cst.Attribute)
+    )
+    if getattr(place, "lpar", ()):
+        return new.with_changes(lpar=place.lpar, rpar=place.rpar)  # type: ignore[attr-defined]
+    wrap = False
+    if isinstance(new, cst.Tuple):
+        wrap = not isinstance(parent, (cst.Assign, cst.Return, cst.Index))
+    elif isinstance(parent, cst.Call) and parent.func is not place:
+        wrap = isinstance(new, _LOOSE[1:2])
+    elif isinstance(parent, _TIGHT):
+        wrap = not atom
+    elif isinstance(parent, (cst.BooleanOperation, cst.IfExp)):
+        wrap = isinstance(new, (*_LOOSE, cst.BooleanOperation)) if isinstance(parent, cst.BooleanOperation) else isinstance(new, _LOOSE)
+    elif isinstance(parent, (cst.Arg, cst.Assign, cst.Return, cst.Expr, cst.Index)):
+        wrap = isinstance(new, (cst.NamedExpr, cst.Yield))
+    else:
+        wrap = isinstance(new, _LOOSE)
+    if not wrap and not atom and _spans_lines(new) and not isinstance(parent, cst.Arg):
+        wrap = True
+    if not wrap:
+        return new
+    return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def _spans_lines(node: cst.CSTNode) -> bool:
+    """Whether ``node`` breaks over lines by the grace of brackets that are not its own."""
+    if isinstance(node, cst.ParenthesizedWhitespace):
+        return True
+    if getattr(node, "lpar", ()) or isinstance(node, (cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set)):
+        inner = node.func if isinstance(node, cst.Call) else node.value if isinstance(node, cst.Subscript) else None
+        return _spans_lines(inner) if inner is not None and not getattr(node, "lpar", ()) else False
+    return any(_spans_lines(c) for c in node.children)
+
+
+class _Apply(cst.CSTTransformer):
+    def __init__(self, plan: _Plan) -> None:
+        self.plan = plan
+
+    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
+        plan = self.plan
+        if original in plan.replace:
+            return plan.replace[original]
+        if original in plan.decorators:
+            assert isinstance(updated, cst.FunctionDef)
+            updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])
+        new: list[cst.CSTNode] = [updated]
+        if original in plan.statements:
+            new = plan.statements[original]
+            if not new:
+                return cst.RemoveFromParent()  # type: ignore[return-value]
+        if original in plan.before:
+            first = plan.before[original]
+            leading = getattr(new[0], "leading_lines", ())
+            new = [first[0].with_changes(leading_lines=leading), *first[1:], new[0].with_changes(leading_lines=()), *new[1:]]
+        if original in plan.after:
+            new = [*new, *plan.after[original]]
+        return new[0] if len(new) == 1 else cst.FlattenSentinel(new)
+
+
+def _with_import(module: cst.Module, name: str) -> cst.Module:
+    """``import name`` below the docstring and the ``__future__`` imports, beside the first import that is there."""
+    body = list(module.body)
+    at = 0
+    for i, line in enumerate(body):
+        if not isinstance(line, cst.SimpleStatementLine):
+            break
+        small = line.body[0]
+        if isinstance(small, cst.ImportFrom) and isinstance(small.module, cst.Name) and small.module.value == "__future__":
+            at = i + 1
+        elif i == 0 and isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString)):
+            at = 1
+        elif isinstance(small, (cst.Import, cst.ImportFrom)):
+            at = i
+            break
+    new = cst.parse_statement(f"import {name}", config=module.config_for_parsing)
+    if at < len(body):
+        new = new.with_changes(leading_lines=body[at].leading_lines)  # type: ignore[attr-defined]
+        body[at] = body[at].with_changes(leading_lines=())
+    body.insert(at, new)
+    return module.with_changes(body=body)

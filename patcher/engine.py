@@ -1,0 +1,202 @@
+"""One source text, all rules, to a fixpoint: find, choose, apply, check, again."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from patcher.edits import EditError, apply, choose
+from patcher.facts import Facts
+from patcher.facts.project import Project, summarise
+from patcher.lines import split_lines
+from patcher.results import Bug, PatchResult, Reported
+from patcher.rule import Applicability, Finding, Rule
+from patcher.settings import Settings
+from patcher.suppress import Suppressions, suppressions
+
+MAX_PASSES = 10
+
+
+@dataclass(frozen=True)
+class _Found:
+    rule: Rule
+    finding: Finding
+    suppressed: bool
+
+
+def patch(
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project | None = None,
+    tree: ast.Module | None = None,
+) -> PatchResult:
+    """Everything that ``rules`` find in ``text``, and the text with all fixes that ``settings`` allow.
+
+    ``path`` tells the module's name; nothing is read from it. Raises SyntaxError, ValueError or RecursionError for a
+    text that Python itself does not take.
+    """
+    if tree is None:
+        tree = ast.parse(text)
+    if project is None:
+        project = Project([summarise(tree, path)])
+    active = [r for r in rules if settings.wants(r.code, r.name) and not _settled(r, settings)]
+    compiles = _compiles(text)
+    bugs: list[Bug] = []
+    fixed: list[Reported] = []
+    distrusted: set[str] = set()
+    found = first = _find(tree, text, path, active, settings, project, bugs)
+    current, seen = text, {text}
+    for _ in range(MAX_PASSES):
+        wanted = [f for f in found if _allowed(f, settings) and f.rule.code not in distrusted]
+        after, made, refused = _step(current, wanted, compiles)
+        bugs += refused
+        distrusted |= {bug.code for bug in refused}
+        if not made:
+            break
+        if after in seen:
+            bugs += [Bug(f.rule.code, _line(f.finding), "its rewrite undoes an earlier one") for f in made]
+            break
+        seen.add(after)
+        fixed += [_reported(f, current) for f in made]
+        current = after
+        found = _find(ast.parse(current), current, path, active, settings, project, bugs)
+    else:
+        bugs.append(Bug("engine", 0, f"still finding things to fix after {MAX_PASSES} passes"))
+    return PatchResult(
+        text=current,
+        found=tuple(_reported(f, text) for f in first),
+        fixed=tuple(fixed),
+        remaining=tuple(_reported(f, current) for f in found if not f.suppressed),
+        suppressed=sum(f.suppressed for f in found),
+        bugs=tuple(dict.fromkeys(bugs)),
+    )
+
+
+def _settled(rule: Rule, settings: Settings) -> bool:
+    return rule.fixed_in is not None and settings.target_torch >= rule.fixed_in
+
+
+def _allowed(f: _Found, settings: Settings) -> bool:
+    if f.suppressed:
+        return False
+    return f.finding.applicability is Applicability.SAFE or (
+        settings.unsafe and f.finding.applicability is Applicability.UNSAFE
+    )
+
+
+def _find(
+    tree: ast.Module,
+    text: str,
+    path: str,
+    rules: Iterable[Rule],
+    settings: Settings,
+    project: Project,
+    bugs: list[Bug],
+) -> list[_Found]:
+    facts = Facts(tree, path, project, settings.target_torch, settings.strategies)
+    listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
+    raw = text.encode("utf-8", "surrogatepass")
+    for rule in rules:
+        if any(t in raw for t in rule.triggers):
+            for kind in rule.listens_to:
+                listeners[kind].append(rule)
+    quiet: Suppressions | None = None
+    found: list[_Found] = []
+    for kind, listening in listeners.items():
+        for node in facts.syntax.by_type[kind]:
+            for rule in listening:
+                try:
+                    findings = list(rule.check(node, facts))
+                except RecursionError:
+                    raise
+                except Exception as e:
+                    bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
+                    continue
+                for finding in findings:
+                    if quiet is None:
+                        quiet = suppressions(text)
+                    at = finding.node
+                    line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
+                    if isinstance(at, ast.stmt) and hasattr(at, "body"):
+                        end = max(line, at.body[0].lineno - 1)
+                    statement = facts.statement_of(at)
+                    covered = quiet.covers(rule.code, rule.name, line, end) or quiet.covers(
+                        rule.code, rule.name, statement.lineno, statement.lineno
+                    )
+                    found.append(_Found(rule, finding, covered))
+    found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
+    return found
+
+
+def _step(text: str, wanted: list[_Found], compiles: bool) -> tuple[str, list[_Found], list[Bug]]:
+    """The text after one pass, the findings that were fixed in it, and the rewrites that had to be refused.
+
+    All compatible fixes are made at once; when that fails, the first one that works alone, and those before it are bugs.
+    """
+    fixes = choose(f.finding.fix for f in wanted if f.finding.fix is not None)
+    chosen = [f for f in wanted if any(f.finding.fix is c for c in fixes)]
+    if not chosen:
+        return text, [], []
+    after = _attempt(text, chosen, compiles)
+    if isinstance(after, str):
+        return after, chosen, []
+    refused: list[Bug] = []
+    for f in chosen:
+        alone = _attempt(text, [f], compiles)
+        if isinstance(alone, str):
+            return alone, [f], refused
+        refused.append(Bug(f.rule.code, _line(f.finding), f"its rewrite was refused: {alone}"))
+    return text, [], refused
+
+
+def _attempt(text: str, chosen: list[_Found], compiles: bool) -> str | Exception:
+    try:
+        after = apply(text, [f.finding.fix for f in chosen if f.finding.fix is not None])
+        ast.parse(after)
+    except Exception as e:
+        return e
+    if compiles and not _compiles(after):
+        return EditError("the result does not compile")
+    return after
+
+
+def _compiles(text: str) -> bool:
+    try:
+        compile(text, "<patched>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _line(finding: Finding) -> int:
+    return int(getattr(finding.node, "lineno", 0))
+
+
+def _reported(f: _Found, text: str) -> Reported:
+    node = f.finding.node
+    lines = split_lines(text)
+    line, end = node.lineno, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+    column, end_column = node.col_offset, node.end_col_offset or 0  # type: ignore[attr-defined]
+    return Reported(
+        code=f.rule.code,
+        name=f.rule.name,
+        message=f.finding.message,
+        line=line,
+        column=_characters(lines, line, column) + 1,
+        end_line=end,
+        end_column=_characters(lines, end, end_column) + 1,
+        applicability=f.finding.applicability.value,
+        assumption=f.finding.assumption,
+        strategy=f.finding.strategy,
+        suppressed=f.suppressed,
+    )
+
+
+def _characters(lines: list[str], line: int, column: int) -> int:
+    if line > len(lines):
+        return column
+    return len(lines[line - 1].encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace"))

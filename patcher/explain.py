@@ -1,0 +1,44 @@
+"""The list of rules, and one rule explained."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Sequence
+
+from patcher.rule import Example, Rule
+
+
+def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str:
+    """One line per rule: code, name, what it is about; ``strategies`` go with ``rules`` and may be empty."""
+    width = max((len(rule.name) for rule in rules), default=0)
+    lines = []
+    for rule, names in zip(rules, strategies, strict=True):
+        lines.append(f"{rule.code}  {rule.name:{width}}  {_title(rule)}\n")
+        if names:
+            lines.append(f"{'':{len(rule.code) + width + 4}}strategies: {', '.join(names)}\n")
+    return "".join(lines) or "There are no rules.\n"
+
+
+def explanation(rule: Rule, key: str, strategies: tuple[str, ...]) -> str:
+    """The rule's documentation and its first examples, before and after."""
+    parts = [f"{rule.code} {rule.name}", inspect.cleandoc(type(rule).__doc__ or "")]
+    if strategies:
+        parts.append(f"Strategies: --strategy {key}=NAME, where NAME is {', '.join(strategies)}.")
+    if rule.fixed_in is not None:
+        parts.append("PyTorch {}.{} and later have no trouble with this; see --target-torch.".format(*rule.fixed_in))
+    shown = [example for example in rule.invalid if example.after is not None][:2]
+    return "\n\n".join([*parts, *(_example(example) for example in shown)]) + "\n"
+
+
+def _title(rule: Rule) -> str:
+    return inspect.cleandoc(type(rule).__doc__ or "").partition("\n")[0]
+
+
+def _example(example: Example) -> str:
+    note = " (with --unsafe)" if example.unsafe else ""
+    chosen = "".join(f" --strategy {key}={name}" for key, name in example.strategies.items())
+    before, after = (
+        textwrap.indent(textwrap.dedent(code).strip("\n"), "    ") for code in (example.before, example.after or "")
+    )
+    return f"Example: {example.title}{note}{chosen}\n\n  before\n\n{before}\n\n  after\n\n{after}"

@@ -1,0 +1,222 @@
+"""The only place where meaning is worked out. Rules ask ``Facts``; what it cannot tell, it calls unknown."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from patcher.facts import torch_api as api
+from patcher.facts.branches import Arm, Assigned, Branches
+from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
+from patcher.facts.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
+from patcher.facts.effects import Effects
+from patcher.facts.flow import Definition, Flow
+from patcher.facts.infer import Inference
+from patcher.facts.project import Project, module_name
+from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.values import Category, DType, Kind, Rank, Value
+
+__all__ = [
+    "INITIALISERS",
+    "Arm",
+    "Assigned",
+    "Category",
+    "ClassFacts",
+    "Condition",
+    "DType",
+    "Definition",
+    "Facts",
+    "Flow",
+    "FunctionNode",
+    "Junction",
+    "Kind",
+    "Leaf",
+    "Negation",
+    "Rank",
+    "Store",
+    "Tensor",
+    "Value",
+    "api",
+    "attribute_of",
+    "dotted",
+    "self_name",
+]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Facts:
+    """Everything that rules may ask about one module. Answers are worked out when asked for, and kept.
+
+    ``target_torch``: the oldest (major, minor) release that the patched code is for. ``strategies``: what the user chose, by the key
+    of the rule.
+    """
+
+    def __init__(
+        self,
+        tree: ast.Module,
+        path: str,
+        project: Project,
+        target_torch: tuple[int, int],
+        strategies: Mapping[str, str],
+    ) -> None:
+        self.module, package = module_name(path)
+        self.syntax = Syntax(tree, package)
+        self.project = project
+        self.target_torch = target_torch
+        self._strategies = strategies
+        self._flows: dict[FunctionNode, Flow] = {}
+        self._classes: dict[ast.ClassDef, ClassFacts] = {}
+        self._taken: dict[ast.AST, set[str]] = {}
+        self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
+        self.effects = Effects(self.syntax, self.inference, self.flow)
+        self.conditions = Conditions(self.inference, self.effects)
+        self.branches = Branches(self.syntax, self.inference, self.flow)
+
+    # --- structure --------------------------------------------------------------------------------------------------
+
+    def flow(self, function: FunctionNode) -> Flow:
+        """Reaching definitions of ``function``."""
+        if function not in self._flows:
+            self._flows[function] = Flow(function)
+        return self._flows[function]
+
+    def class_facts(self, cls: ast.ClassDef) -> ClassFacts:
+        """Methods and attribute assignments of ``cls``."""
+        if cls not in self._classes:
+            self._classes[cls] = ClassFacts(cls, self.syntax)
+        return self._classes[cls]
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        """The function whose body holds ``node``."""
+        return self.syntax.function_of(node)
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The statement that holds ``node``."""
+        return self.syntax.statement_of(node)
+
+    def qualified(self, expr: ast.AST) -> str | None:
+        """The dotted thing that ``expr`` is through the imports: ``F.relu`` is "torch.nn.functional.relu"."""
+        return self.syntax.qualified(expr)
+
+    def qualname(self, function: FunctionNode) -> str | None:
+        """``module.Class.method``; None inside of another function."""
+        names = [function.name]
+        for parent in self.syntax.ancestors(function):
+            if isinstance(parent, _FUNCTIONS):
+                return None
+            if isinstance(parent, ast.ClassDef):
+                names.append(parent.name)
+        return ".".join([self.module, *reversed(names)])
+
+    def class_name(self, cls: ast.ClassDef) -> str:
+        """``module.Class``."""
+        names = [cls.name]
+        for parent in self.syntax.ancestors(cls):
+            if isinstance(parent, (ast.ClassDef, *_FUNCTIONS)):
+                names.append(parent.name)
+        return ".".join([self.module, *reversed(names)])
+
+    def is_module_class(self, cls: ast.ClassDef) -> bool:
+        """Whether ``cls`` derives from nn.Module."""
+        return self.project.is_module_class(self.class_name(cls))
+
+    def reached(self, node: ast.AST) -> bool:
+        """Whether ``node`` runs inside of a module's forward or of another compiled callable."""
+        function = node if isinstance(node, _FUNCTIONS) else self.function_of(node)
+        while function is not None:
+            name = self.qualname(function)
+            if name is not None:
+                return self.project.reached(name)
+            function = self.function_of(function)
+        return False
+
+    # --- meaning ----------------------------------------------------------------------------------------------------
+
+    def value(self, expr: ast.expr) -> Value:
+        """What ``expr`` holds where it stands."""
+        return self.inference.of(expr)
+
+    def same_expression(self, a: ast.AST, b: ast.AST) -> bool:
+        """Whether two expressions are written alike (positions and load/store aside)."""
+        return _dump(a) == _dump(b)
+
+    def grad_off(self, node: ast.AST) -> bool:
+        """Whether no gradient can be recorded at ``node``."""
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, (ast.With, ast.AsyncWith)):
+                for item in parent.items:
+                    call = item.context_expr
+                    if isinstance(call, ast.Call):
+                        what = self.qualified(call.func)
+                        off = isinstance(call.args[0], ast.Constant) and not call.args[0].value if call.args else False
+                        if what in api.GRAD_OFF and not call.args or what == "torch.set_grad_enabled" and off:
+                            return True
+            elif isinstance(parent, _FUNCTIONS):
+                for d in parent.decorator_list:
+                    what = self.qualified(d.func if isinstance(d, ast.Call) else d)
+                    if what in api.GRAD_OFF and not (isinstance(d, ast.Call) and d.args):
+                        return True
+        return False
+
+    def eager_only(self, node: ast.AST) -> bool:
+        """Whether ``node`` stands under a test that compiled code never passes (``not is_compiling()``, tracing)."""
+        child = node
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, (ast.If, ast.IfExp)):
+                body = parent.body if isinstance(parent.body, list) else [parent.body]
+                test = parent.test
+                negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+                inner = test.operand if isinstance(test, ast.UnaryOp) else test
+                what = self.qualified(inner.func) if isinstance(inner, ast.Call) else None
+                taken = child in body
+                if what in api.EAGER_GUARDS and negated == taken and child is not test:
+                    return True
+                if what in api.TRACING_GUARDS and (not negated) == taken and child is not test:
+                    return True
+            elif isinstance(parent, _FUNCTIONS):
+                for d in parent.decorator_list:
+                    if self.qualified(d.func if isinstance(d, ast.Call) else d) in api.DISABLE | {"torch.jit.script"}:
+                        return True
+            child = parent
+        return False
+
+    # --- for writing new code ---------------------------------------------------------------------------------------
+
+    def spelled(self, what: str, at: ast.AST) -> str | None:
+        """How ``what`` ("torch.where") is written at ``at`` with the imports that are there; None without any."""
+        best: str | None = None
+        for name, stands_for in self.syntax.imports.items():
+            if what == stands_for or what.startswith(stands_for + "."):
+                if self._shadowed(name, at):
+                    continue
+                text = name + what[len(stands_for) :]
+                if best is None or (stands_for == "torch", -len(text)) > (best.startswith("torch."), -len(best)):
+                    best = text
+        return best
+
+    def _shadowed(self, name: str, at: ast.AST) -> bool:
+        return any(
+            self.syntax.binds(scope, name)
+            for scope in [at, *self.syntax.ancestors(at)]
+            if isinstance(scope, (*_FUNCTIONS, ast.Lambda, ast.Module))
+        )
+
+    def fresh_name(self, wish: str, at: ast.AST) -> str:
+        """``wish``, with a number when the function or its class uses that name already. Not given out twice."""
+        scope: ast.AST = self.syntax.class_of(at) or self.function_of(at) or self.syntax.tree
+        if scope not in self._taken:
+            self._taken[scope] = self.syntax.names_in(scope)
+        taken, name, n = self._taken[scope], wish, 2
+        while name in taken:
+            name, n = f"{wish}_{n}", n + 1
+        taken.add(name)
+        return name
+
+    def strategy(self, key: str) -> str:
+        """What the user chose for ``key``; "auto" when nothing."""
+        return self._strategies.get(key, "auto")
+
+
+def _dump(node: ast.AST) -> str:
+    return ast.dump(node).replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()")

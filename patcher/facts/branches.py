@@ -1,0 +1,152 @@
+"""The arms of a branch: what they assign, what stays inside of them, and what their results hold."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from patcher.facts.flow import Flow
+from patcher.facts.infer import Inference
+from patcher.facts.syntax import FunctionNode, Syntax
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """One assignment of an arm."""
+
+    target: ast.expr
+    value: ast.expr
+    statement: ast.stmt
+
+
+@dataclass(frozen=True)
+class Arm:
+    """``temporaries``: assignments of names that nothing outside of the arm reads. ``results``: the others, by text."""
+
+    temporaries: tuple[Assigned, ...] = ()
+    results: dict[str, Assigned] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+
+
+class Branches:
+    """Looks into the arms of an ``if``."""
+
+    def __init__(self, syntax: Syntax, inference: Inference, flow_of: Callable[[FunctionNode], Flow]) -> None:
+        self.syntax = syntax
+        self.inference = inference
+        self.flow_of = flow_of
+
+    def arm(self, body: list[ast.stmt]) -> Arm | str:
+        """What ``body`` assigns, or which statement is more than an assignment."""
+        temporaries: list[Assigned] = []
+        results: dict[str, Assigned] = {}
+        order: list[str] = []
+        for s in body:
+            pairs = self._pairs(s)
+            if isinstance(pairs, str):
+                return pairs
+            for target, value in pairs:
+                text = ast.unparse(target)
+                if text in results or any(ast.unparse(t.target) == text for t in temporaries):
+                    return f"`{text}` is assigned twice in one arm"
+                if isinstance(target, ast.Name) and self._stays(target, body):
+                    temporaries.append(Assigned(target, value, s))
+                else:
+                    results[text] = Assigned(target, value, s)
+                    order.append(text)
+        return Arm(tuple(temporaries), results, tuple(order))
+
+    def _pairs(self, s: ast.stmt) -> list[tuple[ast.expr, ast.expr]] | str:
+        match s:
+            case ast.Pass():
+                return []
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(
+                values
+            ):
+                pairs = list(zip(targets, values, strict=True))
+            case ast.Assign(targets=[target], value=value):
+                pairs = [(target, value)]
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                pairs = [(target, value)]
+            case ast.AugAssign(target=target):
+                return f"`{ast.unparse(target)}` may be changed in place"
+            case ast.Expr(value=ast.Constant()):
+                return []
+            case _:
+                return f"the arm holds more than assignments (`{ast.unparse(s).splitlines()[0][:50]}`)"
+        for target, _ in pairs:
+            if isinstance(target, ast.Name) or self.inference.instance_attribute(target) is not None:
+                continue
+            return f"`{ast.unparse(target)}` is changed in place"
+        return pairs
+
+    def _stays(self, target: ast.Name, body: list[ast.stmt]) -> bool:
+        """Whether all reads of the name, anywhere in the function, stand in this arm."""
+        function = self.syntax.function_of(target)
+        if function is None:
+            return False
+        inside = {n for s in body for n in ast.walk(s)}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and node.id == target.id and node not in inside:
+                return False
+            if isinstance(node, (ast.Global, ast.Nonlocal)) and target.id in node.names:
+                return False
+            if isinstance(node, ast.arg) and node.arg == target.id:
+                return False
+        return True
+
+    def reads(self, value: ast.expr) -> set[str]:
+        """Texts of the names and instance attributes that ``value`` reads."""
+        found = set()
+        for n in ast.walk(value):
+            if isinstance(n, ast.Name) or (
+                isinstance(n, ast.Attribute) and self.inference.instance_attribute(n) is not None
+            ):
+                found.add(ast.unparse(n))
+        return found
+
+    def in_order(self, arms: list[Arm], targets: list[str]) -> bool | None:
+        """Whether merging ``targets`` one after the other gives every arm the values that it read.
+
+        None: only when all are merged at once. False: in neither way.
+        """
+        one_by_one, at_once = True, True
+        for arm in arms:
+            done: set[str] = {ast.unparse(t.target) for t in arm.temporaries}
+            for name in arm.order:
+                for read in self.reads(arm.results[name].value) & set(targets):
+                    if read in done:
+                        at_once = False
+                        if targets.index(read) >= targets.index(name):
+                            one_by_one = False
+                    elif targets.index(read) < targets.index(name):
+                        one_by_one = False
+                done.add(name)
+            for temporary in arm.temporaries:
+                if self.reads(temporary.value) & set(arm.results):
+                    return False
+        return True if one_by_one else None if at_once else False
+
+    def is_instance(self, target: ast.expr) -> bool:
+        """Whether ``target`` is an attribute of the instance."""
+        return self.inference.instance_attribute(target) is not None
+
+    def bound_before(self, branch: ast.stmt, name: str) -> ast.expr | None:
+        """A name node that reads ``name`` as it is just before ``branch``; None when it may be unbound there."""
+        function = self.syntax.function_of(branch)
+        if function is None:
+            return None
+        flow = self.flow_of(function)
+        definitions = flow.before.get(branch, {}).get(name, frozenset())
+        if not definitions or any(d.how == "unbound" for d in definitions):
+            return None
+        return self._reader(function, branch, name)
+
+    def _reader(self, function: FunctionNode, branch: ast.stmt, name: str) -> ast.expr:
+        """A synthetic load, known to the flow and to the parents as if it stood at ``branch``."""
+        node = ast.copy_location(ast.Name(name, ast.Load()), branch)
+        flow = self.flow_of(function)
+        flow.reaching[node] = flow.before[branch][name]
+        self.syntax.parents[node] = branch
+        return node

@@ -1,0 +1,935 @@
+"""From expressions to values: reaching definitions, attributes, annotations, operators and calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+
+from patcher.facts import torch_api as api
+from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
+from patcher.facts.flow import Definition, Flow
+from patcher.facts.project import Project
+from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.values import (
+    BOOL,
+    CONFIGURATION,
+    INT64,
+    PYTHON,
+    SCALAR,
+    UNKNOWN,
+    Category,
+    DType,
+    Kind,
+    Rank,
+    Value,
+    arithmetic,
+    broadcast,
+    compare,
+    join,
+    promote,
+    python,
+    tensor,
+    tokened,
+)
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_TENSOR_ANNOTATIONS = {
+    "Tensor": Category.UNKNOWN,
+    "FloatTensor": Category.FLOAT,
+    "LongTensor": Category.INT,
+    "IntTensor": Category.INT,
+    "BoolTensor": Category.BOOL,
+}
+_JAXTYPING = {"Float": Category.FLOAT, "Int": Category.INT, "Bool": Category.BOOL, "Shaped": Category.UNKNOWN}
+
+
+class Inference:
+    """Values of the expressions of one module. Results are kept per node."""
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        flow_of: Callable[[FunctionNode], Flow],
+        class_facts: Callable[[ast.ClassDef], ClassFacts],
+        project: Project,
+        module: str,
+    ) -> None:
+        self.syntax = syntax
+        self.flow_of = flow_of
+        self.class_facts = class_facts
+        self.project = project
+        self.module = module
+        self._values: dict[ast.AST, Value] = {}
+        self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
+        self._evidence: dict[Definition, bool] = {}
+        self._parameters: dict[FunctionNode, dict[str, Value]] = {}
+
+    def of(self, expr: ast.expr) -> Value:
+        """The value of ``expr`` where it stands."""
+        known = self._values.get(expr)
+        if known is None:
+            self._values[expr] = UNKNOWN  # a loop through definitions ends here
+            known = self._values[expr] = self._of(expr)
+        return known
+
+    def _of(self, e: ast.expr) -> Value:
+        match e:
+            case ast.Constant(value=value):
+                return _constant(value)
+            case ast.Name():
+                return self._name(e)
+            case ast.NamedExpr(value=value):
+                return self.of(value)
+            case ast.Attribute():
+                return self._attribute(e)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._binary(self.of(left), op, self.of(right))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self.of(operand)
+                return python("bool", data=inner.is_tensor or inner.data)
+            case ast.UnaryOp(operand=operand):
+                inner = self.of(operand)
+                return replace(inner, constant=None) if inner.kind is Kind.PYTHON else inner
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops):
+                    return python("bool")
+                if len(ops) > 1:
+                    sides = [self.of(left), *map(self.of, others)]
+                    data = any(s.is_tensor or s.data for s in sides)
+                    return python("bool", data=data) if all(s.kind is Kind.PYTHON for s in sides) or data else UNKNOWN
+                return compare(self.of(left), self.of(others[0]))
+            case ast.BoolOp(values=values):
+                parts = [self.of(v) for v in values]
+                if all(p.kind is Kind.PYTHON for p in parts):
+                    what = "bool" if all(p.python == "bool" for p in parts) else ""
+                    return python(what, data=any(p.data for p in parts))
+                return UNKNOWN
+            case ast.IfExp(body=body, orelse=orelse):
+                return join(self.of(body), self.of(orelse))
+            case ast.Call():
+                return self._call(e)
+            case ast.Subscript(value=base, slice=index):
+                return self._subscript(self.of(base), index)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                return Value(Kind.PYTHON, python="container", elements=tuple(map(self.of, elements)))
+            case ast.Dict() | ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                return python("container")
+            case ast.JoinedStr():
+                return python("str")
+        return UNKNOWN
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def definitions(self, name: ast.Name) -> frozenset[Definition]:
+        """What may have bound ``name`` where it is read; in a nested function, also the outer bindings."""
+        function = self.syntax.function_of(name)
+        while function is not None:
+            flow = self.flow_of(function)
+            if name in flow.reaching and flow.reaching[name]:
+                return flow.reaching[name]
+            outer = frozenset(d for d in flow.by_node.values() if d.name == name.id)
+            if outer:
+                return outer
+            function = self.syntax.function_of(function)
+        return frozenset()
+
+    def _name(self, name: ast.Name) -> Value:
+        definitions = self.definitions(name)
+        if not definitions:
+            return UNKNOWN
+        values = [self.defined(d) for d in definitions]
+        value = reduce(join, values)
+        if value.kind is Kind.UNKNOWN:
+            if not all(
+                v.is_tensor or (v.kind is Kind.UNKNOWN and self._used_as_tensor(d))
+                for d, v in zip(definitions, values, strict=True)
+            ):
+                return UNKNOWN
+            value = tensor()
+        return tokened(value, _token(definitions))
+
+    def defined(self, d: Definition) -> Value:
+        """The value that a definition binds."""
+        match d.how:
+            case "parameter":
+                return self._parameter(d)
+            case "assign":
+                assert d.value is not None
+                value = self.of(d.value)
+                for position in d.path:
+                    value = self._unpacked(value, position)
+                return value
+            case "augmented":
+                assert isinstance(d.node, ast.AugAssign) and isinstance(d.node.target, ast.Name)
+                before = self._name(d.node.target)
+                after = self._binary(before, d.node.op, self.of(d.node.value))
+                return replace(after, dtype=before.dtype) if before.is_tensor else after
+            case "iteration":
+                assert d.value is not None
+                if isinstance(d.value, ast.Call) and dotted(d.value.func) == "range" and not d.path:
+                    return python("int")
+                if isinstance(d.value, ast.Call) and dotted(d.value.func) == "enumerate" and d.path == (0,):
+                    return python("int")
+                inner = self.of(d.value)
+                if inner.is_tensor and not d.path:
+                    return tensor(inner.rank.plus(-1) if inner.rank else None, inner.dtype)
+                return UNKNOWN
+        return UNKNOWN
+
+    def _unpacked(self, value: Value, position: int) -> Value:
+        if value.elements:
+            return value.elements[position] if position < len(value.elements) else UNKNOWN
+        if value.python == "size":
+            return python("size")
+        if value.is_tensor:
+            return tensor(value.rank.plus(-1) if value.rank else None, value.dtype)
+        return UNKNOWN
+
+    def _used_as_tensor(self, d: Definition) -> bool:
+        """Second presumption: something that only a tensor has is used on what ``d`` binds."""
+        known = self._evidence.get(d)
+        if known is None:
+            self._evidence[d] = False
+            function = self.syntax.function_of(d.node) if d.how != "parameter" else self.syntax.parents.get(
+                self.syntax.parents[d.node]
+            )
+            known = False
+            if isinstance(function, _FUNCTIONS):
+                uses = self.flow_of(function).uses.get(d, [])
+                tests = (ast.Is, ast.IsNot)
+                checked = any(
+                    (isinstance(p := self.syntax.parents[u], ast.Compare) and isinstance(p.ops[0], tests))
+                    or (isinstance(p, ast.Call) and dotted(p.func) in ("isinstance", "hasattr", "callable"))
+                    for u in uses
+                )
+                known = not checked and any(self._tensor_use(u) for u in uses)
+            self._evidence[d] = known
+        return known
+
+    def _tensor_use(self, load: ast.expr) -> bool:
+        node: ast.AST = load
+        parent = self.syntax.parents[node]
+        while (
+            isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare))
+            and not (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not))
+            and all(isinstance(c, ast.Constant) for c in _operands(parent) if c is not node)
+        ):
+            node, parent = parent, self.syntax.parents[parent]
+        if isinstance(parent, ast.Attribute):
+            return parent.attr in api.TENSOR_ONLY
+        if isinstance(parent, ast.Call) and parent.args and parent.args[0] is node:
+            what = self.syntax.qualified(parent.func) or ""
+            return _function_name(what) in api.TENSOR_ONLY
+        return False
+
+    def _parameter(self, d: Definition) -> Value:
+        argument = d.node
+        assert isinstance(argument, ast.arg)
+        function = self.syntax.parents[self.syntax.parents[argument]]
+        token = _token(frozenset({d}))
+        if argument.annotation is not None:
+            value = self.annotated(argument.annotation)
+            if value.kind is not Kind.UNKNOWN:
+                return tokened(value, token)
+        default = _default(function, argument)
+        if isinstance(default, ast.Constant) and isinstance(default.value, (bool, int, float, str)):
+            return replace(_constant(default.value), constant=None)
+        if isinstance(default, ast.Constant) and default.value is None:
+            return UNKNOWN
+        if isinstance(function, _FUNCTIONS):
+            passed = self._passed(function).get(argument.arg)
+            if passed is not None:
+                return passed
+        if self._used_as_tensor(d):
+            category = Category.INT if self._used_as_index(d) else Category.UNKNOWN
+            return tokened(tensor(dtype=DType(category, token)), token)
+        return UNKNOWN
+
+    def _used_as_index(self, d: Definition) -> bool:
+        function = self.syntax.parents[self.syntax.parents[d.node]]
+        if not isinstance(function, _FUNCTIONS):
+            return False
+        for use in self.flow_of(function).uses.get(d, []):
+            parent = self.syntax.parents[use]
+            if isinstance(parent, ast.Subscript) and parent.slice is use:
+                return True
+            if isinstance(parent, ast.Call) and use in parent.args:
+                if self.of(parent.func).module == "torch.nn.Embedding":
+                    return True
+                if (self.syntax.qualified(parent.func) or "").endswith("functional.embedding"):
+                    return True
+        return False
+
+    def annotated(self, annotation: ast.expr) -> Value:
+        """What an annotation promises; None inside of it, or anything unusual, makes it UNKNOWN."""
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            try:
+                annotation = ast.parse(annotation.value, mode="eval").body
+            except SyntaxError:
+                return UNKNOWN
+        text = dotted(annotation)
+        last = text.rpartition(".")[2] if text else ""
+        if last in _TENSOR_ANNOTATIONS:
+            category = _TENSOR_ANNOTATIONS[last]
+            return tensor(dtype=DType(category, "?" + last) if category is not Category.UNKNOWN else None)
+        if text in ("int", "float", "bool", "str"):
+            return python(text)
+        if isinstance(annotation, ast.Subscript):
+            base = (dotted(annotation.value) or "").rpartition(".")[2]
+            if base in _JAXTYPING and isinstance(annotation.slice, ast.Tuple):
+                inner = self.annotated(annotation.slice.elts[0])
+                if inner.is_tensor:
+                    return tensor()
+            if base in ("list", "List", "tuple", "Tuple", "dict", "Dict", "Sequence"):
+                return python("container")
+        return UNKNOWN
+
+    def _passed(self, function: FunctionNode) -> dict[str, Value]:
+        """What every call of a private method or nested function passes, when all calls are in this file."""
+        known = self._parameters.get(function)
+        if known is None:
+            self._parameters[function] = {}
+            known = self._parameters[function] = self._gather(function)
+        return known
+
+    def _gather(self, function: FunctionNode) -> dict[str, Value]:
+        calls = self.calls_of(function)
+        if not calls:
+            return {}
+        names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
+        if self.syntax.method_of(function) is function and self_name(function) is not None:
+            names = names[1:]
+        sites: list[dict[str, Value]] = []
+        for call in calls:
+            if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+                return {}
+            site = {n: self.of(a) for n, a in zip(names, call.args, strict=False)}
+            site.update({k.arg: self.of(k.value) for k in call.keywords if k.arg})
+            sites.append(site)
+        token = f"{function.name}@{function.lineno}"
+        return _relate(sites, names, token)
+
+    def calls_of(self, function: FunctionNode) -> list[ast.Call]:
+        """All calls of a function that nobody outside of this file can call; empty when that is not known."""
+        name = function.name
+        method = self.syntax.method_of(function) is function
+        nested = not method and self.syntax.function_of(function) is not None
+        if not nested and not (name.startswith("_") and not name.endswith("__")):
+            return []
+        calls = []
+        for node in [*self.syntax.by_type[ast.Attribute], *self.syntax.by_type[ast.Name]]:
+            if isinstance(node, ast.Attribute):
+                if node.attr != name:
+                    continue
+                if not method:
+                    return []
+            elif isinstance(node, ast.Name):
+                if node.id != name:
+                    continue
+                if method:
+                    continue
+            parent = self.syntax.parents[node]
+            if not (isinstance(parent, ast.Call) and parent.func is node):
+                return []
+            calls.append(parent)
+        if method:
+            cls = self.syntax.class_of(function)
+            others = [
+                f
+                for f in [*self.syntax.by_type[ast.FunctionDef], *self.syntax.by_type[ast.AsyncFunctionDef]]
+                if isinstance(f, _FUNCTIONS) and f.name == name and f is not function
+            ]
+            if others or cls is None:
+                return []
+        return calls
+
+    # --- attributes -------------------------------------------------------------------------------------------------
+
+    def instance_attribute(self, e: ast.AST) -> tuple[ast.ClassDef, str] | None:
+        """The class and attribute when ``e`` is ``self.x`` inside of a method."""
+        if not isinstance(e, ast.Attribute) or not isinstance(e.value, ast.Name):
+            return None
+        method = self.syntax.method_of(e)
+        if method is None or self_name(method) != e.value.id:
+            return None
+        cls = self.syntax.class_of(method)
+        return (cls, e.attr) if cls is not None else None
+
+    def attribute(self, cls: ast.ClassDef, name: str) -> Value:
+        """What ``self.name`` holds: all assignments of the class taken together."""
+        key = (cls, name)
+        known = self._attributes.get(key)
+        if known is None:
+            self._attributes[key] = UNKNOWN
+            known = self._attributes[key] = self._stored(cls, name)
+        return known
+
+    def _stored(self, cls: ast.ClassDef, name: str) -> Value:
+        stores = self.class_facts(cls).stores.get(name, [])
+        real = [s for s in stores if s.how != "declared"]
+        values = [self._store_value(s) for s in real or stores]
+        if not values:
+            return UNKNOWN
+        value = reduce(join, values)
+        if not value.is_tensor:
+            return value
+        dtype = value.dtype
+        token = f"self.{name}"
+        rank = value.rank if value.rank is not None and value.rank.base is None else None
+        kept = DType(dtype.category, token) if dtype is not None else None
+        return tokened(replace(value, rank=rank, dtype=kept, shape="()" if rank == SCALAR else None), token)
+
+    def _store_value(self, s: Store) -> Value:
+        if s.how == "module":
+            return Value(Kind.MODULE)
+        if s.value is None or s.how == "other":
+            return self.annotated(s.annotation) if s.annotation is not None and s.value is None else UNKNOWN
+        value = self.of(s.value)
+        if value.kind is Kind.UNKNOWN and s.annotation is not None:
+            value = self.annotated(s.annotation)
+        if s.how == "buffer" and value.kind is Kind.UNKNOWN:
+            return tensor()
+        if s.how == "parameter":
+            return replace(tensor(), trainable=True)
+        return value
+
+    def _attribute(self, e: ast.Attribute) -> Value:
+        own = self.instance_attribute(e)
+        if own is not None:
+            return self.attribute(*own)
+        what = self.syntax.qualified(e)
+        if what is not None:
+            if what in api.FLOAT_DTYPES or what in api.INT_DTYPES or what == "torch.bool":
+                return python("dtype", constant=what)
+            if what.startswith("math."):
+                return python("float")
+            return UNKNOWN
+        if e.attr in ("max", "min", "eps", "tiny", "smallest_normal") and isinstance(e.value, ast.Call):
+            if self.syntax.qualified(e.value.func) in ("torch.finfo", "torch.iinfo"):
+                return python("number")
+        if e.attr == "values" and isinstance(e.value, ast.Call):
+            pair = self._reduced_with_dim(e.value)
+            if pair is not None:
+                return pair
+        if self._is_configuration(e):
+            return CONFIGURATION
+        base = self.of(e.value)
+        if base.is_tensor or base.kind is Kind.UNKNOWN:
+            if e.attr == "shape":
+                return python("size") if base.is_tensor else UNKNOWN
+            if base.is_tensor:
+                if e.attr in ("ndim",):
+                    return python("int")
+                if e.attr == "dtype":
+                    return python("dtype", constant=base.dtype)
+                if e.attr in ("device", "is_cuda", "requires_grad", "layout"):
+                    return PYTHON
+                if e.attr in ("T", "mT", "data", "real"):
+                    return tensor(base.rank, base.dtype, base.shape if e.attr == "data" else None)
+        if base.kind is Kind.MODULE and e.attr == "weight":
+            return replace(tensor(), trainable=True)
+        if base.kind is Kind.MODULE and (found := self.project.known_class(base.module)) is not None:
+            part = dict(found.built).get(e.attr)
+            return Value(Kind.MODULE, module=part) if part is not None else UNKNOWN
+        return UNKNOWN
+
+    def _is_configuration(self, e: ast.Attribute) -> bool:
+        """First presumption: an attribute of a constructor argument."""
+        root: ast.expr = e
+        while isinstance(root, ast.Attribute):
+            if root.attr in api.TENSOR_ONLY | api.ALIASING | {"weight", "bias", "grad"}:
+                return False
+            root = root.value
+        method = self.syntax.method_of(e)
+        if not isinstance(root, ast.Name) or method is None or method.name not in INITIALISERS:
+            return False
+        definitions = self.definitions(root)
+        return root.id != self_name(method) and bool(definitions) and all(d.how == "parameter" for d in definitions)
+
+    # --- operators --------------------------------------------------------------------------------------------------
+
+    def _binary(self, a: Value, op: ast.operator, b: Value) -> Value:
+        if isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+            if a.is_tensor or b.is_tensor:
+                rank, shape = broadcast(a, b)
+                return tensor(rank, promote(a, b) if b.is_tensor or a.is_tensor else None, shape)
+            return UNKNOWN
+        if isinstance(op, ast.MatMult):
+            return tensor(None, promote(a, b)) if a.is_tensor or b.is_tensor else UNKNOWN
+        if isinstance(op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)):
+            return arithmetic(a, b, division=isinstance(op, ast.Div))
+        return UNKNOWN
+
+    def _subscript(self, base: Value, index: ast.expr) -> Value:
+        if base.python == "size":
+            return python("size")
+        if base.elements and isinstance(index, ast.Constant) and isinstance(index.value, int):
+            return base.elements[index.value] if -len(base.elements) <= index.value < len(base.elements) else UNKNOWN
+        if not base.is_tensor:
+            return UNKNOWN
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        rank = base.rank
+        for part in parts:
+            if rank is None:
+                break
+            if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...):
+                continue
+            if isinstance(part, ast.Constant) and part.value is None:
+                rank = rank.plus(1)
+                continue
+            value = self.of(part)
+            if value.is_number or (value.kind is Kind.PYTHON and value.python in ("int", "size", "number")):
+                rank = rank.plus(-1)
+            elif value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL:
+                rank = rank.plus(1 - value.rank.offset) if value.rank and value.rank.base is None else None
+            elif value.is_tensor and len(parts) == 1 and value.rank is not None and value.rank.base is None:
+                rank = rank.plus(value.rank.offset - 1)
+            else:
+                rank = None
+        return tensor(rank, base.dtype)
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _call(self, e: ast.Call) -> Value:
+        what = self.syntax.qualified(e.func)
+        if what is not None:
+            return self._function(e, what)
+        if (text := dotted(e.func)) is not None and not self.definitions_of_root(e.func):
+            built = self._project_module(f"{self.module}.{text}")
+            if built is not None:
+                return built
+        if isinstance(e.func, ast.Name):
+            return self._builtin(e, e.func.id)
+        if not isinstance(e.func, ast.Attribute):
+            return UNKNOWN
+        own = self.instance_attribute(e.func)
+        if own is not None:
+            module = self.attribute(*own)
+            if module.kind is Kind.MODULE:
+                return self._module_call(e, module)
+            if own[1] not in self.class_facts(own[0]).stores:
+                return UNKNOWN
+        receiver = self.of(e.func.value)
+        if receiver.kind is Kind.MODULE:
+            part = self.of(e.func)
+            return self._module_call(e, part) if part.kind is Kind.MODULE else UNKNOWN
+        if not receiver.is_tensor and not (receiver.kind is Kind.UNKNOWN and e.func.attr in api.TENSOR_ONLY):
+            return UNKNOWN
+        return self._operation(e, e.func.attr, receiver, e.args)
+
+    def _builtin(self, e: ast.Call, name: str) -> Value:
+        arguments = [self.of(a) for a in e.args]
+        data = any(a.is_tensor or a.data for a in arguments)
+        if name in ("int", "float", "bool") and len(arguments) == 1:
+            return python(name, data=data)
+        if name == "len":
+            return python("size" if arguments and arguments[0].is_tensor else "int")
+        if name in ("min", "max", "abs", "round", "sum") and arguments and all(a.is_number for a in arguments):
+            return python("size" if any(a.python == "size" for a in arguments) else "number")
+        if name in ("range", "list", "tuple", "dict", "set", "zip", "enumerate", "sorted"):
+            return python("container")
+        if name in ("isinstance", "hasattr", "callable", "all", "any"):
+            return python("bool")
+        if name == "str":
+            return python("str")
+        return UNKNOWN
+
+    def _module_call(self, e: ast.Call, module: Value) -> Value:
+        if not e.args:
+            return UNKNOWN
+        x = self.of(e.args[0])
+        floating = DType(Category.FLOAT, x.dtype.token) if x.dtype else DType(Category.FLOAT, f"out@{e.lineno}:{e.col_offset}")
+        if module.module == "torch.nn.Embedding":
+            weights = DType(Category.FLOAT, f"weights:{dotted(e.func)}")
+            return tensor(x.rank.plus(1) if x.rank else None, weights)
+        if module.module == "torch.nn.Linear" and x.is_tensor:
+            return tensor(x.rank, floating)
+        if module.module in api.SHAPE_KEEPING_MODULES and x.is_tensor:
+            return tensor(x.rank, floating, x.shape)
+        return UNKNOWN
+
+    def _function(self, e: ast.Call, what: str) -> Value:
+        if what in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+            inner = self.of(e.args[0]) if e.args else UNKNOWN
+            return replace(inner if inner.is_tensor else tensor(), trainable=True)
+        if what.startswith("torch.nn.") and what.rpartition(".")[2][:1].isupper():
+            return Value(Kind.MODULE, module=what)
+        if (built := self._project_module(what)) is not None:
+            return built
+        if what in api.CREATORS:
+            return self._creator(e, what)
+        if what.startswith("math."):
+            return python("float" if what != "math.ceil" and what != "math.floor" else "int")
+        if what in ("torch.is_tensor", "torch.compiler.is_compiling", "torch.is_grad_enabled"):
+            return python("bool")
+        if what in ("torch.nn.functional.one_hot", "torch.nn.functional.embedding") and e.args:
+            x = self.of(e.args[0])
+            dtype = INT64 if what.endswith("one_hot") else None
+            return tensor(x.rank.plus(1) if x.rank else None, dtype)
+        if what == "torch.where" and len(e.args) == 3:
+            return self._where(*map(self.of, e.args))
+        name = _function_name(what)
+        if name is not None and e.args:
+            receiver = self.of(e.args[0])
+            if name in ("cat", "concat", "stack") and receiver.elements:
+                return self._joined(e, name, receiver.elements)
+            if receiver.is_tensor or (receiver.kind is Kind.UNKNOWN and name in api.TENSOR_ONLY):
+                return self._operation(e, name, receiver, e.args[1:])
+        return UNKNOWN
+
+    def _project_module(self, what: str) -> Value | None:
+        """The module that calling ``what``, a class of the project or its class method, builds."""
+        for name in (what, what.rpartition(".")[0]):
+            if self.project.known_class(name) is not None and self.project.is_module_class(name):
+                return Value(Kind.MODULE, module=name)
+        return None
+
+    def definitions_of_root(self, expr: ast.expr) -> bool:
+        """Whether the name that ``expr`` starts from is bound in a function around it."""
+        while isinstance(expr, ast.Attribute):
+            expr = expr.value
+        return isinstance(expr, ast.Name) and bool(self.definitions(expr))
+
+    def _where(self, condition: Value, a: Value, b: Value) -> Value:
+        if not (a.is_tensor or b.is_tensor):
+            return tensor(condition.rank, None, condition.shape)
+        rank, shape = broadcast(a, b)
+        both = tensor(rank, promote(a, b), shape)
+        rank, shape = broadcast(both, condition)
+        return tensor(rank, both.dtype, shape)
+
+    def _joined(self, e: ast.Call, name: str, parts: tuple[Value, ...]) -> Value:
+        first = parts[0]
+        if not all(p.is_tensor for p in parts):
+            return tensor() if any(p.is_tensor for p in parts) else UNKNOWN
+        dtype = first.dtype if all(p.dtype and first.dtype and p.dtype.same(first.dtype) for p in parts) else None
+        ranks = [p.rank for p in parts if p.rank is not None]
+        rank = ranks[0].plus(1 if name == "stack" else 0) if ranks else None
+        return tensor(rank, dtype)
+
+    def dtype_of(self, expr: ast.expr | None) -> DType | None:
+        """The dtype that an expression such as ``torch.float32`` or ``x.dtype`` names."""
+        if expr is None:
+            return None
+        constant = self.of(expr).constant
+        if isinstance(constant, DType):
+            return constant
+        if isinstance(constant, str):
+            if constant in api.FLOAT_DTYPES:
+                return DType(Category.FLOAT, _canonical(constant))
+            if constant in api.INT_DTYPES:
+                return DType(Category.INT, _canonical(constant))
+            if constant == "torch.bool":
+                return BOOL
+        if isinstance(expr, ast.Attribute) and expr.attr == "dtype":
+            return None
+        return DType(Category.UNKNOWN, f"dtype@{expr.lineno}:{expr.col_offset}")
+
+    def _creator(self, e: ast.Call, what: str) -> Value:
+        keywords = {k.arg: k.value for k in e.keywords}
+        rule = api.CREATORS[what]
+        dtype = self.dtype_of(keywords.get("dtype")) if "dtype" in keywords else None
+        if rule == "like":
+            like = self.of(e.args[0]) if e.args else UNKNOWN
+            return tensor(like.rank, dtype or (like.dtype if "dtype" not in keywords else None), like.shape)
+        if "dtype" not in keywords:
+            if rule == "float":
+                dtype = DType(Category.FLOAT, "default")
+            elif rule == "arange":
+                numbers = [self.of(a) for a in e.args] + [self.of(keywords[k]) for k in ("start", "end", "step") if k in keywords]
+                if all(n.python in ("int", "size") for n in numbers):
+                    dtype = INT64
+                elif any(n.python == "float" for n in numbers):
+                    dtype = DType(Category.FLOAT, "default")
+            elif rule == "value" and e.args:
+                source = self.of(e.args[-1] if what == "torch.full" else e.args[0])
+                if source.python == "float":
+                    dtype = DType(Category.FLOAT, "default")
+                elif source.python == "bool":
+                    dtype = BOOL
+                elif source.python in ("int", "size"):
+                    dtype = INT64
+        rank: Rank | None = None
+        if what in ("torch.arange", "torch.linspace", "torch.logspace"):
+            rank = Rank(None, 1)
+        elif what == "torch.eye":
+            rank = Rank(None, 2)
+        elif what in ("torch.tensor", "torch.as_tensor"):
+            source = self.of(e.args[0]) if e.args else UNKNOWN
+            rank = SCALAR if source.is_number else None
+        elif what == "torch.full" or rule == "float":
+            sizes = e.args[:1] if what == "torch.full" or "size" in keywords else e.args
+            rank = self._sizes(list(sizes))
+        return tensor(rank, dtype)
+
+    def _sizes(self, arguments: list[ast.expr]) -> Rank | None:
+        """The rank that ``view(*arguments)`` and its like give."""
+        if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)):
+            arguments = arguments[0].elts
+        if not arguments:
+            return None
+        if any(isinstance(a, ast.Starred) for a in arguments):
+            return None
+        if len(arguments) == 1:
+            value = self.of(arguments[0])
+            if isinstance(arguments[0], ast.UnaryOp) or value.python in ("int", "number"):
+                return Rank(None, 1)
+            whole = isinstance(arguments[0], ast.Attribute) or (
+                isinstance(arguments[0], ast.Call) and not arguments[0].args
+            )
+            return Rank(None, 1) if value.python == "size" and not whole else None
+        return Rank(None, len(arguments))
+
+    def _reduced_with_dim(self, e: ast.Call) -> Value | None:
+        """``x.max(dim)``: what its ``.values`` hold."""
+        if not isinstance(e.func, ast.Attribute) or e.func.attr not in ("max", "min", "median", "sort", "topk"):
+            return None
+        x = self.of(e.func.value)
+        if not x.is_tensor and x.kind is not Kind.UNKNOWN:
+            return None
+        if e.func.attr in ("sort", "topk"):
+            return tensor(x.rank, x.dtype)
+        keep = any(k.arg == "keepdim" and isinstance(k.value, ast.Constant) and k.value.value for k in e.keywords)
+        return tensor(_kept(x.rank) if keep else x.rank.plus(-1) if x.rank else None, x.dtype)
+
+    def _operation(self, e: ast.Call, name: str, x: Value, arguments: list[ast.expr]) -> Value:
+        """The tensor operation ``name`` on ``x``; ``arguments`` are those after ``x``."""
+        keywords = {k.arg: k.value for k in e.keywords}
+        if not x.is_tensor:
+            x = tensor()
+        inplace = name.endswith("_") and not name.endswith("__")
+        plain = name[:-1] if inplace else name
+        if name in api.HOST_READS:
+            return python("number" if name == "item" else "container", data=True)
+        if name in api.HOST_VALUES:
+            return python(api.HOST_VALUES[name])
+        if plain in api.SMOOTH_SAME or plain in ("masked_fill", "masked_scatter", "contiguous", "detach", "cumsum"):
+            if plain in ("cumsum",) and x.dtype and x.dtype.category in (Category.BOOL, Category.INT):
+                return tensor(x.rank, INT64, x.shape)
+            if plain in ("clamp", "clip", "clamp_min", "clamp_max") and not self._numbers(arguments, keywords):
+                return tensor(x.rank if inplace else None, x.dtype if inplace else None)
+            return tensor(x.rank, x.dtype, x.shape)
+        if plain in api.SMOOTH_FLOAT or plain in api.STEEP_FLOAT or plain in ("softmax", "log_softmax"):
+            dtype = self.dtype_of(keywords["dtype"]) if "dtype" in keywords else x.dtype.floated() if x.dtype else None
+            return tensor(x.rank, dtype, x.shape)
+        if name in api.PREDICATES:
+            return tensor(x.rank, BOOL, x.shape)
+        if name in ("eq", "ne", "lt", "le", "gt", "ge") and arguments:
+            return compare(x, self.of(arguments[0]))
+        if plain in ("add", "sub", "mul", "div") and arguments:
+            return arithmetic(x, self.of(arguments[0]), division=plain == "div")
+        if name in api.REDUCTIONS:
+            return self._reduction(name, x, arguments, keywords)
+        if name in api.CASTS:
+            return tensor(x.rank, self._cast(api.CASTS[name]), x.shape)
+        if name in ("to", "type"):
+            return tensor(x.rank, self._converted(x, arguments, keywords), x.shape)
+        if name == "type_as" and arguments:
+            return tensor(x.rank, self.of(arguments[0]).dtype, x.shape)
+        if name in ("view", "reshape"):
+            return tensor(self._sizes(arguments), x.dtype)
+        if name in ("view_as", "reshape_as", "expand_as") and arguments:
+            other = self.of(arguments[0])
+            return tensor(other.rank, x.dtype, other.shape)
+        if name in ("expand", "repeat"):
+            return tensor(self._sizes(arguments), x.dtype)
+        if name == "unsqueeze":
+            return tensor(x.rank.plus(1) if x.rank else None, x.dtype)
+        if name == "squeeze":
+            return tensor(None, x.dtype)
+        if name == "flatten":
+            flat = [a.value for a in arguments if isinstance(a, ast.Constant) and isinstance(a.value, int)]
+            if not arguments and not keywords:
+                return tensor(Rank(None, 1), x.dtype)
+            if len(flat) == len(arguments) == 2 and flat[0] >= 0 and flat[1] >= flat[0] and x.rank:
+                return tensor(x.rank.plus(flat[0] - flat[1]), x.dtype)
+            return tensor(None, x.dtype)
+        if name in ("transpose", "permute", "swapaxes", "t", "flip", "roll", "tril", "triu", "index_select", "gather"):
+            return tensor(x.rank, x.dtype)
+        if name in ("matmul", "bmm", "mm", "masked_select", "narrow", "movedim", "repeat_interleave"):
+            rank = {"masked_select": Rank(None, 1), "narrow": x.rank, "movedim": x.rank}.get(name)
+            return tensor(rank, x.dtype)
+        if name in ("argsort",):
+            return tensor(x.rank, INT64, x.shape)
+        if name in ("new_zeros", "new_ones", "new_empty", "new_full"):
+            return tensor(None, self.dtype_of(keywords["dtype"]) if "dtype" in keywords else x.dtype)
+        if name in ("chunk", "split", "unbind", "size", "sort", "topk", "unique", "nonzero", "where"):
+            return UNKNOWN
+        if inplace:
+            return tensor(x.rank, x.dtype, x.shape)
+        return UNKNOWN
+
+    def _numbers(self, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> bool:
+        return all(self.of(a).is_number or self.of(a).python == "none" for a in [*arguments, *keywords.values()])
+
+    def _cast(self, name: str) -> DType:
+        category = Category.BOOL if name == "torch.bool" else Category.FLOAT if name in api.FLOAT_DTYPES else Category.INT
+        return DType(category, _canonical(name))
+
+    def _converted(
+        self, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]
+    ) -> DType | None:
+        named = keywords.get("dtype") or next((a for a in arguments if self._is_dtype(a)), None)
+        if named is not None:
+            return self.dtype_of(named)
+        if arguments:
+            other = self.of(arguments[0])
+            if other.is_tensor:
+                return other.dtype
+            if other.kind is Kind.UNKNOWN and dotted(arguments[0]) and not self._is_device(arguments[0]):
+                return None
+        return x.dtype
+
+    def _is_dtype(self, e: ast.expr) -> bool:
+        return self.of(e).python == "dtype" or (isinstance(e, ast.Attribute) and e.attr == "dtype")
+
+    def _is_device(self, e: ast.expr) -> bool:
+        return "device" in (dotted(e) or "") or isinstance(e, ast.Constant)
+
+    def _reduction(
+        self, name: str, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]
+    ) -> Value:
+        if name in api.REDUCE_BOOL:
+            dtype: DType | None = BOOL
+        elif name in api.REDUCE_INT:
+            dtype = INT64
+        elif name in api.REDUCE_SUM and x.dtype is not None and x.dtype.category in (Category.BOOL, Category.INT):
+            dtype = INT64
+        else:
+            dtype = x.dtype
+        if "dtype" in keywords:
+            dtype = self.dtype_of(keywords["dtype"])
+        dims = [a for a in arguments if not (name in ("norm",) and a is arguments[0])]
+        dim = keywords.get("dim") or keywords.get("axis") or (dims[0] if dims else None)
+        if dim is None:
+            return tensor(SCALAR, dtype)
+        if name in ("max", "min", "median"):
+            if self.of(dim).is_tensor:
+                return tensor(None, None)
+            return Value(Kind.PYTHON, python="container", elements=(tensor(None, dtype), tensor(None, INT64)))
+        keep = keywords.get("keepdim") or (dims[1] if len(dims) > 1 else None)
+        if isinstance(keep, ast.Constant) and keep.value:
+            return tensor(_kept(x.rank), dtype)
+        if isinstance(dim, (ast.Tuple, ast.List)):
+            return tensor(x.rank.plus(-len(dim.elts)) if x.rank and keep is None else None, dtype)
+        return tensor(x.rank.plus(-1) if x.rank and keep is None and self.of(dim).is_number else None, dtype)
+
+
+def _kept(rank: Rank | None) -> Rank | None:
+    """The rank after a reduction with ``keepdim``: that of the input, which had a dimension at least."""
+    if rank is None or rank.base is None or rank.offset > 0:
+        return rank
+    return Rank(f"{rank.base}-1", rank.offset + 1)
+
+
+def _token(definitions: frozenset[Definition]) -> str:
+    spots = []
+    for d in definitions:
+        line, column = getattr(d.node, "lineno", 0), getattr(d.node, "col_offset", 0)
+        spots.append(f"{line}:{column}")
+    name = next(iter(definitions)).name
+    return f"{name}@{'|'.join(sorted(spots))}"
+
+
+def _constant(value: object) -> Value:
+    if value is None:
+        return python("none")
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return python(kind.__name__, value)
+    return PYTHON
+
+
+def _canonical(name: str) -> str:
+    short = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16"}
+    last = name.rpartition(".")[2]
+    return f"torch.{short.get(last, last)}"
+
+
+def _operands(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.UnaryOp(operand=operand):
+            return [operand]
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+    return []
+
+
+def _function_name(what: str) -> str | None:
+    for prefix in ("torch.nn.functional.", "torch.special.", "torch.linalg.", "torch."):
+        if what.startswith(prefix):
+            name = what[len(prefix) :]
+            return name if "." not in name else None
+    return None
+
+
+def _default(function: ast.AST, argument: ast.arg) -> ast.expr | None:
+    if not isinstance(function, (*_FUNCTIONS, ast.Lambda)):
+        return None
+    a = function.args
+    positional = [*a.posonlyargs, *a.args]
+    if argument in positional:
+        i = positional.index(argument) - (len(positional) - len(a.defaults))
+        return a.defaults[i] if i >= 0 else None
+    if argument in a.kwonlyargs:
+        return a.kw_defaults[a.kwonlyargs.index(argument)]
+    return None
+
+
+def _relate(sites: list[dict[str, Value]], names: list[str], token: str) -> dict[str, Value]:
+    """Parameters as all call sites have them; ranks and dtypes that go together in every call stay related."""
+    out: dict[str, Value] = {}
+    ranked: list[str] = []
+    for name in names:
+        values = [site.get(name) for site in sites]
+        if any(v is None or not v.is_tensor for v in values):
+            found = [v for v in values if v is not None]
+            if len(found) == len(values):
+                value = reduce(join, found)
+                if value.kind is Kind.PYTHON:
+                    out[name] = replace(value, constant=None)
+            continue
+        tensors = [v for v in values if v is not None]
+        rank, dtype = Rank(f"{token}.{name}", 0), DType(Category.UNKNOWN, f"{token}.{name}")
+        categories = {v.dtype.category for v in tensors if v.dtype is not None}
+        if len(categories) == 1 and all(v.dtype is not None for v in tensors):
+            dtype = DType(categories.pop(), dtype.token)
+        if all(v.rank is not None and v.rank == tensors[0].rank and v.rank.base is None for v in tensors):
+            assert tensors[0].rank is not None
+            rank = tensors[0].rank
+        else:
+            for other in ranked:
+                gaps = {_gap(site[name], site[other]) for site in sites}
+                if len(gaps) == 1 and (gap := gaps.pop()) is not None:
+                    base = out[other].rank
+                    assert base is not None
+                    rank = base.plus(gap)
+                    break
+        for other in ranked:
+            twin = out[other].dtype
+            if twin is not None and all(_same_dtype(site[name], site[other]) for site in sites):
+                dtype = DType(dtype.category, twin.token)
+                break
+        out[name] = tensor(rank, dtype, f"{token}.{name}", any(v.trainable for v in tensors))
+        ranked.append(name)
+    return out
+
+
+def _gap(a: Value, b: Value) -> int | None:
+    return a.rank.minus(b.rank) if a.rank is not None and b.rank is not None else None
+
+
+def _same_dtype(a: Value, b: Value) -> bool:
+    return a.dtype is not None and b.dtype is not None and a.dtype.same(b.dtype)
+
+
+def is_instance_name(expr: ast.expr, method: FunctionNode) -> bool:
+    """Whether ``expr`` is the instance that ``method`` works on."""
+    return isinstance(expr, ast.Name) and expr.id == self_name(method)
+
+
+__all__ = ["Inference", "attribute_of", "is_instance_name"]

@@ -1,0 +1,343 @@
+"""The cross-file index: what each file defines and calls, and from that, what compiled code reaches."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from patcher.facts import torch_api
+from patcher.facts.syntax import Syntax, dotted
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Methods of builtin containers, strings and tensors: a call of one on an unknown object reaches nothing of ours.
+_COMMON_METHODS = frozenset(
+    name for kind in (dict, list, set, str, bytes) for name in dir(kind) if not name.startswith("_")
+) | torch_api.TENSOR_ONLY | torch_api.ALIASING
+
+
+@dataclass(frozen=True)
+class FunctionSummary:
+    """A function or method: ``qualname`` in its module, and every function-like thing that it mentions.
+
+    ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
+    """
+
+    qualname: str
+    mentions: frozenset[str]
+    compiled: bool = False
+    disabled: bool = False
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """A class: dotted ``bases``, its ``methods``, the attributes that its own methods assign on ``self``.
+
+    ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class.
+    """
+
+    name: str
+    bases: tuple[str, ...]
+    methods: frozenset[str]
+    stores: frozenset[str]
+    init_stores: frozenset[str]
+    built: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ModuleSummary:
+    """One file. ``foreign_stores``: attribute names that are assigned on anything but ``self``."""
+
+    path: str
+    module: str
+    classes: tuple[ClassSummary, ...] = ()
+    functions: tuple[FunctionSummary, ...] = ()
+    foreign_stores: frozenset[str] = frozenset()
+    compiled: frozenset[str] = frozenset()
+
+
+def module_name(path: str) -> tuple[str, str]:
+    """The dotted module and package that ``path`` is imported as, from the ``__init__.py`` files above it."""
+    file = Path(path)
+    parts = [] if file.name == "__init__.py" else [file.stem]
+    folder = file.parent
+    while folder.name and (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    package = parts if file.name == "__init__.py" else parts[:-1]
+    return ".".join(parts), ".".join(package)
+
+
+class _Collector:
+    """Sorts what one walk over a module found by the function or class that it stands in."""
+
+    def __init__(self, tree: ast.Module, path: str) -> None:
+        self.module, package = module_name(path)
+        self.syntax = Syntax(tree, package)
+        self.imports = {name: what for name, what, _ in self.syntax.all_imports}
+        self.foreign: set[str] = set()
+        self.compiled: set[str] = set()
+        self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
+        self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
+        self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
+
+    def owner(self, node: ast.AST) -> tuple[ast.AST | None, str | None]:
+        """The outermost function around ``node`` (below classes), and its first parameter."""
+        parents = self.syntax.parents
+        path = []
+        found: tuple[ast.AST | None, str | None] = (None, None)
+        current: ast.AST | None = node
+        while current is not None:
+            if current in self._owners:
+                found = self._owners[current]
+                break
+            path.append(current)
+            current = parents.get(current)
+        for n in reversed(path):
+            if found[0] is None and isinstance(n, _FUNCTIONS):
+                found = (n, n.args.args[0].arg if n.args.args else None)
+            elif isinstance(n, ast.ClassDef):
+                found = (None, None)
+            self._owners[n] = found
+        return found
+
+    def resolve(self, text: str) -> str:
+        root, _, rest = text.partition(".")
+        base = self.imports.get(root, f"{self.module}.{root}")
+        return f"{base}.{rest}" if rest else base
+
+    def collect(self) -> None:
+        by_type, parents = self.syntax.by_type, self.syntax.parents
+        for n in by_type[ast.Attribute]:
+            assert isinstance(n, ast.Attribute)
+            parent = parents[n]
+            if isinstance(parent, ast.Attribute):
+                if not isinstance(n.value, ast.Name) or n.value.id in self.imports:
+                    continue
+            function, first = self.owner(n)
+            root = n.value.id if isinstance(n.value, ast.Name) else None
+            if isinstance(n.ctx, ast.Load):
+                if root is not None and root == first:
+                    self.mentions[function].add(f"self.{n.attr}")
+                else:
+                    text = dotted(n)
+                    known = text is not None and text.partition(".")[0] in self.imports
+                    self.mentions[function].add(self.resolve(text) if known and text else f".{n.attr}")
+            elif root is not None and root == first:
+                self.stores[function].add(n.attr)
+            else:
+                self.foreign.add(n.attr)
+        for n in by_type[ast.Name]:
+            assert isinstance(n, ast.Name)
+            if isinstance(n.ctx, ast.Load) and not isinstance(parents[n], ast.Attribute):
+                self.mentions[self.owner(n)[0]].add(self.imports.get(n.id) or f"{self.module}.{n.id}")
+        for n in by_type[ast.Call]:
+            assert isinstance(n, ast.Call)
+            self.call(n)
+
+    def call(self, n: ast.Call) -> None:
+        if isinstance(n.func, ast.Name) and n.func.id == "setattr" and len(n.args) > 1:
+            if isinstance(n.args[1], ast.Constant):
+                self.foreign.add(str(n.args[1].value))
+            return
+        last = n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id if isinstance(n.func, ast.Name) else ""
+        if last != "compile" or not n.args:
+            return
+        text, what = dotted(n.func), dotted(n.args[0])
+        if text is not None and what is not None and self.resolve(text) in torch_api.COMPILE:
+            root, _, rest = what.partition(".")
+            self.compiled.add(f".{what.rpartition('.')[2]}" if rest else self.resolve(root))
+
+    def qualname(self, node: ast.AST) -> str | None:
+        """``Class.method`` of a definition, or None when it stands inside of a function."""
+        names = [node.name]  # type: ignore[attr-defined]
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, _FUNCTIONS):
+                return None
+            if isinstance(parent, ast.ClassDef):
+                names.append(parent.name)
+        return ".".join(reversed(names))
+
+    def functions(self) -> Iterator[FunctionSummary]:
+        for kind in _FUNCTIONS:
+            for node in self.syntax.by_type[kind]:
+                assert isinstance(node, _FUNCTIONS)
+                qualname = self.qualname(node)
+                if qualname is None:
+                    continue
+                decorators = {
+                    self.resolve(t)
+                    for d in node.decorator_list
+                    if (t := dotted(d.func if isinstance(d, ast.Call) else d)) is not None
+                }
+                yield FunctionSummary(
+                    qualname,
+                    frozenset(self.mentions[node]),
+                    bool(decorators & torch_api.COMPILE),
+                    bool(decorators & torch_api.DISABLE),
+                )
+
+    def classes(self) -> Iterator[ClassSummary]:
+        for node in self.syntax.by_type[ast.ClassDef]:
+            assert isinstance(node, ast.ClassDef)
+            qualname = self.qualname(node)
+            if qualname is None:
+                continue
+            methods = [s for s in node.body if isinstance(s, _FUNCTIONS)]
+            first = [m for m in methods if m.name in ("__init__", "__post_init__")]
+            bases = tuple(self.resolve(text) if (text := dotted(b)) else "?" for b in node.bases)
+            yield ClassSummary(
+                qualname,
+                bases,
+                frozenset(m.name for m in methods),
+                frozenset(a for m in methods if m not in first for a in self.stores[m]),
+                frozenset(a for m in first for a in self.stores[m]),
+                tuple(sorted(self.built(first).items())),
+            )
+
+    def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
+        """Attribute -> class, where every assignment calls one class (or a class method of it)."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for method in methods:
+            stack: list[ast.AST] = list(method.body)
+            while stack:
+                n = stack.pop()
+                if isinstance(n, ast.Assign):
+                    for t in n.targets:
+                        if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self":
+                            text = dotted(n.value.func) if isinstance(n.value, ast.Call) else None
+                            found[t.attr].add(self.built_class(text))
+                for name in ("body", "orelse", "finalbody", "handlers"):
+                    stack.extend(getattr(n, name, ()) if isinstance(n, (ast.stmt, ast.ExceptHandler)) else ())
+        return {a: next(iter(c)) for a, c in found.items() if len(c) == 1 and "" not in c}
+
+    def built_class(self, text: str | None) -> str:
+        if text is None:
+            return ""
+        parts = text.split(".")
+        if len(parts) > 1 and parts[-2][:1].isupper():
+            parts.pop()
+        return self.resolve(".".join(parts)) if parts[-1][:1].isupper() else ""
+
+
+def summarise(tree: ast.Module, path: str) -> ModuleSummary:
+    """What ``tree``, read from ``path``, defines and mentions."""
+    collector = _Collector(tree, path)
+    collector.collect()
+    return ModuleSummary(
+        path,
+        collector.module,
+        tuple(collector.classes()),
+        tuple(collector.functions()),
+        frozenset(collector.foreign),
+        frozenset(collector.compiled),
+    )
+
+
+class Project:
+    """All summaries together. Reached: functions that run inside ``forward`` of a module or in a compiled callable."""
+
+    def __init__(self, summaries: Iterable[ModuleSummary] = ()) -> None:
+        self.modules = {s.path: s for s in summaries}
+        self._classes: dict[str, ClassSummary] = {}
+        self._subclasses: defaultdict[str, list[str]] = defaultdict(list)
+        self._functions: dict[str, FunctionSummary] = {}
+        self._by_method: defaultdict[str, list[str]] = defaultdict(list)
+        self.foreign_stores: set[str] = set()
+        for s in self.modules.values():
+            self.foreign_stores |= s.foreign_stores
+            for c in s.classes:
+                self._classes[f"{s.module}.{c.name}"] = c
+                for base in c.bases:
+                    self._subclasses[base].append(f"{s.module}.{c.name}")
+            for f in s.functions:
+                self._functions[f"{s.module}.{f.qualname}"] = f
+        for name, c in self._classes.items():
+            for method in c.methods:
+                self._by_method[method].append(f"{name}.{method}")
+        self._reached = self._reach()
+
+    def is_module_class(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether the dotted class derives from nn.Module, as far as the index can tell."""
+        if name in ("torch.nn.Module", "torch.nn.modules.module.Module"):
+            return True
+        found = self._classes.get(name)
+        if found is None or name in seen:
+            return name.startswith("torch.nn.") and not name.startswith("torch.nn.functional")
+        if any(self.is_module_class(b, seen | {name}) for b in found.bases):
+            return True
+        unknown = [b for b in found.bases if b not in self._classes and b not in _PLAIN_BASES]
+        return "forward" in found.methods and bool(unknown)
+
+    def subclasses(self, name: str) -> list[tuple[str, ClassSummary]]:
+        """Every class below ``name`` in the index, with its dotted name."""
+        out, stack, seen = [], [name], {name}
+        while stack:
+            for child in self._subclasses.get(stack.pop(), ()):
+                if child not in seen:
+                    seen.add(child)
+                    out.append((child, self._classes[child]))
+                    stack.append(child)
+        return out
+
+    def known_class(self, name: str) -> ClassSummary | None:
+        """The class of that dotted name, when it is in the index."""
+        return self._classes.get(name)
+
+    def reached(self, function: str) -> bool:
+        """Whether the function of that dotted name runs in compiled code, as far as the index can tell."""
+        return function in self._reached
+
+    def _method(self, cls: str, method: str) -> list[str]:
+        """What ``self.method`` may be in ``cls``: its own, the nearest inherited, or an override below."""
+        found = []
+        stack, seen = [cls], set()
+        while stack:
+            name = stack.pop()
+            if name in seen or name not in self._classes:
+                continue
+            seen.add(name)
+            if method in self._classes[name].methods:
+                found.append(f"{name}.{method}")
+            else:
+                stack.extend(self._classes[name].bases)
+        for child, summary in self.subclasses(cls):
+            if method in summary.methods:
+                found.append(f"{child}.{method}")
+        return found
+
+    def _reach(self) -> set[str]:
+        stack = []
+        for name, c in self._classes.items():
+            if "forward" in c.methods and self.is_module_class(name):
+                stack.append(f"{name}.forward")
+        stack += [name for name, f in self._functions.items() if f.compiled]
+        for s in self.modules.values():
+            for what in s.compiled:
+                stack += self._by_method.get(what[1:], []) if what.startswith(".") else [what]
+        reached: set[str] = set()
+        while stack:
+            name = stack.pop()
+            summary = self._functions.get(name)
+            if summary is None or name in reached or summary.disabled:
+                continue
+            reached.add(name)
+            owner = name.rpartition(".")[0]
+            for mention in summary.mentions:
+                if mention.startswith("self."):
+                    if owner in self._classes:
+                        stack += self._method(owner, mention[5:])
+                elif mention.startswith("."):
+                    if mention[1:] not in _COMMON_METHODS:
+                        stack += self._by_method.get(mention[1:], ())
+                elif mention in self._functions:
+                    stack.append(mention)
+        return reached
+
+
+_PLAIN_BASES = frozenset(
+    "object abc.ABC typing.Protocol typing.Generic torch.autograd.Function torch.autograd.function.Function "
+    "enum.Enum typing.NamedTuple".split()
+)

@@ -1,0 +1,186 @@
+"""One walk over a module: parents, node types, enclosing scopes, and what an imported name stands for."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
+
+
+def dotted(expr: ast.AST) -> str | None:
+    """``a.b.c`` as text, or None when ``expr`` is not a plain chain of attributes on a name."""
+    names: list[str] = []
+    while isinstance(expr, ast.Attribute):
+        names.append(expr.attr)
+        expr = expr.value
+    if not isinstance(expr, ast.Name):
+        return None
+    names.append(expr.id)
+    return ".".join(reversed(names))
+
+
+def bindings_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str]]:
+    """The names that an import binds, with the dotted thing that each stands for; ``package`` resolves leading dots."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+        return
+    base = node.module or ""
+    if node.level:
+        parts = package.split(".") if package else []
+        parts = parts[: len(parts) - (node.level - 1)]
+        base = ".".join([*parts, *([base] if base else [])])
+    for alias in node.names:
+        if alias.name != "*":
+            yield alias.asname or alias.name, f"{base}.{alias.name}" if base else alias.name
+
+
+class Syntax:
+    """The shape of one module. ``package`` is the dotted package that relative imports start from."""
+
+    def __init__(self, tree: ast.Module, package: str = "") -> None:
+        self.tree = tree
+        self.package = package
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.by_type: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        stack: list[ast.AST] = [tree]
+        parents, by_type = self.parents, self.by_type
+        while stack:
+            node = stack.pop()
+            by_type[type(node)].append(node)
+            for name in node._fields:
+                child = getattr(node, name, None)
+                if isinstance(child, list):
+                    for item in child:
+                        if isinstance(item, ast.AST):
+                            parents[item] = node
+                            stack.append(item)
+                elif isinstance(child, ast.AST):
+                    if not isinstance(child, (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)):
+                        parents[child] = node
+                        stack.append(child)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around ``node``, innermost first."""
+        parent = self.parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self.parents.get(parent)
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        """The function whose body holds ``node`` (a default or decorator belongs to the scope outside)."""
+        child = node
+        for parent in self.ancestors(node):
+            if isinstance(parent, _FUNCTIONS) and child in parent.body:
+                return parent
+            child = parent
+        return None
+
+    def class_of(self, function: ast.AST) -> ast.ClassDef | None:
+        """The class around ``function``, also through an outer method."""
+        for parent in self.ancestors(function):
+            if isinstance(parent, ast.ClassDef):
+                return parent
+        return None
+
+    def method_of(self, node: ast.AST) -> FunctionNode | None:
+        """The method (a function directly in a class) that holds ``node``, or None."""
+        child = node
+        for parent in self.ancestors(node):
+            if isinstance(parent, ast.ClassDef):
+                return child if isinstance(child, _FUNCTIONS) else None
+            child = parent
+        return None
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that holds ``node``."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The list of statements that ``statement`` stands in."""
+        parent = self.parents[statement]
+        for _, value in ast.iter_fields(parent):
+            if isinstance(value, list) and statement in value:
+                return value
+        raise LookupError("a statement outside of any block")
+
+    def following(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements after ``statement`` in its block."""
+        block = self.block_of(statement)
+        return block[block.index(statement) + 1 :]
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Name -> dotted thing, for imports outside of functions."""
+        return {k: v for k, v, scope in self.all_imports if scope is None}
+
+    @cached_property
+    def all_imports(self) -> list[tuple[str, str, FunctionNode | None]]:
+        """Name, dotted thing and function (or None) of every imported name."""
+        found = []
+        for kind in (ast.Import, ast.ImportFrom):
+            for node in self.by_type[kind]:
+                assert isinstance(node, (ast.Import, ast.ImportFrom))
+                scope = self.function_of(node)
+                found += [(name, what, scope) for name, what in bindings_of_import(node, self.package)]
+        return found
+
+    @cached_property
+    def _local_imports(self) -> dict[tuple[FunctionNode, str], str]:
+        return {(scope, name): what for name, what, scope in self.all_imports if scope is not None}
+
+    @cached_property
+    def _bound(self) -> dict[ast.AST, set[str]]:
+        """Scope -> names that it assigns (imports and definitions aside)."""
+        bound: dict[ast.AST, set[str]] = defaultdict(set)
+        for kind in (ast.Name, ast.arg, ast.ExceptHandler):
+            for node in self.by_type[kind]:
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    continue
+                name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else node.name  # type: ignore[attr-defined]
+                if name:
+                    scope = next(p for p in self.ancestors(node) if isinstance(p, _SCOPES))
+                    bound[scope].add(name)
+        return bound
+
+    def binds(self, scope: ast.AST, name: str) -> bool:
+        """Whether the function, lambda, class or module ``scope`` assigns ``name`` (other than by an import)."""
+        return name in self._bound.get(scope, ())
+
+    def qualified(self, expr: ast.AST) -> str | None:
+        """The dotted thing that ``expr`` stands for through the imports, or None when a name is not an import."""
+        text = dotted(expr)
+        if text is None:
+            return None
+        root, _, rest = text.partition(".")
+        for scope in self.ancestors(expr):
+            if not isinstance(scope, _SCOPES):
+                continue
+            if isinstance(scope, _FUNCTIONS) and (scope, root) in self._local_imports:
+                base = self._local_imports[scope, root]
+                return f"{base}.{rest}" if rest else base
+            if root in self._bound.get(scope, ()):
+                return None
+        what = self.imports.get(root)
+        if what is None:
+            return None
+        return f"{what}.{rest}" if rest else what
+
+    def names_in(self, node: ast.AST) -> set[str]:
+        """Every identifier in ``node``: names, parameters, attributes."""
+        found = set()
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name):
+                found.add(child.id)
+            elif isinstance(child, ast.arg):
+                found.add(child.arg)
+            elif isinstance(child, ast.Attribute):
+                found.add(child.attr)
+        return found

@@ -1,0 +1,152 @@
+"""What PyTorch's names mean, as tables only. Source: the torch 2.13 documentation and operator signatures."""
+
+from __future__ import annotations
+
+# --- element-wise operations: the result has the shape of the (first) tensor --------------------------------------
+
+#: Same dtype as the input, gradient finite wherever the input is finite.
+SMOOTH_SAME = frozenset(
+    "abs absolute neg negative positive relu relu6 hardtanh leaky_relu clamp clip clamp_min clamp_max clone square "
+    "sign sgn floor ceil round trunc nan_to_num dropout_ identity_".split()
+)
+#: Floating result (an integer input is promoted), gradient finite wherever the input is finite.
+SMOOTH_FLOAT = frozenset(
+    "tanh sigmoid sin cos erf softplus silu gelu mish elu selu celu hardswish hardsigmoid logsigmoid atan arctan "
+    "sinc deg2rad rad2deg".split()
+)
+#: Floating result, gradient may be infinite or NaN at finite inputs (or overflow): wrong in an arm that is not taken.
+STEEP_FLOAT = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal tan asin acos arcsin arccos atanh asinh acosh sinh cosh "
+    "lgamma digamma erfinv logit".split()
+)
+#: Boolean result.
+PREDICATES = frozenset("isnan isinf isfinite isposinf isneginf logical_not signbit".split())
+#: The result may be the input itself or a view of it.
+ALIASING = frozenset(
+    "view view_as reshape reshape_as expand expand_as transpose t permute squeeze unsqueeze flatten unflatten narrow "
+    "select chunk split unbind diagonal contiguous detach to float double half bfloat16 long int bool type type_as "
+    "cpu cuda swapaxes movedim real imag unfold ravel swapdims data T mT requires_grad_".split()
+)
+
+# --- dtype ---------------------------------------------------------------------------------------------------------
+
+#: Method -> dtype that it converts to.
+CASTS = {
+    "float": "torch.float32",
+    "double": "torch.float64",
+    "half": "torch.float16",
+    "bfloat16": "torch.bfloat16",
+    "long": "torch.int64",
+    "int": "torch.int32",
+    "short": "torch.int16",
+    "bool": "torch.bool",
+}
+FLOAT_DTYPES = frozenset(
+    f"torch.{n}" for n in "float float16 float32 float64 double half bfloat16 float8_e4m3fn float8_e5m2".split()
+)
+INT_DTYPES = frozenset(f"torch.{n}" for n in "int int8 int16 int32 int64 long short uint8 uint16 uint32 uint64".split())
+
+# --- reductions: 0-d without ``dim`` -------------------------------------------------------------------------------
+
+REDUCE_SAME = frozenset("max min amax amin median".split())
+REDUCE_SUM = frozenset("sum prod nansum".split())
+REDUCE_FLOAT = frozenset("mean std var norm nanmean logsumexp".split())
+REDUCE_BOOL = frozenset("any all".split())
+REDUCE_INT = frozenset("argmax argmin count_nonzero".split())
+REDUCTIONS = REDUCE_SAME | REDUCE_SUM | REDUCE_FLOAT | REDUCE_BOOL | REDUCE_INT
+
+# --- what only a tensor has ----------------------------------------------------------------------------------------
+
+#: Attributes and methods that neither a Python number, a container, a string, nor an nn.Module has.
+TENSOR_ONLY = (
+    REDUCTIONS
+    | SMOOTH_SAME
+    | SMOOTH_FLOAT
+    | STEEP_FLOAT
+    | PREDICATES
+    | frozenset(
+        "clone detach view view_as reshape reshape_as expand expand_as repeat transpose permute squeeze unsqueeze "
+        "flatten chunk unbind contiguous size shape dim ndim numel dtype device long item tolist masked_fill "
+        "masked_fill_ masked_scatter masked_scatter_ scatter scatter_ gather index_select cumsum cumprod softmax "
+        "log_softmax argsort topk matmul bmm mm add sub mul div pow eq ne lt le gt ge new_zeros new_ones new_tensor "
+        "new_full new_empty type_as to_dense is_floating_point stride requires_grad repeat_interleave "
+        "unique nonzero narrow tril triu flip roll grad_fn data_ptr element_size".split()
+    )
+) - frozenset("sign round all any sum max min".split()) | frozenset("all any sum max min".split())
+
+#: Methods and attributes of a tensor that give a Python value.
+HOST_VALUES = {"size": "size", "shape": "size", "dim": "int", "ndim": "int", "numel": "int", "nelement": "int"}
+#: Methods that read tensor data on the host.
+HOST_READS = frozenset({"item", "tolist", "numpy"})
+
+# --- makers of tensors ---------------------------------------------------------------------------------------------
+
+#: Function -> kind of its dtype without ``dtype=`` ("float": the default dtype; "like": that of the first argument).
+CREATORS = {
+    "torch.zeros": "float",
+    "torch.ones": "float",
+    "torch.empty": "float",
+    "torch.rand": "float",
+    "torch.randn": "float",
+    "torch.linspace": "float",
+    "torch.logspace": "float",
+    "torch.eye": "float",
+    "torch.full": "value",
+    "torch.arange": "arange",
+    "torch.tensor": "value",
+    "torch.as_tensor": "value",
+    "torch.zeros_like": "like",
+    "torch.ones_like": "like",
+    "torch.empty_like": "like",
+    "torch.full_like": "like",
+    "torch.rand_like": "like",
+    "torch.randn_like": "like",
+}
+RANDOM = frozenset(
+    "torch.rand torch.randn torch.rand_like torch.randn_like torch.randint torch.randperm torch.bernoulli "
+    "torch.multinomial torch.normal torch.nn.functional.dropout torch.dropout".split()
+)
+
+# --- modules -------------------------------------------------------------------------------------------------------
+
+#: nn modules whose output has the shape and the dtype of the input.
+SHAPE_KEEPING_MODULES = frozenset(
+    f"torch.nn.{n}"
+    for n in (
+        "Identity Dropout Dropout1d Dropout2d Dropout3d ReLU ReLU6 GELU SiLU Mish Tanh Sigmoid Softplus ELU SELU "
+        "LeakyReLU Hardswish Hardsigmoid LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d Softmax "
+        "LogSoftmax"
+    ).split()
+)
+
+# --- operators with a bool argument: qualified name -> (keyword, position or None) ---------------------------------
+
+BOOL_ARGUMENTS: dict[str, tuple[tuple[str, int | None], ...]] = {
+    "torch.nn.functional.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),
+    "torch._C._nn.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),
+    "torch.nn.functional.dropout": (("training", 2), ("inplace", 3)),
+    "torch.nn.functional.layer_norm": (),
+    "torch.nn.functional.batch_norm": (("training", 5),),
+    "torch.nn.functional.interpolate": (("align_corners", 4), ("antialias", 6)),
+    "torch.nn.functional.grid_sample": (("align_corners", 4),),
+    "torch.nn.functional.avg_pool1d": (("ceil_mode", 4), ("count_include_pad", 5)),
+    "torch.nn.functional.avg_pool2d": (("ceil_mode", 4), ("count_include_pad", 5)),
+    "torch.nn.functional.max_pool1d": (("ceil_mode", 5),),
+    "torch.nn.functional.max_pool2d": (("ceil_mode", 5),),
+    "torch.cumsum": (),
+    "torch.sort": (("descending", 2), ("stable", None)),
+    "torch.argsort": (("descending", 2), ("stable", None)),
+    "torch.topk": (("largest", 3), ("sorted", 4)),
+    "torch.bucketize": (("right", None), ("out_int32", None)),
+}
+
+# --- grad mode and compilation ------------------------------------------------------------------------------------
+
+GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
+COMPILE = frozenset({"torch.compile", "torch.jit.script"})
+DISABLE = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch.compiler.skip_frame"})
+EAGER_GUARDS = frozenset(
+    {"torch.compiler.is_compiling", "torch._dynamo.is_compiling", "torch.compiler.is_dynamo_compiling"}
+)
+TRACING_GUARDS = frozenset({"torch.jit.is_tracing", "torch.jit.is_scripting"})
+GRAPH_BREAK = frozenset({"torch._dynamo.graph_break", "torch.compiler.graph_break", "torch._dynamo.decorators.graph_break"})

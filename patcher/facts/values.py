@@ -1,0 +1,255 @@
+"""What an expression holds: a tensor (with rank, dtype and shape as far as they are known), a Python value, or unknown.
+
+Ranks, dtypes and shapes are symbolic. Two tensors with the same ``shape`` token have the same shape; ``Rank("x", 1)`` is
+one dimension more than whatever ``x`` has. Three presumptions, and no more, fill what source code does not say:
+
+- an attribute of a constructor argument (``cfg.width``) is configuration, hence a Python value;
+- a name on which code that ``forward`` reaches uses what only a tensor has (``x.amax()``) is a tensor;
+- a tensor of unknown dtype that meets float arithmetic is floating (an integer there would make the dtype depend on
+  the branch that was taken).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+
+class Kind(enum.Enum):
+    """What sort of object."""
+
+    TENSOR = "tensor"
+    PYTHON = "python"
+    MODULE = "module"
+    UNKNOWN = "unknown"
+
+
+class Category(enum.Enum):
+    """A dtype as far as promotion cares."""
+
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class DType:
+    """Same ``token``, same dtype. A dtype name ("torch.float32") is a token as well."""
+
+    category: Category
+    token: str
+
+    def floated(self) -> DType:
+        """The dtype after arithmetic with a Python float, or true division."""
+        if self.category is Category.FLOAT:
+            return self
+        if self.category is Category.UNKNOWN:
+            return DType(Category.FLOAT, self.token)
+        return DType(Category.FLOAT, "default")
+
+    def same(self, other: DType) -> bool:
+        """Whether both are one dtype; an unknown one counts as floating when its twin is (third presumption)."""
+        if self.token != other.token:
+            return False
+        return self.category is other.category or Category.UNKNOWN in (self.category, other.category)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Number of dimensions: ``offset`` alone when ``base`` is None, else relative to that of ``base``."""
+
+    base: str | None
+    offset: int
+
+    def plus(self, n: int) -> Rank:
+        """``n`` dimensions more (or fewer)."""
+        return Rank(self.base, self.offset + n)
+
+    def minus(self, other: Rank) -> int | None:
+        """The difference, when it is known."""
+        return self.offset - other.offset if self.base == other.base else None
+
+
+SCALAR = Rank(None, 0)
+BOOL = DType(Category.BOOL, "torch.bool")
+INT64 = DType(Category.INT, "torch.int64")
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is known of one expression.
+
+    ``python`` for a Python value: "int", "float", "bool", "none", "size" (a shape or its part), "str", "container",
+    "dtype", "number" (int or float) or "" (unknown). ``data``: a Python value that was read out of a tensor.
+    ``trainable``: a parameter, or made of one without recording. ``module``: dotted class of a module.
+    """
+
+    kind: Kind
+    rank: Rank | None = None
+    dtype: DType | None = None
+    shape: str | None = None
+    python: str = ""
+    constant: object = None
+    data: bool = False
+    trainable: bool = False
+    module: str = ""
+    elements: tuple[Value, ...] = ()
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether this is a tensor for sure."""
+        return self.kind is Kind.TENSOR
+
+    @property
+    def is_scalar_tensor(self) -> bool:
+        """Whether this is a 0-d tensor for sure."""
+        return self.kind is Kind.TENSOR and self.rank == SCALAR
+
+    @property
+    def is_number(self) -> bool:
+        """Whether this is a Python int, float or bool for sure (sizes count; their parts may be symbolic ints)."""
+        return self.kind is Kind.PYTHON and self.python in ("int", "float", "bool", "number", "size")
+
+
+UNKNOWN = Value(Kind.UNKNOWN)
+PYTHON = Value(Kind.PYTHON)
+CONFIGURATION = Value(Kind.PYTHON, python="number")
+
+
+def python(what: str, constant: object = None, data: bool = False) -> Value:
+    """A Python value of that sort."""
+    return Value(Kind.PYTHON, python=what, constant=constant, data=data)
+
+
+def tensor(
+    rank: Rank | None = None, dtype: DType | None = None, shape: str | None = None, trainable: bool = False
+) -> Value:
+    """A tensor; a 0-d one has the shape token "()"."""
+    return Value(Kind.TENSOR, rank, dtype, "()" if rank == SCALAR else shape, trainable=trainable)
+
+
+def join(a: Value, b: Value) -> Value:
+    """What is true of both."""
+    if a == b:
+        return a
+    if a.kind is not b.kind:
+        return UNKNOWN
+    if a.kind is Kind.TENSOR:
+        same = a.dtype is not None and b.dtype is not None and a.dtype == b.dtype
+        return Value(
+            Kind.TENSOR,
+            a.rank if a.rank == b.rank else None,
+            a.dtype if same else _category(a.dtype, b.dtype),
+            a.shape if a.shape == b.shape else None,
+            trainable=a.trainable or b.trainable,
+        )
+    if a.kind is Kind.PYTHON:
+        numbers = a.is_number and b.is_number
+        what = a.python if a.python == b.python else "number" if numbers else ""
+        return Value(Kind.PYTHON, python=what, data=a.data or b.data)
+    if a.kind is Kind.MODULE:
+        return Value(Kind.MODULE)
+    return UNKNOWN
+
+
+def _category(a: DType | None, b: DType | None) -> DType | None:
+    if a is None or b is None or a.category is not b.category or a.category is Category.UNKNOWN:
+        return None
+    return DType(a.category, "?" + a.category.value + a.token + b.token)
+
+
+def arithmetic(a: Value, b: Value, division: bool = False) -> Value:
+    """``a + b``, ``a * b`` and their like; ``division`` for ``/``."""
+    if not (a.is_tensor or b.is_tensor):
+        if a.kind is Kind.PYTHON and b.kind is Kind.PYTHON:
+            if a.is_number and b.is_number:
+                what = "float" if division or "float" in (a.python, b.python) else "number"
+                if not division and {a.python, b.python} <= {"int", "size", "bool"}:
+                    what = "size" if "size" in (a.python, b.python) else "int"
+                return python(what, data=a.data or b.data)
+            return Value(Kind.PYTHON, data=a.data or b.data)
+        return UNKNOWN
+    rank, shape = broadcast(a, b)
+    dtype = promote(a, b)
+    if division and dtype is not None:
+        dtype = dtype.floated()
+    return tensor(rank, dtype, shape)
+
+
+def compare(a: Value, b: Value) -> Value:
+    """An element-wise comparison, or a Python one."""
+    if a.is_tensor or b.is_tensor:
+        rank, shape = broadcast(a, b)
+        return tensor(rank, BOOL, shape)
+    if a.kind is Kind.PYTHON and b.kind is Kind.PYTHON:
+        return python("bool", data=a.data or b.data)
+    return UNKNOWN
+
+
+def broadcast(a: Value, b: Value) -> tuple[Rank | None, str | None]:
+    """Rank and shape token of two operands together; a shape means that broadcasting cannot fail."""
+    if not a.is_tensor:
+        a, b = b, a
+    if not b.is_tensor:
+        return (a.rank, a.shape) if b.is_number or b.kind is Kind.PYTHON and b.python == "" else (None, None)
+    if b.is_scalar_tensor:
+        return a.rank, a.shape
+    if a.is_scalar_tensor:
+        return b.rank, b.shape
+    if a.shape is not None and a.shape == b.shape:
+        return a.rank, a.shape
+    if a.rank is None or b.rank is None or (difference := a.rank.minus(b.rank)) is None:
+        return None, None
+    return (a.rank if difference >= 0 else b.rank), None
+
+
+def promote(a: Value, b: Value) -> DType | None:
+    """The dtype of ``a`` and ``b`` together (before division)."""
+    if not a.is_tensor:
+        a, b = b, a
+    if a.dtype is None:
+        return None
+    if not b.is_tensor:
+        if b.python in ("float", "number"):
+            return a.dtype.floated()
+        if b.python in ("int", "bool", "size"):
+            if a.dtype.category is Category.BOOL:
+                return None if b.python == "bool" else INT64
+            return a.dtype
+        return None
+    if b.dtype is None:
+        return None
+    if a.dtype.same(b.dtype):
+        return a.dtype if a.dtype.category is not Category.UNKNOWN else b.dtype
+    if b.is_scalar_tensor and not a.is_scalar_tensor and _has_dimensions(a):
+        return _outranks(a.dtype, b.dtype)
+    if a.is_scalar_tensor and not b.is_scalar_tensor and _has_dimensions(b):
+        return _outranks(b.dtype, a.dtype)
+    return None
+
+
+def _has_dimensions(value: Value) -> bool:
+    return value.rank is not None and value.rank.offset >= 1
+
+
+def _outranks(dimensioned: DType, scalar: DType) -> DType | None:
+    """A 0-d tensor does not promote a dimensioned one within its category."""
+    order = (Category.BOOL, Category.INT, Category.FLOAT)
+    if dimensioned.category is Category.FLOAT:
+        return dimensioned
+    if Category.UNKNOWN in (dimensioned.category, scalar.category):
+        return None
+    return dimensioned if order.index(dimensioned.category) >= order.index(scalar.category) else None
+
+
+def tokened(value: Value, token: str) -> Value:
+    """``value`` of one name: what is not known of it gets the name's own token, the same wherever the name is read."""
+    if not value.is_tensor:
+        return value
+    return replace(
+        value,
+        rank=value.rank or Rank(token, 0),
+        dtype=value.dtype or DType(Category.UNKNOWN, token),
+        shape=value.shape or token,
+    )

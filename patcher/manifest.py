@@ -1,0 +1,67 @@
+"""What a run has done, as it is written beside the originals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+SCHEMA = 1
+
+#: ``planned`` stands until the run ends; after a crash the hashes tell which bytes a file has.
+Outcome = Literal["planned", "written", "left alone"]
+State = Literal["open", "applied", "restored"]
+
+
+class ManifestError(Exception):
+    """A manifest that cannot be read; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One file of a run.
+
+    ``path``: relative to the folder that holds the store when the file is below it, else absolute. ``before`` and
+    ``after``: sha256 of its bytes, in hexadecimal. ``original``: the stored file's name. ``mode``: the permission bits.
+    """
+
+    path: str
+    before: str
+    after: str
+    original: str
+    mode: int
+    outcome: Outcome = "planned"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One run. ``started``: UTC, ISO 8601. ``options``: the command line."""
+
+    run: str
+    tool: str
+    started: str
+    options: tuple[str, ...]
+    files: tuple[Saved, ...]
+    state: State = "open"
+    schema: int = SCHEMA
+
+    def with_state(self, state: State) -> Manifest:
+        """The same run, further on."""
+        return replace(self, state=state)
+
+
+def to_json(manifest: Manifest) -> bytes:
+    """The manifest as an indented JSON document. Undecodable bytes in file names survive as lone surrogates."""
+    return (json.dumps(asdict(manifest), indent=1) + "\n").encode("ascii")
+
+
+def from_json(data: bytes) -> Manifest:
+    """The manifest in ``data``; raises ``ManifestError`` when it is damaged or newer than this code."""
+    try:
+        fields = json.loads(data)
+        if fields["schema"] != SCHEMA:
+            raise ManifestError(f"has schema {fields['schema']}, this version of fix-compile reads {SCHEMA}")
+        files = tuple(Saved(**{**saved, "mode": int(saved["mode"])}) for saved in fields["files"])
+        return Manifest(**{**fields, "files": files, "options": tuple(fields["options"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise ManifestError(f"is damaged ({type(error).__name__})") from None

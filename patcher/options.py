@@ -1,0 +1,85 @@
+"""Command line and configuration, checked against the rules and merged; the command line wins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from patcher.config import Config, ConfigError, nearest
+from patcher.rule import Rule
+from patcher.settings import LATEST_TORCH, Settings
+
+
+def settings_from(
+    rules: Sequence[Rule],
+    config: Config,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    unsafe: bool = False,
+    strategy: Sequence[str] = (),
+    target_torch: str | None = None,
+) -> Settings:
+    """The settings for the engine; raises ``ConfigError`` for a code, strategy or version that does not exist."""
+    return Settings(
+        select=_codes(rules, select or config.select, "--select"),
+        ignore=_codes(rules, ignore or config.ignore, "--ignore"),
+        unsafe=unsafe or config.unsafe,
+        strategies={**_strategies(rules, config.strategy), **_strategies(rules, strategy)},
+        target_torch=_version(target_torch or config.target_torch),
+    )
+
+
+def find_rule(rules: Sequence[Rule], word: str) -> Rule:
+    """The rule with this code or name; raises ``ConfigError``."""
+    for rule in rules:
+        if word.upper() == rule.code or word.lower() == rule.name:
+            return rule
+    raise ConfigError(f"there is no rule {word!r}{nearest(word, _names(rules))}")
+
+
+def strategy_key(rule: Rule) -> str:
+    """What stands before the ``=`` in ``--strategy``."""
+    return str(getattr(rule, "strategy_key", rule.name))
+
+
+def strategies_of(rule: Rule) -> tuple[str, ...]:
+    """The rule's strategies by name; none for most rules."""
+    return tuple(getattr(rule, "strategies", ()))
+
+
+def _names(rules: Sequence[Rule]) -> list[str]:
+    return [rule.code for rule in rules] + [rule.name for rule in rules]
+
+
+def _codes(rules: Sequence[Rule], given: Sequence[str], option: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for item in given for word in item.split(",") if word.strip())
+    for word in words:
+        if not any(rule.code.startswith(word.upper()) or rule.name == word for rule in rules):
+            raise ConfigError(f"{option}: no rule is called {word!r}{nearest(word, _names(rules))}")
+    return words
+
+
+def _strategies(rules: Sequence[Rule], given: Sequence[str]) -> Mapping[str, str]:
+    having = [rule for rule in rules if strategies_of(rule)]
+    chosen = {}
+    for item in given:
+        key, equals, name = item.partition("=")
+        if not equals:
+            raise ConfigError(f"--strategy {item}: write it as RULE=NAME, for example kv-cache=eager-zone")
+        match = [rule for rule in having if key.strip() in (strategy_key(rule), rule.name, rule.code)]
+        if not match:
+            known = [strategy_key(rule) for rule in having]
+            raise ConfigError(f"--strategy {item}: no rule with strategies is called {key!r}{nearest(key, known)}")
+        if name.strip() not in strategies_of(match[0]):
+            raise ConfigError(f"--strategy {item}: no strategy {name!r}{nearest(name, strategies_of(match[0]))}")
+        chosen[strategy_key(match[0])] = name.strip()
+    return chosen
+
+
+def _version(text: str | None) -> tuple[int, int]:
+    if text is None:
+        return LATEST_TORCH
+    match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:[+a-z].*)?", text.strip())
+    if not match or int(match.group(1)) < 2:
+        raise ConfigError(f"--target-torch {text}: give a PyTorch version from 2.0 such as 2.13")
+    return int(match.group(1)), int(match.group(2))

@@ -1,0 +1,47 @@
+"""For GitHub Actions: workflow commands, which become annotations on the changed lines of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from patcher.report.outcome import Outcome
+
+# A data part may hold anything but these; a property must also not end itself.
+_DATA: dict[str, str | int | None] = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY: dict[str, str | int | None] = {**_DATA, ":": "%3A", ",": "%2C"}
+
+
+def github(outcome: Outcome) -> str:
+    """One command per finding: a warning when it can be fixed, else a notice; an error per file that failed."""
+    return "".join(line + "\n" for line in _commands(outcome))
+
+
+def _commands(outcome: Outcome) -> Iterator[str]:
+    for result in outcome.results:
+        error = outcome.error_of(result)
+        place: dict[str, str | int]
+        if error:
+            yield _command("error", {"file": result.path, "title": "fix-compile"}, error)
+        for bug in result.patch.bugs if result.patch else ():
+            place = {"file": result.path, "line": bug.line, "title": bug.code}
+            yield _command("error", place, f"a bug in fix-compile: {bug.message}")
+        for entry in outcome.entries_of(result):
+            item = entry.reported
+            place = {"file": entry.path, "line": item.line, "endLine": item.end_line, "col": item.column}
+            if item.end_line == item.line:  # columns of two different lines make GitHub drop the annotation
+                place["endColumn"] = item.end_column
+            if entry.status != "fixed":
+                kind = "warning" if entry.status == "fixable" else "notice"
+                yield _command(kind, {**place, "title": item.code}, item.message)
+    for file in outcome.altered:
+        told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
+        yield _command("warning", {"file": file.path, "title": "fix-compile"}, told)
+
+
+def _command(kind: str, properties: dict[str, str | int], message: str) -> str:
+    listed = ",".join(f"{name}={_escaped(str(value), _PROPERTY)}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_escaped(message, _DATA)}"
+
+
+def _escaped(text: str, table: dict[str, str | int | None]) -> str:
+    return text.translate(str.maketrans(table))

@@ -1,0 +1,74 @@
+"""For programs: the documented format of ``docs/json-schema.md``."""
+
+from __future__ import annotations
+
+import json as stdlib_json
+from typing import Any
+
+from patcher.report.diff import file_diff
+from patcher.report.outcome import Entry, Outcome
+from patcher.results import FileResult
+
+SCHEMA = 1
+
+
+def json(outcome: Outcome) -> str:
+    """The outcome as one JSON document. Only files with something to tell are listed."""
+    document = {
+        "schema": SCHEMA,
+        "tool": {"name": "fix-compile", "version": outcome.version},
+        "call": outcome.call,
+        "target_torch": "{}.{}".format(*outcome.target_torch),
+        "files": [_file(outcome, result) for result in outcome.results if _telling(outcome, result)],
+        "altered": [{"path": file.path, "state": file.state, "run": file.run} for file in outcome.altered],
+        "run": {"id": outcome.run, "store": outcome.store} if outcome.run else None,
+        "summary": {
+            "files": len(outcome.results),
+            "findings": len(outcome.entries),
+            "fixed": outcome.count("fixed"),
+            "fixable": outcome.count("fixable"),
+            "unsafe": outcome.count("unsafe"),
+            "no_fix": outcome.count("no-fix"),
+            "suppressed": outcome.suppressed,
+            "errors": sum(bool(outcome.error_of(result)) for result in outcome.results),
+        },
+    }
+    return stdlib_json.dumps(document, indent=2) + "\n"
+
+
+def _telling(outcome: Outcome, result: FileResult) -> bool:
+    return bool(outcome.error_of(result) or result.patch)
+
+
+def _file(outcome: Outcome, result: FileResult) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "path": result.path,
+        "error": outcome.error_of(result) or None,
+        "changed": result.path in outcome.written if outcome.call == "apply" else result.changed,
+        "findings": [_finding(entry) for entry in outcome.entries_of(result)],
+        "suppressed": result.patch.suppressed if result.patch else 0,
+        "bugs": [
+            {"code": bug.code, "line": bug.line, "message": bug.message}
+            for bug in (result.patch.bugs if result.patch else ())
+        ],
+    }
+    if outcome.call == "dry-run" and result.changed:
+        told["diff"] = file_diff(result, result.path).decode(result.encoding, "replace")
+    return told
+
+
+def _finding(entry: Entry) -> dict[str, Any]:
+    item = entry.reported
+    return {
+        "code": item.code,
+        "name": item.name,
+        "message": item.message,
+        "line": item.line,
+        "column": item.column,
+        "end_line": item.end_line,
+        "end_column": item.end_column,
+        "applicability": item.applicability,
+        "assumption": item.assumption or None,
+        "strategy": item.strategy or None,
+        "status": entry.status,
+    }

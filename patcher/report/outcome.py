@@ -1,0 +1,99 @@
+"""Everything that a report may tell about one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from patcher.results import FileResult, Reported
+
+Call = Literal["apply", "dry-run", "verify-only"]
+
+#: ``fixed``: the repair is on disk. ``fixable``: a run with these options makes it. ``unsafe``: it takes ``--unsafe``.
+Status = Literal["fixed", "fixable", "unsafe", "no-fix"]
+
+
+@dataclass(frozen=True)
+class AlteredFile:
+    """A file that was patched by run ``run`` and does not have those bytes any more; ``state`` says how."""
+
+    path: str
+    state: str
+    run: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finding in a file. Lines are those of the file as it is on disk when the run is over (fixed: as they were)."""
+
+    path: str
+    reported: Reported
+    status: Status
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run.
+
+    ``call``: what was asked for. ``quiet``: no notes. ``written``: the paths whose patch is on disk. ``refused``: path to
+    the reason why a patch could not be written. ``run``, ``store``: the number and folder under which the originals are.
+    """
+
+    call: Call
+    results: tuple[FileResult, ...]
+    version: str
+    target_torch: tuple[int, int]
+    unsafe: bool = False
+    quiet: bool = False
+    written: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    altered: tuple[AlteredFile, ...] = ()
+    run: str = ""
+    store: str = ""
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """All findings that are not suppressed, by file in the order of the results, then by place."""
+        return tuple(entry for result in self.results for entry in self.entries_of(result))
+
+    def entries_of(self, result: FileResult) -> list[Entry]:
+        """The findings of one file by line and column."""
+        if result.patch is None:
+            return []
+        path, patch = result.path, result.patch
+        if path in self.written:
+            found = [Entry(path, item, "fixed") for item in patch.fixed if not item.suppressed]
+            found += [Entry(path, item, self._status(item)) for item in patch.remaining if not item.suppressed]
+        else:
+            found = [Entry(path, item, self._status(item)) for item in patch.found if not item.suppressed]
+        return sorted(found, key=lambda entry: (entry.reported.line, entry.reported.column, entry.reported.code))
+
+    def error_of(self, result: FileResult) -> str:
+        """Why the file could not be read, patched or written, in one line, or nothing."""
+        return result.error or self.refused.get(result.path, "")
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything went wrong that the user must hear of: a file, or a rule of ours."""
+        return any(self.error_of(result) or (result.patch and result.patch.bugs) for result in self.results)
+
+    @property
+    def to_fix(self) -> bool:
+        """Whether ``--verify-only`` has something to complain about."""
+        return bool(self.altered) or any(entry.status == "fixable" for entry in self.entries)
+
+    @property
+    def suppressed(self) -> int:
+        """Findings that comments in the source have silenced."""
+        return sum(result.patch.suppressed for result in self.results if result.patch)
+
+    def count(self, *statuses: Status) -> int:
+        """How many findings have one of these statuses."""
+        return sum(entry.status in statuses for entry in self.entries)
+
+    def _status(self, item: Reported) -> Status:
+        if item.applicability == "safe" or (item.applicability == "unsafe" and self.unsafe):
+            return "fixable"
+        return "unsafe" if item.applicability == "unsafe" else "no-fix"

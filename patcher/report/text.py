@@ -1,0 +1,64 @@
+"""For people: one line per finding that editors can follow, and a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from patcher.report.outcome import Entry, Outcome
+
+_FIX = {"safe": "safe fix", "unsafe": "unsafe fix", "display-only": "no fix"}
+
+
+def text(outcome: Outcome) -> str:
+    """What the call was for: after an apply what was changed, for ``--verify-only`` what is still to do."""
+    if outcome.call == "verify-only":
+        lines = list(_verified(outcome))
+    else:
+        lines = [line(entry) for entry in outcome.entries if entry.status == "fixed"]
+    return "".join(part + "\n" for part in lines)
+
+
+def line(entry: Entry) -> str:
+    """``path:line:column: FC101 [safe fix] message``."""
+    item = entry.reported
+    what = "fixed" if entry.status == "fixed" else _FIX[item.applicability]
+    strategy = f" (strategy {item.strategy})" if item.strategy else ""
+    why = ""
+    if item.assumption and entry.status != "fixed":
+        why = f" -- {'assumes' if item.applicability == 'unsafe' else 'because'}: {item.assumption}"
+    message = " ".join(f"{item.message}{strategy}{why}".split())
+    return f"{entry.path}:{item.line}:{item.column}: {item.code} [{what}] {message}"
+
+
+def summary(outcome: Outcome) -> str:
+    """``5 findings: 3 fixed, 1 unsafe, 1 without a fix in 2 files``."""
+    total, files = len(outcome.entries), len({entry.path for entry in outcome.entries})
+    looked_at = len([result for result in outcome.results if not result.error])
+    if total:
+        fixed, fixable = outcome.count("fixed"), outcome.count("fixable")
+        parts = [f"{fixed} fixed"] if outcome.call == "apply" else []
+        parts += [f"{fixable} fixable"] if fixable or not parts else []
+        parts += [f"{outcome.count('unsafe')} unsafe", f"{outcome.count('no-fix')} without a fix"]
+        told = f"{_some(total, 'finding')}: {', '.join(parts)} in {_some(files, 'file')}"
+    else:
+        told = f"no findings in {_some(looked_at, 'file')}"
+    if outcome.suppressed:
+        told += f"; {outcome.suppressed} suppressed"
+    if outcome.altered:
+        told += f"; {_some(len(outcome.altered), 'patched file')} altered since"
+    failures = sum(bool(outcome.error_of(result)) for result in outcome.results)
+    return told + (f"; {_some(failures, 'path')} could not be handled" if failures else "")
+
+
+def _verified(outcome: Outcome) -> Iterator[str]:
+    yield from (line(entry) for entry in outcome.entries if entry.status == "fixable")
+    for file in outcome.altered:
+        yield f"{file.path}: altered since run {file.run} patched it ({file.state})"
+    notes = [entry for entry in outcome.entries if entry.status != "fixable"]
+    if notes and not outcome.quiet:
+        yield "Notes (for your information; these do not fail the check):"
+        yield from ("  " + line(entry) for entry in notes)
+
+
+def _some(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

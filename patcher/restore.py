@@ -1,0 +1,164 @@
+"""Put the originals of a run back, and tell which patched files have been altered since."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from patcher import atomic
+from patcher.backup import BackupError, Store, sha256
+from patcher.manifest import Manifest, Saved
+from patcher.source import reason
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What became of the files of a run, by absolute path; ``kept``: edited versions that ``force`` has set aside."""
+
+    run: str
+    restored: tuple[str, ...] = ()
+    already: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Altered:
+    """A patched file that does not have the bytes any more that run ``run`` gave it."""
+
+    path: str
+    state: Literal["edited", "back to the original", "deleted"]
+    run: str
+
+
+def restore(store: Store, run: str | None = None, force: bool = False) -> Restored:
+    """Put the originals of ``run`` (else the latest one that is not restored) back, each file atomically.
+
+    A file with neither its patched nor its original bytes is refused, unless ``force``: then the edited version is kept
+    in the run's folder. Raises ``BackupError`` when there is no such run.
+    """
+    if not store.folder.is_dir():
+        raise BackupError(f"no runs are recorded in {store.folder} (another place: --backup-dir)")
+    with store.locked():
+        runs = store.runs()
+        manifest = _chosen(runs, run, store)
+        later = {
+            saved.path: other.run
+            for other in runs
+            for saved in other.files
+            if int(other.run) > int(manifest.run) and other.state != "restored" and saved.outcome != "left alone"
+        }
+        restored: list[str] = []
+        already: list[str] = []
+        refused: list[tuple[str, str]] = []
+        kept: list[str] = []
+        for saved in manifest.files:
+            path = str(store.file(saved))
+            atomic.remove_leftovers(os.path.dirname(path), manifest.run)
+            if saved.outcome == "left alone":
+                continue
+            try:
+                (restored if _put_back(store, manifest, saved, force, kept) else already).append(path)
+            except atomic.ReplaceError as error:
+                again = (
+                    f" (run {later[saved.path]} patched it again: restore that one first)"
+                    if saved.path in later
+                    else ""
+                )
+                refused.append((path, f"{error}{again}"))
+        if not refused:
+            store.save(manifest.with_state("restored"))
+    return Restored(manifest.run, tuple(restored), tuple(already), tuple(refused), tuple(kept))
+
+
+def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:
+    """The files below ``within`` whose bytes are not those of the last run that patched them. Writes nothing."""
+    tops = [os.path.realpath(path) for path in within]
+    latest: dict[str, tuple[Saved, str]] = {}
+    for manifest in store.runs():
+        for saved in manifest.files:
+            if manifest.state == "restored" or saved.outcome == "left alone":
+                continue
+            latest[os.path.realpath(store.file(saved))] = (saved, manifest.run)
+    found = []
+    for path, (saved, run) in latest.items():
+        if any(path == top or path.startswith(os.path.join(top, "")) for top in tops):
+            try:
+                data = _bytes_of(Path(path))
+            except atomic.ReplaceError:
+                continue  # reading it again for the findings says so
+            now = None if data is None else sha256(data)
+            untouched = saved.outcome == "planned" and now == saved.before  # the run was killed before it came here
+            if now != saved.after and not untouched:
+                state: Literal["edited", "back to the original", "deleted"] = "edited"
+                if now is None:
+                    state = "deleted"
+                elif now == saved.before:
+                    state = "back to the original"
+                found.append(Altered(path, state, run))
+    return tuple(sorted(found, key=lambda item: item.path))
+
+
+def _chosen(runs: Sequence[Manifest], run: str | None, store: Store) -> Manifest:
+    if run is None:
+        waiting = [m for m in runs if m.state != "restored" and any(s.outcome != "left alone" for s in m.files)]
+        if not waiting:
+            raise BackupError(f"nothing to restore: every run in {store.folder} has been restored already")
+        return waiting[-1]
+    wanted = run.zfill(4)
+    for manifest in runs:
+        if manifest.run == wanted:
+            return manifest
+    known = ", ".join(manifest.run for manifest in runs) or "none"
+    raise BackupError(f"there is no run {run} in {store.folder} (recorded: {known})")
+
+
+def _put_back(store: Store, manifest: Manifest, saved: Saved, force: bool, kept: list[str]) -> bool:
+    """False when the original is in place already; raises ``ReplaceError`` when the file has to be left alone."""
+    path = store.file(saved)
+    try:
+        original = (store.run_folder(manifest.run) / "originals" / saved.original).read_bytes()
+    except OSError as error:
+        raise atomic.ReplaceError(f"its stored original cannot be read: {reason(error)}") from None
+    if sha256(original) != saved.before:
+        raise atomic.ReplaceError("its stored original is damaged")
+    current = _bytes_of(path)
+    if current is None:
+        if not force:
+            raise atomic.ReplaceError("was deleted since; --force brings the original back")
+        with _as_replace_error():
+            atomic.create(str(path), original, saved.mode)
+            os.chmod(path, saved.mode)
+        return True
+    now = sha256(current)
+    if now == saved.before:
+        return False
+    if now != saved.after:
+        if not force:
+            raise atomic.ReplaceError("was edited since; --force puts the original back and sets your version aside")
+        aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{now[:8]}"
+        with _as_replace_error():
+            atomic.create(str(aside), current)
+        kept.append(str(aside))
+    return atomic.replace(str(path), current, original, manifest.run)
+
+
+@contextlib.contextmanager
+def _as_replace_error() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise atomic.ReplaceError(f"cannot be written: {reason(error)}") from None
+
+
+def _bytes_of(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise atomic.ReplaceError(f"cannot be read: {reason(error)}") from None

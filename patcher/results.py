@@ -1,0 +1,65 @@
+"""What comes out of a run: frozen, picklable, and fit for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A finding with its place in the text. Lines and columns count from 1, columns in characters."""
+
+    code: str
+    name: str
+    message: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    applicability: Literal["safe", "unsafe", "display-only"]
+    assumption: str = ""
+    strategy: str = ""
+    suppressed: bool = False
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A rule that crashed, or whose rewrite was refused by the checks: ours to mend, and the file is as it was."""
+
+    code: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class PatchResult:
+    """What the engine made of one source text.
+
+    ``found``: everything in the original, in its own lines. ``fixed``: what was repaired, with the lines of the pass
+    that did it. ``remaining``: what is still there in ``text``, in its lines (suppressed findings are in neither).
+    """
+
+    text: str
+    found: tuple[Reported, ...] = ()
+    fixed: tuple[Reported, ...] = ()
+    remaining: tuple[Reported, ...] = ()
+    suppressed: int = 0
+    bugs: tuple[Bug, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """One file: its path as the user will see it, its bytes before and after, or the one line that says what is wrong."""
+
+    path: str
+    before: bytes = field(default=b"", repr=False)
+    after: bytes = field(default=b"", repr=False)
+    encoding: str = "utf-8"
+    patch: PatchResult | None = None
+    error: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the patched bytes are not the original ones."""
+        return not self.error and self.before != self.after

@@ -1,0 +1,148 @@
+"""What a rule is, and what it yields: findings whose fixes are templates over the source's own expressions."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from patcher.facts import Facts
+
+
+class Applicability(enum.Enum):
+    """How far a fix may be trusted.
+
+    ``SAFE``: the patched code equals the original on every input on which the original returns.
+    ``UNSAFE``: it does so only under the finding's ``assumption``. ``DISPLAY``: there is no fix.
+    """
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display-only"
+
+
+@dataclass(frozen=True)
+class Code:
+    """Source text with holes: ``{0}``, ``{1}`` ... stand for ``parts``, which are copied from the source verbatim.
+
+    A part that binds less tightly than its hole asks for is put in parentheses. Literal braces are doubled.
+    """
+
+    template: str
+    parts: tuple[ast.expr | Code, ...] = ()
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Put ``code`` (an expression) in the place of the expression ``target``."""
+
+    target: ast.expr
+    code: Code
+
+
+@dataclass(frozen=True)
+class ReplaceStatements:
+    """Put ``code`` (statements) in the place of ``targets``, which are neighbours in one block."""
+
+    targets: tuple[ast.stmt, ...]
+    code: tuple[Code, ...]
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Add statements before or after ``anchor``, in the same block."""
+
+    anchor: ast.stmt
+    code: tuple[Code, ...]
+    after: bool = False
+
+
+@dataclass(frozen=True)
+class Decorate:
+    """Put ``@code`` directly above the ``def`` line, below any decorator that is there."""
+
+    target: ast.FunctionDef | ast.AsyncFunctionDef
+    code: Code
+
+
+Edit = Replace | ReplaceStatements | Insert | Decorate
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Edits that are made together or not at all.
+
+    ``imports`` names modules (only ``"torch"`` is allowed) that must be bound at module level for the new code.
+    """
+
+    edits: tuple[Edit, ...]
+    applicability: Applicability = Applicability.SAFE
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place that keeps code from compiling well, and, where there is a proof, its repair.
+
+    ``assumption`` says what an unsafe fix takes for granted, or why there is no fix. ``strategy`` names the strategy
+    that the fix follows, for rules that have several.
+    """
+
+    node: ast.AST
+    message: str
+    fix: Fix | None = None
+    assumption: str = ""
+    strategy: str = ""
+
+    @property
+    def applicability(self) -> Applicability:
+        """Safe, unsafe or display-only."""
+        return self.fix.applicability if self.fix else Applicability.DISPLAY
+
+
+@dataclass(frozen=True)
+class Example:
+    """A source that a rule reports, what it becomes, and how both are run.
+
+    ``before`` and ``after`` start below ``import torch``, ``import torch.nn as nn``, ``import torch.nn.functional as F``.
+    ``run`` defines ``make()`` (a module or function), ``calls`` (a list of argument tuples, or functions of what
+    ``make`` returned) and optionally ``train = True`` (gradients are compared, Dynamo runs on ``aot_eager``).
+    ``after=None``: reported, not rewritten. ``gain=False``: the rewrite is for a cost that this run cannot show.
+    """
+
+    before: str
+    after: str | None
+    run: str
+    title: str
+    gain: bool = True
+    unsafe: bool = False
+    strategies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """A source that looks like the pattern and must come out unchanged. ``reported``: display-only findings are fine."""
+
+    source: str
+    title: str
+    reported: bool = False
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """One pattern. A rule holds no state; its docstring has the headings that the documentation is made of."""
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    triggers: ClassVar[tuple[bytes, ...]]
+    listens_to: ClassVar[tuple[type[ast.AST], ...]]
+    invalid: ClassVar[tuple[Example, ...]]
+    valid: ClassVar[tuple[NearMiss, ...]]
+    fixed_in: ClassVar[tuple[int, int] | None]
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Yield what is wrong at ``node``, which is one of ``listens_to``."""
+        ...

@@ -1,0 +1,129 @@
+"""Paths to results: discover, read, summarise, merge to a project, patch. A bad file is a result, no exception."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from patcher.discover import Exclude, discover
+from patcher.parallel import in_order, run_shares
+from patcher.results import FileResult
+from patcher.rule import Rule
+from patcher.settings import Settings
+from patcher.share import KEPT_SOURCE_BYTES, Share, Steps
+
+Progress = Callable[[int, int], None]
+
+_FILES_PER_PROCESS = 40  # below that, starting another process costs more than it saves
+
+
+def run(
+    paths: Sequence[str],
+    rules: Sequence[Rule],
+    settings: Settings,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    exclude: Exclude | None = None,
+) -> list[FileResult]:
+    """One result per file and per path that is not one, in the order in which they were found; nothing is written.
+
+    ``jobs``: processes at most; 1 works in this process, None takes what the machine has and the number of files is
+    worth. The results do not depend on it. ``progress`` is called with (files done, files).
+    """
+    entries = discover(paths, exclude)
+    todo = [entry.path for entry in entries if not entry.error]
+    count = _processes(jobs, len(todo))
+    steps = engine_steps()
+    make_share = functools.partial(Share, rules, settings, steps, KEPT_SOURCE_BYTES // count)
+    tick = _ticker(len(todo), progress)
+    done: list[FileResult] = []
+    if count > 1:
+        with contextlib.suppress(OSError):  # no process to be had: one is enough
+            done = run_shares(make_share, _split(todo, count), steps.merge, tick)
+    if not done:
+        done = _in_this_process(todo, make_share(), steps, tick)
+    results = {result.path: result for result in done}
+    return [FileResult(e.path, error=e.error) if e.error else results[e.path] for e in entries]
+
+
+def engine_steps() -> Steps:
+    """The engine's three functions, imported when they are needed: ``--help`` has no use for them."""
+    from patcher.engine import patch
+    from patcher.facts.project import Project, summarise
+
+    return Steps(summarise, Project, patch)
+
+
+def available_cpus() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _processes(jobs: int | None, files: int) -> int:
+    wanted = min(available_cpus(), files // _FILES_PER_PROCESS) if jobs is None else min(jobs, files)
+    return max(wanted, 1)
+
+
+def _in_this_process(todo: list[str], share: Share, steps: Steps, tick: Callable[[], None]) -> list[FileResult]:
+    summaries, results = [], []
+    with warnings.catch_warnings(), _few_collections():
+        warnings.simplefilter("ignore")
+        for path in todo:
+            summaries.append(share.summarise(path))
+            tick()
+        project = steps.merge(in_order(summaries))
+        gc.freeze()
+        gc.enable()
+        for path in todo:
+            results.append(share.patch(path, project))
+            tick()
+    return results
+
+
+@contextlib.contextmanager
+def _few_collections() -> Iterator[None]:
+    """Syntax trees are many objects and no garbage: collecting while they are built doubles the time of parsing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        (gc.enable if enabled else gc.disable)()
+
+
+def _split(todo: list[str], count: int) -> list[list[str]]:
+    """Shares of about equal size in bytes, each in the order of ``todo``."""
+    share_of: dict[str, int] = {}
+    load = [0] * count
+    for path in sorted(todo, key=_size, reverse=True):
+        lightest = load.index(min(load))
+        share_of[path] = lightest
+        load[lightest] += _size(path) + 1000
+    return [[path for path in todo if share_of[path] == number] for number in range(count)]
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def _ticker(files: int, progress: Progress | None) -> Callable[[], None]:
+    steps = 0
+
+    def tick() -> None:
+        nonlocal steps
+        steps += 1
+        if progress is not None:
+            progress(steps // 2, files)
+
+    return tick

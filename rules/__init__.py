@@ -1,0 +1,29 @@
+"""The rules, one per file. A file that is put here is found: there is no list to keep."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from patcher.rule import Rule
+
+
+def load_rules() -> tuple[Rule, ...]:
+    """One instance of each rule, sorted by code. Raises ``TypeError`` for a file that does not define exactly one."""
+    names = [
+        found.name for found in pkgutil.iter_modules(__path__) if not found.ispkg and not found.name.startswith("_")
+    ]
+    return tuple(sorted((_rule_in(f"{__name__}.{name}") for name in names), key=lambda rule: rule.code))
+
+
+def _rule_in(module_name: str) -> Rule:
+    module = importlib.import_module(module_name)
+    own = [
+        thing
+        for thing in vars(module).values()
+        if isinstance(thing, type) and thing.__module__ == module_name and hasattr(thing, "code")
+    ]
+    if len(own) != 1:
+        raise TypeError(f"{module_name} must define exactly one rule (a class with a code), not {len(own)}")
+    rule: Rule = own[0]()
+    return rule
