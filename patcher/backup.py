@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
+import importlib
 import os
 import secrets
 import shutil
@@ -14,16 +15,18 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from patcher import atomic
 from patcher.manifest import Manifest, ManifestError, Outcome, Saved, from_json, to_json
 from patcher.results import FileResult
 from patcher.source import reason
 
+fcntl: ModuleType | None
 try:
-    import fcntl
-except ImportError:
-    fcntl = None  # type: ignore[assignment]
+    fcntl = importlib.import_module("fcntl")
+except ImportError:  # Windows
+    fcntl = None
 
 STORE_NAME = ".fix-compile"
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")

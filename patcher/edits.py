@@ -19,6 +19,7 @@ from patcher.rule import Code, Decorate, Edit, Fix, Insert, Replace, ReplaceStat
 _HOLE = re.compile(r"\{(\d+)\}")
 _PLACE = re.compile(r"^__part_(\d+)__$")
 Span = tuple[int, int, int, int]
+LINE_LENGTH = 119
 
 
 class EditError(Exception):
@@ -79,6 +80,7 @@ class _Plan:
     before: dict[cst.CSTNode, list[cst.CSTNode]]
     after: dict[cst.CSTNode, list[cst.CSTNode]]
     decorators: dict[cst.CSTNode, list[cst.Decorator]]
+    spaced: dict[cst.CSTNode, list[cst.EmptyLine]]
 
 
 class _Patch:
@@ -99,7 +101,7 @@ class _Patch:
                 stack.append(child)
 
     def apply(self, fixes: Sequence[Fix]) -> str:
-        plan = _Plan({}, {}, {}, {}, {})
+        plan = _Plan({}, {}, {}, {}, {}, {})
         for fix in fixes:
             for edit in fix.edits:
                 self._add(edit, plan)
@@ -119,9 +121,13 @@ class _Patch:
                 lines = [self.line(t) for t in targets]
                 new_lines = [self.build_statement(c) for c in codes]
                 used = [p for c in codes for p in _parts(c)]
+                new_lines = [self.fold(n, self._indent(lines[0])) for n in new_lines]
                 plan.statements[lines[0]] = self.keep_comments(lines, new_lines, used)
                 for line in lines[1:]:
                     plan.statements[line] = []
+                follower = self.next_line(lines[-1])
+                if follower is not None:
+                    plan.spaced[follower] = _blank_end(lines[-1])
             case Insert(anchor=anchor, code=codes, after=after):
                 where = plan.after if after else plan.before
                 where.setdefault(self.line(anchor), []).extend(self.build_statement(c) for c in codes)
@@ -171,6 +177,12 @@ class _Patch:
                 raise EditError(f"line {span[0]} holds several statements")
         return self.find(node, cst.BaseCompoundStatement)
 
+    def next_line(self, line: cst.CSTNode) -> cst.CSTNode | None:
+        """The statement below ``line`` in its block."""
+        body = getattr(self.parents[line], "body", ())
+        at = next((i for i, other in enumerate(body) if other is line), len(body))
+        return body[at + 1] if at + 1 < len(body) else None
+
     # --- new code ---------------------------------------------------------------------------------------------------
 
     def build_expression(self, code: Code) -> cst.BaseExpression:
@@ -191,10 +203,43 @@ class _Patch:
         assert isinstance(new, cst.CSTNode)
         return new
 
+    def _indent(self, node: cst.CSTNode) -> int:
+        """How far the lines of ``node`` are indented, in characters."""
+        depth = 0
+        parent: cst.CSTNode | None = node
+        while parent is not None:
+            if isinstance(parent, cst.IndentedBlock):
+                depth += len(parent.indent if parent.indent is not None else self.module.default_indent)
+            parent = self.parents.get(parent)
+        return depth
+
     def _fillings(self, code: Code) -> list[cst.BaseExpression]:
         return [
             self.build_expression(p) if isinstance(p, Code) else self.expression(p).deep_clone() for p in code.parts
         ]
+
+    def fold(self, line: cst.CSTNode, indent: int) -> cst.CSTNode:
+        """``line`` with the arguments of an over-long call on lines of their own."""
+        if isinstance(line, cst.If) and isinstance(line.body, cst.IndentedBlock):
+            inner = [self.fold(s, indent + len(self.module.default_indent)) for s in line.body.body]
+            return line.with_changes(body=line.body.with_changes(body=inner))
+        if not isinstance(line, cst.SimpleStatementLine):
+            return line
+        width = max(len(text) for text in self.module.code_for_node(line).split("\n"))
+        small = line.body[0]
+        call = small.value if isinstance(small, (cst.Assign, cst.Return, cst.Expr)) else None
+        if indent + width <= LINE_LENGTH or not isinstance(call, cst.Call) or not call.args:
+            return line
+        newline = self.module.default_newline
+        inner_line = cst.ParenthesizedWhitespace(
+            cst.TrailingWhitespace(newline=cst.Newline(newline)), indent=True, last_line=cst.SimpleWhitespace(self.module.default_indent)
+        )
+        last_line = cst.ParenthesizedWhitespace(cst.TrailingWhitespace(newline=cst.Newline(newline)), indent=True)
+        comma = cst.Comma(whitespace_before=cst.SimpleWhitespace(""), whitespace_after=inner_line)
+        arguments = [a.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace("")) for a in call.args]
+        arguments[-1] = arguments[-1].with_changes(comma=comma.with_changes(whitespace_after=last_line))
+        folded = call.with_changes(args=arguments, whitespace_before_args=inner_line)
+        return line.with_changes(body=[small.with_changes(value=folded), *line.body[1:]])
 
     def keep_comments(
         self, old: list[cst.CSTNode], new: list[cst.CSTNode], used: list[ast.expr]
@@ -205,20 +250,20 @@ class _Patch:
         lost = [c for node in old for c in _comments(node, outer=node is not first) if c not in carried]
         lost = list(dict.fromkeys(lost))
         leading = list(getattr(first, "leading_lines", ()))
-        last = new[-1] if new else None
+        at = next((i for i in (-1, 0) if new and isinstance(new[i], cst.SimpleStatementLine)), None)
         trailing: cst.Comment | None = None
-        if isinstance(last, cst.SimpleStatementLine) and lost and self._ends_line(lost[-1]):
+        if at is not None and lost and self._ends_line(lost[-1]):
             trailing = lost.pop()
         leading += [cst.EmptyLine(comment=c.deep_clone()) for c in lost]
         if not new:
             return new
-        if trailing is not None and isinstance(last, cst.SimpleStatementLine):
+        if trailing is not None and at is not None and isinstance(line := new[at], cst.SimpleStatementLine):
             space = self.parents[trailing]
             whitespace = space.whitespace if isinstance(space, cst.TrailingWhitespace) else cst.SimpleWhitespace("  ")
             if not whitespace.value:
                 whitespace = cst.SimpleWhitespace("  ")
-            new[-1] = last.with_changes(
-                trailing_whitespace=last.trailing_whitespace.with_changes(
+            new[at] = line.with_changes(
+                trailing_whitespace=line.trailing_whitespace.with_changes(
                     whitespace=whitespace, comment=trailing.deep_clone()
                 )
             )
@@ -256,6 +301,22 @@ def _comments(node: cst.CSTNode, outer: bool = False) -> list[cst.Comment]:
 
     walk(node)
     return found
+
+
+def _blank_end(node: cst.CSTNode) -> list[cst.EmptyLine]:
+    """The blank lines at the end of a compound statement, which stand in its innermost block."""
+    while True:
+        orelse = getattr(node, "orelse", None)
+        body = orelse if orelse is not None else getattr(node, "body", None)
+        if isinstance(body, cst.IndentedBlock):
+            if body.footer:
+                blank = sum(line.comment is None for line in body.footer)
+                return [cst.EmptyLine(indent=False) for _ in range(blank)]
+            node = body.body[-1]
+        elif isinstance(body, (cst.Else, cst.If)):
+            node = body
+        else:
+            return []
 
 
 def _fill(tree: cst.CSTNode, parts: list[cst.BaseExpression]) -> cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel:  # type: ignore[type-arg]
@@ -351,6 +412,9 @@ class _Apply(cst.CSTTransformer):
         if original in plan.decorators:
             assert isinstance(updated, cst.FunctionDef)
             updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])
+        if plan.spaced.get(original):
+            leading = [line.deep_clone() for line in plan.spaced[original]]
+            updated = updated.with_changes(leading_lines=[*leading, *getattr(updated, "leading_lines", ())])
         new: list[cst.CSTNode] = [updated]
         if original in plan.statements:
             new = plan.statements[original]

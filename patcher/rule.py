@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from patcher.facts import Facts
+
+
+_HOLE = re.compile(r"\{(\d+)\}")
 
 
 class Applicability(enum.Enum):
@@ -33,6 +37,17 @@ class Code:
 
     template: str
     parts: tuple[ast.expr | Code, ...] = ()
+
+
+def block(header: Code, lines: Sequence[Code]) -> Code:
+    """A compound statement: ``header`` (with its colon) and ``lines`` indented below it."""
+    template, parts = header.template, list(header.parts)
+    for line in lines:
+        shift = len(parts)
+        shifted = _HOLE.sub(lambda hole, shift=shift: f"{{{int(hole[1]) + shift}}}", line.template)  # type: ignore[misc]
+        template += "".join(f"\n    {text}" for text in shifted.split("\n"))
+        parts += line.parts
+    return Code(template, tuple(parts))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import dataclasses
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from patcher.results import FileResult, PatchResult
@@ -17,6 +19,8 @@ from patcher.source import Source, SourceError, encode, may_matter, read
 #: Syntax trees are kept between the two phases for this many bytes of source, all processes together. A tree takes
 #: about 28 times its source, so this is about 1.1 GB; files beyond it are parsed twice.
 KEPT_SOURCE_BYTES = 40_000_000
+
+_DEEP = 120  # levels of a syntax tree; hand-written code has fewer than 50
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Share:
         """The file's part of the project index."""
         try:
             return self._summary(path)
-        except (Exception, RecursionError, MemoryError) as error:
+        except Exception as error:
             self._known[path] = FileResult(path, error=_one_line(error))
             return Summary(path)
 
@@ -72,7 +76,10 @@ class Share:
             return known
         try:
             return self._patched(known, project)
-        except (Exception, RecursionError, MemoryError) as error:
+        except RecursionError as error:
+            ours = _depth(known.source.text) < _DEEP
+            return FileResult(path, error=_our_bug(error) if ours else _one_line(error))
+        except Exception as error:
             return FileResult(path, error=_one_line(error))
 
     def _summary(self, path: str) -> Summary:
@@ -98,7 +105,7 @@ class Share:
         return FileResult(path, encoding=source.encoding, patch=dataclasses.replace(patch, text=""))
 
 
-def _one_line(error: BaseException) -> str:
+def _one_line(error: Exception) -> str:
     if isinstance(error, SourceError):
         return str(error)
     if isinstance(error, SyntaxError):
@@ -108,5 +115,21 @@ def _one_line(error: BaseException) -> str:
         return "is nested too deeply to be worked on"
     if isinstance(error, MemoryError):
         return "is too large or nested too deeply to be worked on (out of memory)"
-    text = " ".join(str(error).split())
-    return f"internal error, a bug in fix-compile: {type(error).__name__}: {text[:300]}"
+    return _our_bug(error)
+
+
+def _our_bug(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())[:300]
+    where = f"{Path(place.filename).name}:{place.lineno}"
+    return f"internal error, a bug in fix-compile: {type(error).__name__} at {where}: {text}"
+
+
+def _depth(text: str) -> int:
+    """How deep the syntax tree is; measured only when something has run out of stack."""
+    level: list[ast.AST] = [ast.parse(text)]
+    depth = 0
+    while level:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth

@@ -21,7 +21,7 @@ def _rule_in(module_name: str) -> Rule:
     own = [
         thing
         for thing in vars(module).values()
-        if isinstance(thing, type) and thing.__module__ == module_name and hasattr(thing, "code")
+        if isinstance(thing, type) and thing.__module__ == module_name and isinstance(getattr(thing, "code", None), str)
     ]
     if len(own) != 1:
         raise TypeError(f"{module_name} must define exactly one rule (a class with a code), not {len(own)}")

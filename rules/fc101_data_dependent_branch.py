@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from patcher.facts import Arm, Assigned, Condition, Facts, Junction, Leaf, Negation, Tensor, Value
-from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements
+from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, block
 
 
 class DataDependentBranch:
@@ -117,6 +117,9 @@ class _Merge:
         for arm in arms:
             for assigned in arm.results.values():
                 self.may_be_merged(assigned)
+        guard = self.guard(node, choices)
+        if guard is not None:
+            choices = {n: _Choice(c.value, Condition(guard.tensor), c.orelse) for n, c in choices.items()}
         lines = self.shared_conditions(list(choices.values()))
         lines += [self.assignment(t) for arm in arms for t in arm.temporaries]
         pairs = [(_target(arms, name), self.code(choices[name])) for name in order]
@@ -126,7 +129,19 @@ class _Merge:
             left = ", ".join(f"{{{i}}}" for i in range(len(pairs)))
             right = ", ".join(f"{{{i + len(pairs)}}}" for i in range(len(pairs)))
             lines.append(Code(f"{left} = {right}", (*(t for t, _ in pairs), *(c for _, c in pairs))))
+        if guard is not None:
+            joint = " and ".join(f"{{{i}}}" for i in range(len(guard.guard)))
+            lines = [block(Code(f"if {joint}:", guard.guard), lines)]
         return ReplaceStatements((node,), tuple(lines))
+
+    def guard(self, node: ast.If, choices: dict[str, _Choice]) -> Condition | None:
+        """The condition when its Python part can stay an ``if`` around the rest: ``a and t`` without another arm."""
+        conditions = {c.condition for c in choices.values()}
+        condition = conditions.pop()
+        one_armed = not node.orelse and not conditions
+        if one_armed and isinstance(condition, Condition) and condition.guard and condition.conjunction:
+            return condition
+        return None
 
     def early_return(self, node: ast.If, rest: list[ast.stmt]) -> ReplaceStatements:
         if len(rest) != 1 or not isinstance(rest[0], ast.Return):

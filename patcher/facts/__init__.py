@@ -14,7 +14,7 @@ from patcher.facts.flow import Definition, Flow
 from patcher.facts.infer import Inference
 from patcher.facts.project import Project, module_name
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
-from patcher.facts.values import Category, DType, Kind, Rank, Value
+from patcher.facts.values import Category, DType, Kind, Rank, Value, leading
 
 __all__ = [
     "INITIALISERS",
@@ -39,6 +39,7 @@ __all__ = [
     "api",
     "attribute_of",
     "dotted",
+    "leading",
     "self_name",
 ]
 

@@ -82,19 +82,21 @@ class Branches:
         return pairs
 
     def _stays(self, target: ast.Name, body: list[ast.stmt]) -> bool:
-        """Whether all reads of the name, anywhere in the function, stand in this arm."""
+        """Whether what is assigned here is read in this arm alone, and the rest of the branch does not use the name."""
         function = self.syntax.function_of(target)
         if function is None:
             return False
+        flow = self.flow_of(function)
+        definition = flow.by_node.get(target)
         inside = {n for s in body for n in ast.walk(s)}
-        for node in ast.walk(function):
-            if isinstance(node, ast.Name) and node.id == target.id and node not in inside:
-                return False
-            if isinstance(node, (ast.Global, ast.Nonlocal)) and target.id in node.names:
-                return False
-            if isinstance(node, ast.arg) and node.arg == target.id:
-                return False
-        return True
+        if definition is None or target.id in flow.captured:
+            return False
+        if any(use not in inside for use in flow.uses.get(definition, ())):
+            return False
+        branch = self.syntax.parents[body[0]]
+        return not any(
+            isinstance(n, ast.Name) and n.id == target.id and n not in inside for n in ast.walk(branch)
+        )
 
     def reads(self, value: ast.expr) -> set[str]:
         """Texts of the names and instance attributes that ``value`` reads."""
@@ -124,8 +126,9 @@ class Branches:
                         one_by_one = False
                 done.add(name)
             for temporary in arm.temporaries:
-                if self.reads(temporary.value) & set(arm.results):
-                    return False
+                for read in self.reads(temporary.value) & set(arm.results):
+                    if arm.results[read].statement.lineno < temporary.statement.lineno:
+                        return False
         return True if one_by_one else None if at_once else False
 
     def is_instance(self, target: ast.expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
@@ -67,11 +68,12 @@ class ClassFacts:
     def _statement(self, s: ast.stmt, method: FunctionNode, me: str) -> None:
         match s:
             case ast.Assign(targets=targets, value=value):
-                for t in targets:
-                    if (name := attribute_of(t, me)) is not None:
-                        self.stores[name].append(Store(name, method, s, value, "assign"))
-                        continue
-                    self._other(t, s, method, me)
+                for t, v in ((t, v) for target in targets for t, v in pairs(target, value)):
+                    name = attribute_of(t, me)
+                    if name is not None and v is not None:
+                        self.stores[name].append(Store(name, method, s, v, "assign"))
+                    else:
+                        self._other(t, s, method, me)
             case ast.AnnAssign(target=t, value=value, annotation=annotation):
                 if (name := attribute_of(t, me)) is not None and value is not None:
                     self.stores[name].append(Store(name, method, s, value, "assign", annotation))
@@ -116,6 +118,18 @@ class ClassFacts:
         if len(stores) == 1 and (stores[0].method is None or stores[0].method.name in INITIALISERS):
             return stores[0]
         return None
+
+
+def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """``a, b = x, y`` as (a, x), (b, y); anything that does not line up as it is, with None for an unknown part."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+    elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        for t, v in zip(target.elts, value.elts, strict=True):
+            yield from pairs(t, v)
+    else:
+        for t in target.elts:
+            yield t, None
 
 
 def self_name(method: FunctionNode) -> str | None:

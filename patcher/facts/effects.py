@@ -233,9 +233,16 @@ class Effects:
                 continue
             if d.how != "assign" or d.value is None or d.path or self.aliases(d.value):
                 return False
-            if any(self.shares(use) for use in self.flow_of(function).uses.get(d, ()) if use is not e):
-                return False
+            for use in self.flow_of(function).uses.get(d, ()):
+                if use is not e and self.shares(use) and not self._later(use, e):
+                    return False
         return True
+
+    def _later(self, a: ast.expr, b: ast.expr) -> bool:
+        """Whether ``a`` only ever runs after ``b``: it stands below, and no loop holds ``b``."""
+        if any(isinstance(p, (ast.For, ast.AsyncFor, ast.While)) for p in self.syntax.ancestors(b)):
+            return False
+        return (a.lineno, a.col_offset) > (b.lineno, b.col_offset)
 
     def shares(self, load: ast.expr) -> bool:
         """Whether this use of a name gives the object, or a view of it, another holder (a return does not count)."""
@@ -250,6 +257,17 @@ class Effects:
             return not (isinstance(outer, ast.Return) or call)
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
             return parent.func.attr in ("append", "extend", "insert", "add", "setdefault", "update") and load is not parent.func.value
+        return False
+
+    def may_overlap(self, e: ast.expr) -> bool:
+        """Whether ``e`` is seen to be an expanded view, several places of which share memory."""
+        if isinstance(e, ast.Name):
+            definitions = self.inference.definitions(e)
+            return any(d.how == "assign" and d.value is not None and self.may_overlap(d.value) for d in definitions)
+        if isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute):
+            if e.func.attr in ("expand", "expand_as", "broadcast_to"):
+                return True
+            return e.func.attr in api.ALIASING and self.may_overlap(e.func.value)
         return False
 
     def through_views(self, load: ast.expr) -> ast.expr:

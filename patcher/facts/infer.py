@@ -19,6 +19,7 @@ from patcher.facts.values import (
     PYTHON,
     SCALAR,
     UNKNOWN,
+    WEIGHTS,
     Category,
     DType,
     Kind,
@@ -28,6 +29,7 @@ from patcher.facts.values import (
     broadcast,
     compare,
     join,
+    leading,
     promote,
     python,
     tensor,
@@ -99,7 +101,10 @@ class Inference:
                     sides = [self.of(left), *map(self.of, others)]
                     data = any(s.is_tensor or s.data for s in sides)
                     return python("bool", data=data) if all(s.kind is Kind.PYTHON for s in sides) or data else UNKNOWN
-                return compare(self.of(left), self.of(others[0]))
+                a, b = self.of(left), self.of(others[0])
+                if isinstance(ops[0], (ast.Eq, ast.NotEq)):
+                    a, b = _identifier(a, b, left), _identifier(b, a, others[0])
+                return compare(a, b)
             case ast.BoolOp(values=values):
                 parts = [self.of(v) for v in values]
                 if all(p.kind is Kind.PYTHON for p in parts):
@@ -163,7 +168,7 @@ class Inference:
                 return value
             case "augmented":
                 assert isinstance(d.node, ast.AugAssign) and isinstance(d.node.target, ast.Name)
-                before = self._name(d.node.target)
+                before = self.of(d.node.target)
                 after = self._binary(before, d.node.op, self.of(d.node.value))
                 return replace(after, dtype=before.dtype) if before.is_tensor else after
             case "iteration":
@@ -221,7 +226,7 @@ class Inference:
             return parent.attr in api.TENSOR_ONLY
         if isinstance(parent, ast.Call) and parent.args and parent.args[0] is node:
             what = self.syntax.qualified(parent.func) or ""
-            return _function_name(what) in api.TENSOR_ONLY
+            return _function_name(what) in api.TENSOR_ONLY or self.of(parent.func).module.startswith("torch.nn.")
         return False
 
     def _parameter(self, d: Definition) -> Value:
@@ -371,7 +376,7 @@ class Inference:
         real = [s for s in stores if s.how != "declared"]
         values = [self._store_value(s) for s in real or stores]
         if not values:
-            return UNKNOWN
+            return python("bool") if name == "training" and "forward" in self.class_facts(cls).methods else UNKNOWN
         value = reduce(join, values)
         if not value.is_tensor:
             return value
@@ -379,6 +384,8 @@ class Inference:
         token = f"self.{name}"
         rank = value.rank if value.rank is not None and value.rank.base is None else None
         kept = DType(dtype.category, token) if dtype is not None else None
+        if value.trainable and (dtype is None or dtype.token == "default"):
+            kept = WEIGHTS
         return tokened(replace(value, rank=rank, dtype=kept, shape="()" if rank == SCALAR else None), token)
 
     def _store_value(self, s: Store) -> Value:
@@ -443,10 +450,31 @@ class Inference:
                 return False
             root = root.value
         method = self.syntax.method_of(e)
-        if not isinstance(root, ast.Name) or method is None or method.name not in INITIALISERS:
+        if not isinstance(root, ast.Name) or method is None:
             return False
+        if root.id == self_name(method):
+            return self._is_kept_argument(e)
         definitions = self.definitions(root)
-        return root.id != self_name(method) and bool(definitions) and all(d.how == "parameter" for d in definitions)
+        return method.name in INITIALISERS and bool(definitions) and all(d.how == "parameter" for d in definitions)
+
+    def _is_kept_argument(self, e: ast.Attribute) -> bool:
+        """``self.cfg.width``, where ``self.cfg`` is a constructor argument that nobody calls."""
+        owner: ast.expr = e.value
+        while isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Attribute):
+            owner = owner.value
+        place = self.instance_attribute(owner)
+        if place is None:
+            return False
+        store = self.class_facts(place[0]).initial(place[1])
+        if store is None or store.how != "assign" or not isinstance(store.value, ast.Name):
+            return False
+        definitions = self.definitions(store.value)
+        if not definitions or not all(d.how == "parameter" for d in definitions):
+            return False
+        return not any(
+            isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute) and ast.unparse(c.func) == ast.unparse(owner)
+            for c in ast.walk(place[0])
+        )
 
     # --- operators --------------------------------------------------------------------------------------------------
 
@@ -542,10 +570,11 @@ class Inference:
         x = self.of(e.args[0])
         floating = DType(Category.FLOAT, x.dtype.token) if x.dtype else DType(Category.FLOAT, f"out@{e.lineno}:{e.col_offset}")
         if module.module == "torch.nn.Embedding":
-            weights = DType(Category.FLOAT, f"weights:{dotted(e.func)}")
-            return tensor(x.rank.plus(1) if x.rank else None, weights)
+            shape = f"{x.shape}|{dotted(e.func)}" if x.shape else None
+            return tensor(x.rank.plus(1) if x.rank else None, WEIGHTS, shape)
         if module.module == "torch.nn.Linear" and x.is_tensor:
-            return tensor(x.rank, floating)
+            lead = leading(x.shape)
+            return tensor(x.rank, floating, f"{lead}|{dotted(e.func)}" if lead else None)
         if module.module in api.SHAPE_KEEPING_MODULES and x.is_tensor:
             return tensor(x.rank, floating, x.shape)
         return UNKNOWN
@@ -560,6 +589,8 @@ class Inference:
             return built
         if what in api.CREATORS:
             return self._creator(e, what)
+        if what == "torch.Tensor" and e.args and all(self.of(a).is_number for a in e.args):
+            return tensor(Rank(None, len(e.args)), DType(Category.FLOAT, "default"))
         if what.startswith("math."):
             return python("float" if what != "math.ceil" and what != "math.floor" else "int")
         if what in ("torch.is_tensor", "torch.compiler.is_compiling", "torch.is_grad_enabled"):
@@ -736,7 +767,8 @@ class Inference:
         if name in ("expand", "repeat"):
             return tensor(self._sizes(arguments), x.dtype)
         if name == "unsqueeze":
-            return tensor(x.rank.plus(1) if x.rank else None, x.dtype)
+            last = len(arguments) == 1 and ast.unparse(arguments[0]) == "-1" and x.shape is not None
+            return tensor(x.rank.plus(1) if x.rank else None, x.dtype, f"{x.shape}|1" if last else None)
         if name == "squeeze":
             return tensor(None, x.dtype)
         if name == "flatten":
@@ -814,7 +846,18 @@ class Inference:
             return tensor(_kept(x.rank), dtype)
         if isinstance(dim, (ast.Tuple, ast.List)):
             return tensor(x.rank.plus(-len(dim.elts)) if x.rank and keep is None else None, dtype)
-        return tensor(x.rank.plus(-1) if x.rank and keep is None and self.of(dim).is_number else None, dtype)
+        if keep is not None or not self.of(dim).is_number:
+            return tensor(None, dtype)
+        lead = leading(x.shape) if ast.unparse(dim) == "-1" else None
+        return tensor(x.rank.plus(-1) if x.rank else None, dtype, lead)
+
+
+def _identifier(value: Value, other: Value, expr: ast.expr) -> Value:
+    """Fifth presumption: an attribute that an integer tensor is tested for equality with is a number."""
+    integers = other.is_tensor and other.dtype is not None and other.dtype.category is Category.INT
+    if integers and value.kind is Kind.UNKNOWN and isinstance(expr, ast.Attribute):
+        return python("number")
+    return value
 
 
 def _kept(rank: Rank | None) -> Rank | None:
@@ -914,7 +957,22 @@ def _relate(sites: list[dict[str, Value]], names: list[str], token: str) -> dict
             if twin is not None and all(_same_dtype(site[name], site[other]) for site in sites):
                 dtype = DType(dtype.category, twin.token)
                 break
-        out[name] = tensor(rank, dtype, f"{token}.{name}", any(v.trainable for v in tensors))
+        shape = f"{token}.{name}"
+        for other in ranked:
+            known = out[other].shape
+            pairs = [(site[name].shape, site[other].shape) for site in sites]
+            if known is None or any(mine is None or theirs is None for mine, theirs in pairs):
+                continue
+            if all(mine == theirs for mine, theirs in pairs):
+                shape = known
+            elif all(leading(mine) == theirs for mine, theirs in pairs):
+                shape = f"{known}|{token}.{name}"
+            elif all(mine == leading(theirs) for mine, theirs in pairs):
+                shape = leading(known) or shape
+            else:
+                continue
+            break
+        out[name] = tensor(rank, dtype, shape, any(v.trainable for v in tensors))
         ranked.append(name)
     return out
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patcher.facts import torch_api
+from patcher.facts.classes import pairs
 from patcher.facts.syntax import Syntax, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -56,6 +57,7 @@ class ModuleSummary:
     functions: tuple[FunctionSummary, ...] = ()
     foreign_stores: frozenset[str] = frozenset()
     compiled: frozenset[str] = frozenset()
+    imports: frozenset[str] = frozenset()
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -205,9 +207,9 @@ class _Collector:
             while stack:
                 n = stack.pop()
                 if isinstance(n, ast.Assign):
-                    for t in n.targets:
+                    for t, v in (pair for target in n.targets for pair in pairs(target, n.value)):
                         if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self":
-                            text = dotted(n.value.func) if isinstance(n.value, ast.Call) else None
+                            text = dotted(v.func) if isinstance(v, ast.Call) else None
                             found[t.attr].add(self.built_class(text))
                 for name in ("body", "orelse", "finalbody", "handlers"):
                     stack.extend(getattr(n, name, ()) if isinstance(n, (ast.stmt, ast.ExceptHandler)) else ())
@@ -233,6 +235,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         tuple(collector.functions()),
         frozenset(collector.foreign),
         frozenset(collector.compiled),
+        frozenset(collector.imports.values()),
     )
 
 
@@ -308,8 +311,14 @@ class Project:
                 found.append(f"{child}.{method}")
         return found
 
+    def _visible(self, module: ModuleSummary) -> set[str]:
+        """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
+        return {module.module, *module.imports, *(i.rpartition(".")[0] for i in module.imports)}
+
     def _reach(self) -> set[str]:
         stack = []
+        home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
+        visible: dict[str, set[str]] = {}
         for name, c in self._classes.items():
             if "forward" in c.methods and self.is_module_class(name):
                 stack.append(f"{name}.forward")
@@ -330,8 +339,11 @@ class Project:
                     if owner in self._classes:
                         stack += self._method(owner, mention[5:])
                 elif mention.startswith("."):
-                    if mention[1:] not in _COMMON_METHODS:
-                        stack += self._by_method.get(mention[1:], ())
+                    if mention[1:] not in _COMMON_METHODS and (methods := self._by_method.get(mention[1:])):
+                        module = home[name]
+                        if module.path not in visible:
+                            visible[module.path] = self._visible(module)
+                        stack += [m for m in methods if home[m].module in visible[module.path]]
                 elif mention in self._functions:
                     stack.append(mention)
         return reached

@@ -1,12 +1,17 @@
 """What an expression holds: a tensor (with rank, dtype and shape as far as they are known), a Python value, or unknown.
 
-Ranks, dtypes and shapes are symbolic. Two tensors with the same ``shape`` token have the same shape; ``Rank("x", 1)`` is
-one dimension more than whatever ``x`` has. Three presumptions, and no more, fill what source code does not say:
+Ranks, dtypes and shapes are symbolic. Two tensors with the same ``shape`` token have the same shape; a token "a|b" is
+the shape ``a`` with one more dimension at the end; ``Rank("x", 1)`` is one dimension more than whatever ``x`` has.
+Five presumptions, and no more, fill what source code does not say:
 
-- an attribute of a constructor argument (``cfg.width``) is configuration, hence a Python value;
+- an attribute of a constructor argument (``cfg.width``, ``self.cfg.width``) that is never called is configuration,
+  hence a Python value;
 - a name on which code that ``forward`` reaches uses what only a tensor has (``x.amax()``) is a tensor;
 - a tensor of unknown dtype that meets float arithmetic is floating (an integer there would make the dtype depend on
-  the branch that was taken).
+  the branch that was taken);
+- the weights of one module have one floating dtype (``model.half()`` converts them all);
+- an attribute of unknown kind that an integer tensor is tested for equality with (``ids == self.words.picture``) is a
+  Python number.
 """
 
 from __future__ import annotations
@@ -71,6 +76,15 @@ class Rank:
         return self.offset - other.offset if self.base == other.base else None
 
 
+def leading(shape: str | None) -> str | None:
+    """The token of a shape without its last dimension."""
+    if shape is None or shape == "()":
+        return None
+    lead, bar, _ = shape.rpartition("|")
+    return lead if bar else f"{shape}[:-1]"
+
+
+WEIGHTS = DType(Category.FLOAT, "weights")
 SCALAR = Rank(None, 0)
 BOOL = DType(Category.BOOL, "torch.bool")
 INT64 = DType(Category.INT, "torch.int64")

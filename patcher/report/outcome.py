@@ -37,8 +37,8 @@ class Entry:
 class Outcome:
     """One run.
 
-    ``call``: what was asked for. ``quiet``: no notes. ``written``: the paths whose patch is on disk. ``refused``: path to
-    the reason why a patch could not be written. ``run``, ``store``: the number and folder under which the originals are.
+    ``call``: what was asked for. ``quiet``: no notes. ``written``: the paths whose patch is on disk. ``refused``: path
+    to the reason why a patch could not be written. ``run``, ``store``: the number and folder of the originals.
     """
 
     call: Call

@@ -1,0 +1,55 @@
+# Every target that runs something makes .venv first when it is missing or out of date.
+#   make test PYTHON=python3.12
+#   make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'    (a smaller download)
+
+PYTHON ?= python3
+TORCH ?= $(shell sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints.txt)
+JOBS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.complete
+CHECKED := fix_compile.py patcher rules tests benchmarks docs
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint format docs bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	@touch $@
+
+venv: $(STAMP)  ## create .venv with the development tools and torch
+
+demo: $(STAMP)  ## patch a small vision-language model, and run it before and after
+	@$(BIN)/python benchmarks/demo.py $(ARGS)
+
+test: $(STAMP)  ## run the tests (ARGS='-k FC101' passes options to pytest)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+lint: $(STAMP)  ## ruff, formatting, mypy --strict, generated documentation
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
+
+format: $(STAMP)  ## let ruff sort imports and format
+	$(BIN)/ruff check --fix $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
+
+docs: $(STAMP)  ## write docs/rules.md and the README's rule table from the rules
+	$(BIN)/python docs/generate.py
+
+bench: $(STAMP)  ## CPU seconds of a scan (ARGS='--python-lint PATH' adds other tools)
+	@$(BIN)/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("transformers") is None)' \
+		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check transformers
+	$(BIN)/python benchmarks/scan.py $(ARGS)
+
+clean:  ## remove .venv, caches and build output
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.* htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,128 @@
+"""Write what the rules say about themselves: docs/rules.md, and the table in README.md.
+
+python docs/generate.py            write both
+python docs/generate.py --check    write nothing; exit status 1 when one of them is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from patcher.rule import Example, Rule
+from rules import load_rules
+
+HEADINGS = ("What it does", "Why it breaks compilation", "Fix safety", "References")
+START, END = "<!-- rules: written by docs/generate.py -->", "<!-- end of rules -->"
+_HEADING = re.compile(rf"^(?:#+\s*)?({'|'.join(HEADINGS)})\s*:?$", re.IGNORECASE)
+_UNDERLINE = re.compile(r"^[-=~]{3,}$")
+
+
+def sections(rule: Rule) -> dict[str, str]:
+    """The text below each heading of the rule's docstring, by heading; what stands above the first is under ""."""
+    found: dict[str, list[str]] = {"": []}
+    current = found[""]
+    for line in (inspect.getdoc(type(rule)) or "").splitlines():
+        if heading := _HEADING.match(line.strip()):
+            name = next(h for h in HEADINGS if h.lower() == heading[1].lower())
+            current = found[name] = []
+        elif not _UNDERLINE.match(line.strip()):
+            current.append(line)
+    return {name: textwrap.dedent("\n".join(lines)).strip() for name, lines in found.items()}
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a paragraph, on one line, without its full stop."""
+    paragraph = " ".join(text.split("\n\n", maxsplit=1)[0].split())
+    return re.split(r"(?<=[^.][.!?])\s+(?=[A-Z`\"'(])", paragraph)[0].removesuffix(".")
+
+
+def diff(example: Example) -> str:
+    """What the fix changes in an example, as a diff without file names and line numbers."""
+    before, after = example.before.strip("\n").splitlines(), (example.after or "").strip("\n").splitlines()
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+    return "\n".join("..." if line.startswith("@@") else line for line in lines[1:])
+
+
+def fixes(rule: Rule) -> str:
+    """How far the rule's fixes go, as its examples show it."""
+    kinds = {"display-only" if e.after is None else "unsafe" if e.unsafe else "safe" for e in rule.invalid}
+    return ", ".join(kind for kind in ("safe", "unsafe", "display-only") if kind in kinds)
+
+
+def table(rules: Sequence[Rule], link: str) -> str:
+    """One row for each rule; ``link`` is the page that has the sections."""
+    rows = [
+        f"| [{rule.code}]({link}#{rule.code.lower()}-{rule.name}) | {rule.name} "
+        f"| {first_sentence(sections(rule).get(HEADINGS[0], '')).replace('|', '&#124;')} | {fixes(rule)} |"
+        for rule in rules
+    ]
+    return "\n".join(["| code | pattern | what it does | fix |", "|---|---|---|---|", *rows])
+
+
+def chapter(rule: Rule) -> str:
+    """All about one rule."""
+    said = sections(rule)
+    parts = [f"## {rule.code} {rule.name}", said[""]]
+    if rule.fixed_in:
+        parts.append(f"No longer breaks on torch {'.'.join(map(str, rule.fixed_in))}.")
+    parts += [f"### {heading}\n\n{said[heading]}" for heading in HEADINGS[:3] if heading in said]
+    if example := next((e for e in rule.invalid if e.after is not None), None):
+        parts.append(f"### Example: {example.title}\n\n```diff\n{diff(example)}\n```")
+    parts.append("### Tested\n\nRewritten or reported, and run before and after:\n")
+    parts[-1] += "\n".join(f"\n- {e.title}{note(e)}" for e in rule.invalid).replace("\n\n", "\n")
+    parts.append("Left alone:\n\n" + "\n".join(f"- {n.title}{' (reported)' if n.reported else ''}" for n in rule.valid))
+    if references := said.get(HEADINGS[3]):
+        parts.append(f"### {HEADINGS[3]}\n\n{references}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def note(example: Example) -> str:
+    """What a reader has to know beside an example's title."""
+    notes = ["reported only"] if example.after is None else ["unsafe"] if example.unsafe else []
+    notes += [f"strategy {key}={value}" for key, value in example.strategies.items()]
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def page(rules: Sequence[Rule]) -> str:
+    """The text of docs/rules.md."""
+    head = "# Rules\n\n<!-- Written by docs/generate.py from the rules; edit those. -->"
+    return "\n\n".join([head, table(rules, ""), *(chapter(rule) for rule in rules)]) + "\n"
+
+
+def readme(text: str, rules: Sequence[Rule]) -> str:
+    """README.md with a fresh table between its two markers."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise SystemExit(f"README.md has lost its markers {START!r} and {END!r}")
+    return f"{before}{START}\n\n{table(rules, 'docs/rules.md')}\n\n{END}{after}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 when something is out of date")
+    options = parser.parse_args()
+    rules = sorted(load_rules(), key=lambda rule: rule.code)
+    texts = {
+        ROOT / "docs" / "rules.md": page(rules),
+        ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8"), rules),
+    }
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        if not options.check:
+            path.write_text(texts[path], encoding="utf-8")
+        print(f"{path.relative_to(ROOT)} {'is out of date: run `make docs`' if options.check else 'written'}")
+    sys.exit(1 if stale and options.check else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""FC401: assignment through a boolean mask."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Category, Facts, Value, dotted, leading
+from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements, block
+
+
+class MaskAssignment:
+    """An assignment ``x[mask] = value`` with a boolean mask and a tensor value.
+
+    What it does:
+        Writes the choice out: ``torch.where`` over the whole tensor, copied into ``x`` in place. Rows that are handed
+        out in order are looked up by the running count of the mask (``cumsum``).
+
+    Why it breaks compilation:
+        How many places a mask selects is known only at run time. Reading ``y[mask]`` ends the graph in the forward
+        pass; ``x[mask] = rows`` does in training, where the backward pass traces ``nonzero``; and as an index_put with
+        a boolean index it keeps CUDA graphs away.
+
+    Fix safety:
+        Safe when it is proven that the mask is boolean and has the shape of ``x`` without the dimensions that a row
+        has, that the value's rank fits one of the forms below, and that its dtype is that of ``x``. ``x`` is still
+        changed in place, so every alias sees the change. A wrong number of rows is still a RuntimeError (on CUDA, a
+        device-side assertion); one row is still given to every place, and no row to none. Gradients of ``x`` and of
+        the rows are the same numbers; the gradient of a single row that many places share is summed in another order,
+        so its last bit may differ.
+
+    References:
+        The image-token fix of the nanoVLM report; PyTorch, "Dynamic shape operator" (graph break GB0036).
+    """
+
+    code: ClassVar[str] = "FC401"
+    name: ClassVar[str] = "mask-assignment"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"] =", b"]=", b"] +=", b"] -=", b"] *=", b"] /=", b"]+=", b"]*=")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.AugAssign)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it assigns tensor values through a boolean mask in compiled code."""
+        assert isinstance(node, (ast.Assign, ast.AugAssign))
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if len(targets) != 1 or not isinstance(targets[0], ast.Subscript):
+            return
+        target = targets[0]
+        mask = facts.value(target.slice)
+        if not mask.is_tensor or mask.dtype is None or mask.dtype.category is not Category.BOOL:
+            return
+        plain = isinstance(node, ast.Assign)
+        value = facts.value(node.value)
+        if plain and (not value.is_tensor or value.is_scalar_tensor) and value.kind.value != "unknown":
+            return
+        if not facts.reached(node) or facts.eager_only(node):
+            return
+        form = _Form(facts, node, target, mask)
+        outcome = form.fix()
+        message = "an assignment through a mask has a data-dependent size"
+        if isinstance(outcome, Fix):
+            yield Finding(node, message, outcome)
+        else:
+            yield Finding(node, message, assumption=outcome)
+
+
+class _Form:
+    """One masked assignment, and the questions that decide which form it has."""
+
+    def __init__(self, facts: Facts, node: ast.Assign | ast.AugAssign, target: ast.Subscript, mask: Value) -> None:
+        self.facts = facts
+        self.node = node
+        self.mask = target.slice
+        self.mask_value = mask
+        self.into = target.value
+        self.into_value = facts.value(target.value)
+        self.where = facts.spelled("torch.where", node) or "torch.where"
+        self.torch = facts.spelled("torch", node) or "torch"
+        self.imports = () if facts.spelled("torch", node) else ("torch",)
+
+    def fix(self) -> Fix | str:
+        """The rewritten statements, or what is not proven."""
+        if dotted(self.into) is None:
+            return f"`{ast.unparse(self.into)}` is not a plain name or attribute"
+        if not self.into_value.is_tensor or self.into_value.dtype is None:
+            return f"what `{ast.unparse(self.into)}` holds is not known"
+        if self.facts.effects.may_overlap(self.into):
+            return f"`{ast.unparse(self.into)}` is an expanded view"
+        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in ast.walk(self.node)):
+            return "the statement binds names inside of expressions"
+        row = self.row_dimensions()
+        if row is None:
+            return "the mask is not known to have the leading shape of what it indexes"
+        lines = self.augmented(row) if isinstance(self.node, ast.AugAssign) else self.assigned(row)
+        if isinstance(lines, str):
+            return lines
+        return Fix((ReplaceStatements((self.node,), tuple(lines)),), imports=self.imports)
+
+    def row_dimensions(self) -> int | None:
+        """How many dimensions of the tensor the mask leaves to a row: 0 or 1, or None when the shapes are unknown."""
+        if self.mask_value.shape is None or self.into_value.shape is None:
+            return None
+        if self.mask_value.shape == self.into_value.shape:
+            return 0
+        return 1 if self.mask_value.shape == leading(self.into_value.shape) else None
+
+    # --- the forms --------------------------------------------------------------------------------------------------
+
+    def assigned(self, row: int) -> list[Code] | str:
+        same = self.same_mask(row)
+        if same is not None:
+            return same
+        value = self.facts.value(self.node.value)
+        if not value.is_tensor:
+            return f"what `{ast.unparse(self.node.value)}` holds is not known"
+        if not self.same_dtype(value):
+            return "the value is not known to have the dtype of what it is assigned to"
+        if value.rank is None or value.rank.base is not None:
+            return "the rank of the value is not known: one row for all places, or a row for each"
+        if value.rank.offset <= row:
+            return [self.chosen(Code("{0}", (self.mask,)), Code("{0}", (self.node.value,)), row)]
+        if value.rank.offset == row + 1:
+            return self.rows(row)
+        return "the value has more dimensions than rows have"
+
+    def same_mask(self, row: int) -> list[Code] | str | None:
+        """``x[m] = y[m]`` (the right side may be converted with ``.to`` or ``.type_as``)."""
+        call, source = None, self.node.value
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+            if source.func.attr in ("to", "type_as") and isinstance(source.func.value, ast.Subscript):
+                call, source = source, source.func.value
+        if not isinstance(source, ast.Subscript) or not self.facts.same_expression(source.slice, self.mask):
+            return None
+        other = self.facts.value(source.value)
+        if not other.is_tensor or other.shape is None:
+            return f"what `{ast.unparse(source.value)}` holds is not known"
+        mine = self.into_value.shape
+        if other.shape != mine and (row == 0 or leading(other.shape) != leading(mine)):
+            return f"`{ast.unparse(source.value)}` is not known to have the shape of `{ast.unparse(self.into)}`"
+        if not self.same_dtype(self.facts.value(self.node.value)):
+            return "the value is not known to have the dtype of what it is assigned to"
+        picked = Code("{0}", (source.value,))
+        if call is not None and isinstance(call.func, ast.Attribute):
+            arguments = ", ".join(f"{{{i + 1}}}" for i in range(len(call.args)))
+            keywords = [f"{k.arg}={{{i + 1 + len(call.args)}}}" for i, k in enumerate(call.keywords)]
+            listed = ", ".join(filter(None, [arguments, *keywords]))
+            values = (*call.args, *(k.value for k in call.keywords))
+            picked = Code(f"{{0}}.{call.func.attr}({listed})", (source.value, *values))
+        return [self.chosen(Code("{0}", (self.mask,)), picked, row)]
+
+    def augmented(self, row: int) -> list[Code] | str:
+        node = self.node
+        assert isinstance(node, ast.AugAssign)
+        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(node.op))
+        if sign is None:
+            return "this operator may raise at places that the mask leaves out"
+        value = self.facts.value(node.value)
+        floating = self.into_value.dtype is not None and self.into_value.dtype.category is Category.FLOAT
+        if value.is_tensor:
+            if value.rank is None or value.rank.base is not None or value.rank.offset > row:
+                return "the value is not known to be one row or number for all places"
+            if not (self.same_dtype(value) or (value.is_scalar_tensor and row == 1 and floating)):
+                return "the value is not known to have the dtype of what it changes"
+            if sign in "*/" and not self.facts.grad_off(node):
+                return "places that the mask leaves out could reach the gradient of the value"
+        elif not value.is_number:
+            return f"what `{ast.unparse(node.value)}` holds is not known"
+        elif not (floating or (value.python in ("int", "size") and sign != "/")):
+            return "an integer tensor may not take this value"
+        if sign == "/" and not (isinstance(node.value, ast.Constant) and node.value.value):
+            return "a division by zero could reach the gradient at places that the mask leaves out"
+        changed = Code(f"{{0}} {sign} {{1}}", (self.into, node.value))
+        return [self.chosen(Code("{0}", (self.mask,)), changed, row)]
+
+    def rows(self, row: int) -> list[Code]:
+        """Row ``k`` goes to the ``k``-th place that is set; a single row to all of them."""
+        lines = []
+        rows, index = self.facts.fresh_name("_rows", self.node), self.facts.fresh_name("_index", self.node)
+        lines.append(Code(f"{rows} = {{0}}", (self.node.value,)))
+        mask = Code("{0}", (self.mask,))
+        if not isinstance(self.mask, ast.Name):
+            named = self.facts.fresh_name("_mask", self.node)
+            lines.append(Code(f"{named} = {{0}}", (self.mask,)))
+            mask = Code(named)
+        message = '"a row for each place of the mask, or one row for all"'
+        checked = Code(f"{self.torch}._assert_async({{0}}.sum() == {rows}.shape[0], {message})", (mask,))
+        lines.append(block(Code(f"if {rows}.shape[0] != 1:"), [checked]))
+        count = f"({{0}}.flatten().cumsum(0) - 1).clamp(0, {rows}.shape[0] - 1).view({{0}}.shape)"
+        looked_up = [Code(f"{index} = {count}", (mask,)), self.chosen(mask, Code(f"{rows}[{index}]"), row)]
+        lines.append(block(Code(f"if {rows}.shape[0] != 0:"), looked_up))
+        return lines
+
+    # --- proofs and pieces ------------------------------------------------------------------------------------------
+
+    def same_dtype(self, value: Value) -> bool:
+        mine = self.into_value.dtype
+        return mine is not None and value.dtype is not None and value.dtype.same(mine)
+
+    def chosen(self, mask: Code, value: Code, row: int) -> Code:
+        condition = Code("{0}.unsqueeze(-1)", (mask,)) if row else mask
+        return Code(f"{{0}}.copy_({self.where}({{1}}, {{2}}, {{0}}))", (self.into, condition, value))

@@ -1,0 +1,224 @@
+"""The walls of the house: who may import whom, who may print, what nothing may be called."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PURE = {"__future__", "ast", "collections", "dataclasses", "enum", "functools", "itertools", "math", "re", "typing"}
+
+TYPES = {"patcher.rule", "patcher.results", "patcher.settings"}
+
+# For a module, or a package with all that is in it (the longest name that fits decides): what else of ours it may
+# import. A module of a package may always import its own package.
+WALLS: dict[str, set[str]] = {
+    "fix_compile": {"rules", "patcher"},
+    "rules": {"patcher.rule", "patcher.facts", "rules.examples"},
+    "rules.examples": {"patcher.rule"},
+    "patcher.rule": {"patcher.facts"},
+    "patcher.settings": set(),
+    "patcher.results": set(),
+    "patcher.lines": set(),
+    "patcher.facts": {"patcher.settings"},
+    "patcher.edits": {"patcher.rule", "patcher.facts", "patcher.lines"},
+    "patcher.suppress": {"patcher.facts", "patcher.results", "patcher.rule", "patcher.lines"},
+    "patcher.engine": {"patcher.edits", "patcher.suppress", "patcher.facts", *TYPES, "patcher.lines"},
+    "patcher.source": {"patcher.results", "patcher.settings"},
+    "patcher.discover": {"patcher.source"},
+    "patcher.atomic": {"patcher.source"},
+    "patcher.manifest": set(),
+    "patcher.backup": {"patcher.version", "patcher.atomic", "patcher.manifest", "patcher.source", "patcher.results"},
+    "patcher.restore": {"patcher.backup", "patcher.atomic", "patcher.manifest", "patcher.source"},
+    "patcher.share": {"patcher.source", *TYPES},
+    "patcher.parallel": {"patcher.share", "patcher.results"},
+    "patcher.runner": {
+        "patcher.engine",
+        "patcher.facts",
+        "patcher.parallel",
+        "patcher.share",
+        "patcher.discover",
+        "patcher.source",
+        *TYPES,
+    },
+    "patcher.report": {"patcher.results", "patcher.version"},
+    "patcher.explain": {"patcher.rule"},
+    "patcher.config": {"patcher.settings"},
+    "patcher.options": {"patcher.config", "patcher.rule", "patcher.settings"},
+    "patcher.version": set(),
+    "patcher.calls": {"patcher.config", "patcher.backup", "patcher.restore", "patcher.report", "patcher.results"},
+    "patcher.cli": {"patcher"},
+    "patcher": set(),
+}
+LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
+LIBCST_IS_FOR = {"patcher.edits"}
+FORBIDDEN_WORDS = {
+    "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
+    "manager", "managers", "misc", "util", "utils", "visitor", "visitors",
+}  # fmt: skip
+
+
+def sources() -> dict[str, Path]:
+    """Every module of ours by its dotted name; ``__init__`` stands for its package."""
+    files = [ROOT / "fix_compile.py", *(ROOT / "patcher").rglob("*.py"), *(ROOT / "rules").rglob("*.py")]
+    named = {}
+    for path in files:
+        if path.exists():
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return named
+
+
+SOURCES = sources()
+OURS = {"patcher", "rules", "fix_compile", "tests", "fixtures", "benchmarks"}
+each_module = pytest.mark.parametrize("module", sorted(SOURCES))
+
+
+def parsed(module: str) -> ast.Module:
+    return ast.parse(SOURCES[module].read_text(encoding="utf-8"))
+
+
+def resolve(base: str, name: str) -> str:
+    """`from base import name` is an import of a submodule when there is one, else of ``base``."""
+    return f"{base}.{name}" if f"{base}.{name}" in SOURCES else base
+
+
+def imported(module: str) -> Iterator[str]:
+    """The full names of the modules that ``module`` imports, anywhere in its text."""
+    package = module if SOURCES[module].name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(parsed(module)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (resolve(base, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in LATE_IMPORTS and node.args:
+            yield from [str(node.args[0].value)] if isinstance(node.args[0], ast.Constant) else []
+
+
+def inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def wall_of(module: str) -> str:
+    return max((w for w in WALLS if inside(module, w)), key=len)
+
+
+@each_module
+def test_walls_between_our_modules(module: str) -> None:
+    wall = wall_of(module)
+    allowed = WALLS[wall]
+    own = wall if wall not in {"patcher", "rules"} else module
+    for name in imported(module):
+        if name.partition(".")[0] in OURS and not inside(name, own):
+            assert any(inside(name, a) for a in allowed), f"{module} imports {name}; allowed: {sorted(allowed)}"
+
+
+def test_every_module_of_the_engine_has_a_wall() -> None:
+    assert [m for m in SOURCES if wall_of(m) == "patcher" and m != "patcher"] == []
+
+
+@each_module
+def test_nothing_imports_torch_but_the_harness_worker(module: str) -> None:
+    if module != "patcher.harness.worker":
+        assert [n for n in imported(module) if inside(n, "torch")] == []
+
+
+@each_module
+def test_libcst_is_for_edits_only(module: str) -> None:
+    if module not in LIBCST_IS_FOR:
+        assert [n for n in imported(module) if inside(n, "libcst")] == []
+
+
+def foreign(module: str) -> set[str]:
+    return {name.partition(".")[0] for name in imported(module)} - OURS
+
+
+@pytest.mark.parametrize("module", sorted(m for m in SOURCES if m.startswith("rules.")))
+def test_rules_need_nothing_but_the_language(module: str) -> None:
+    assert foreign(module) - PURE == set()
+
+
+@pytest.mark.parametrize("module", sorted(m for m in SOURCES if inside(m, "patcher.facts")))
+def test_facts_need_nothing_but_the_standard_library(module: str) -> None:
+    assert foreign(module) - sys.stdlib_module_names == set()
+
+
+@each_module
+def test_only_the_command_line_prints(module: str) -> None:
+    if module == "patcher.cli":
+        return
+    for node in ast.walk(parsed(module)):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in {"print", "click.echo", "click.secho", "echo", "secho"}, (
+                f"{module}:{node.lineno} {called}"
+            )
+            assert not re.fullmatch(r"sys\.(__)?std(out|err)(__)?\.(buffer\.)?write", called), (
+                f"{module}:{node.lineno} {called}"
+            )
+
+
+def words(name: str) -> set[str]:
+    """The words of a snake_case or CamelCase name, in lower case."""
+    return {w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)}
+
+
+@each_module
+def test_names_say_what_they_do(module: str) -> None:
+    named = [*module.split(".")]
+    named += [
+        n.name for n in ast.walk(parsed(module)) if isinstance(n, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert [n for n in named if words(n) & FORBIDDEN_WORDS] == []
+
+
+@pytest.mark.parametrize("module", sorted(m for m in SOURCES if wall_of(m) == "rules" and m != "rules"))
+def test_a_rule_is_short(module: str) -> None:
+    """Under 150 lines of code, without examples and docstrings; longer means that a question is missing in facts."""
+    tree = parsed(module)
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    for node in ast.walk(tree):
+        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        target = (
+            node.target
+            if isinstance(node, ast.AnnAssign)
+            else node.targets[0]
+            if isinstance(node, ast.Assign)
+            else None
+        )
+        data = isinstance(target, ast.Name) and target.id in {"invalid", "valid"}
+        constant = data or (isinstance(target, ast.Name) and target.id.lstrip("_").isupper())
+        if isinstance(node, ast.stmt) and (text or constant):
+            lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    assert len(lines) < 150, f"{module} has {len(lines)} lines of code"
+
+
+@pytest.mark.parametrize("options", [("--verify-only",), ("--dry-run",)])
+def test_scanning_and_patching_do_not_import_torch(options: tuple[str, ...]) -> None:
+    """Also with a fixture that has findings, in one process, so that no worker hides the import."""
+    target = next(iter(sorted((ROOT / "fixtures").glob("*/before.py"))))
+    script = (
+        "import sys\n"
+        "import fix_compile\n"
+        f"sys.argv = ['fix-compile', '-j', '1', '--quiet', *{options!r}, {str(target)!r}]\n"
+        "status = fix_compile.main()\n"
+        "print('ENDED', status, [m for m in ('torch', 'numpy', 'transformers') if m in sys.modules])\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] in {"ENDED 0 []", "ENDED 1 []"}, run.stdout + run.stderr

@@ -1,0 +1,80 @@
+"""The fixtures: small whole models whose patched source runs the same, compiles better, and is what the tool writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patcher.engine import patch
+from patcher.results import PatchResult
+from patcher.settings import Settings
+from rules import load_rules
+from tests.dynamo import Counts, Raised, Ran, count, equal, loaded, run_eagerly
+
+FOLDER = Path(__file__).resolve().parent.parent / "fixtures"
+each_fixture = pytest.mark.parametrize("name", sorted(path.parent.name for path in FOLDER.glob("*/before.py")))
+#: The tool's own output is compared as soon as one fixture says what is to be found in it; then all must.
+the_tool = pytest.mark.skipif(not any(FOLDER.glob("*/findings.txt")), reason="no fixture has a findings.txt yet")
+
+
+def patched(path: Path) -> PatchResult:
+    """What a default run makes of the file, taken by itself."""
+    return patch(path.read_text(encoding="utf-8"), path.name, tuple(load_rules()), Settings())
+
+
+def eager(name: str, which: str) -> Ran:
+    with loaded(FOLDER / name / which, f"{name}_{Path(which).stem}") as module:
+        return run_eagerly(module.build(), module.calls(), train=getattr(module, "train", False))
+
+
+def compiled(name: str, which: str) -> Counts:
+    with loaded(FOLDER / name / which, f"{name}_{Path(which).stem}") as module:
+        return count(module.build(), module.calls(), train=getattr(module, "train", False))
+
+
+@each_fixture
+def test_patched_model_runs_the_same(name: str) -> None:
+    before, after = eager(name, "before.py"), eager(name, "after.py")
+    assert not any(isinstance(output, Raised) for output, _ in before.outputs)
+    assert equal(list(before.outputs), list(after.outputs)) is None
+    assert equal(list(before.aliases), list(after.aliases)) is None
+    # A row that many places share sums its gradient in another order.
+    assert equal(list(before.gradients), list(after.gradients), 1e-5, "gradient") is None
+
+
+@pytest.mark.slow
+@each_fixture
+def test_patched_model_compiles_better(name: str) -> None:
+    before, after = compiled(name, "before.py"), compiled(name, "after.py")
+    told = f"before: {before}\nafter: {after}"
+    assert after.breaks == after.dropped_frames == after.limit_hits == 0 < before.breaks, told
+    assert after.recompiles < before.recompiles, told
+    assert after.graphs < before.graphs, told
+    assert after.launches < before.launches, told
+    assert after.operators >= before.operators, f"something is no longer compiled\n{told}"
+    assert equal([output for output, _ in eager(name, "after.py").outputs], list(after.outputs), 1e-4) is None
+
+
+@the_tool
+@each_fixture
+def test_tool_writes_the_patched_model(name: str) -> None:
+    result = patched(FOLDER / name / "before.py")
+    assert result.bugs == ()
+    assert result.text == (FOLDER / name / "after.py").read_text(encoding="utf-8")
+
+
+@the_tool
+@each_fixture
+def test_tool_finds_what_there_is(name: str) -> None:
+    """``findings.txt`` has one ``line code`` a line, in the order of the lines."""
+    expected = [line.split() for line in (FOLDER / name / "findings.txt").read_text(encoding="utf-8").splitlines()]
+    found = sorted((finding.line, finding.code) for finding in patched(FOLDER / name / "before.py").found)
+    assert [[str(line), code] for line, code in found] == expected
+
+
+@the_tool
+@each_fixture
+def test_patched_model_is_left_alone(name: str) -> None:
+    path = FOLDER / name / "after.py"
+    assert patched(path).text == path.read_text(encoding="utf-8")

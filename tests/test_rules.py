@@ -1,0 +1,158 @@
+"""Every rule is tested by its own examples: rewritten exactly, then stable, and run before and after."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import textwrap
+import tokenize
+from collections import Counter
+
+import pytest
+
+from docs.generate import HEADINGS, sections
+from patcher.engine import patch
+from patcher.results import PatchResult
+from patcher.rule import Example, NearMiss, Rule
+from patcher.settings import Settings
+from rules import load_rules
+from tests.dynamo import PREAMBLE, run_example
+
+OLDEST_TORCH = (2, 6)  # there, no rule rests because its pattern no longer breaks
+RULES = tuple(load_rules())
+EXAMPLES = [pytest.param(rule, e, id=f"{rule.code}-{e.title}") for rule in RULES for e in rule.invalid]
+REWRITTEN = [
+    pytest.param(rule, e, id=f"{rule.code}-{e.title}") for rule in RULES for e in rule.invalid if e.after is not None
+]
+NEAR_MISSES = [pytest.param(rule, n, id=f"{rule.code}-{n.title}") for rule in RULES for n in rule.valid]
+each_rule = pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.code) for rule in RULES])
+
+
+def settings_for(example: Example) -> Settings:
+    return Settings(unsafe=example.unsafe, strategies=example.strategies, target_torch=OLDEST_TORCH)
+
+
+def patched(text: str, rules: tuple[Rule, ...], settings: Settings) -> PatchResult:
+    result = patch(text, "example.py", rules, settings)
+    assert result.bugs == ()
+    return result
+
+
+def comments(text: str) -> Counter[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return Counter(token.string for token in tokens if token.type == tokenize.COMMENT)
+
+
+@each_rule
+def test_a_rule_is_complete(rule: Rule) -> None:
+    assert isinstance(rule, Rule)
+    assert re.fullmatch(r"FC[1-9]\d\d", rule.code)
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
+    assert rule.listens_to
+    assert rule.triggers
+    assert vars(rule) == {}, "a rule holds no state"
+    assert len(rule.invalid) >= 6
+    assert len(rule.valid) >= 6
+    for cases in (rule.invalid, rule.valid):
+        titles = [case.title for case in cases]
+        assert len(set(titles)) == len(titles)
+
+
+@each_rule
+def test_a_rule_is_documented(rule: Rule) -> None:
+    said = sections(rule)
+    assert [heading for heading in HEADINGS if not said.get(heading)] == []
+    assert [name for name in said if name] == list(HEADINGS), "in this order"
+
+
+def test_codes_and_names_are_unique() -> None:
+    assert RULES
+    assert len({rule.code for rule in RULES}) == len({rule.name for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_example_is_found_and_rewritten(rule: Rule, example: Example) -> None:
+    before = PREAMBLE + example.before
+    result = patched(before, (rule,), settings_for(example))
+    assert result.found
+    assert {reported.code for reported in result.found} == {rule.code}
+    assert any(trigger in before.encode() for trigger in rule.triggers)
+    assert result.text == (before if example.after is None else PREAMBLE + example.after)
+    assert bool(result.fixed) == (example.after is not None)
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_unsafe_and_unfixed_examples_are_left_alone_by_default(rule: Rule, example: Example) -> None:
+    if example.unsafe or example.after is None:
+        before = PREAMBLE + example.before
+        result = patched(before, (rule,), Settings(strategies=example.strategies, target_torch=OLDEST_TORCH))
+        assert result.text == before
+        assert result.remaining
+        assert all(reported.assumption for reported in result.remaining), "it says what it takes for granted"
+
+
+@pytest.mark.parametrize(("rule", "example"), REWRITTEN)
+def test_rewritten_example_is_stable_under_all_rules(rule: Rule, example: Example) -> None:
+    after = PREAMBLE + str(example.after)
+    assert patched(after, RULES, settings_for(example)).text == after
+
+
+@pytest.mark.parametrize(("rule", "example"), REWRITTEN)
+def test_comments_survive(rule: Rule, example: Example) -> None:
+    text = patched(PREAMBLE + example.before, (rule,), settings_for(example)).text
+    assert comments(example.before) - comments(text) == Counter()
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_example_is_found_one_block_deeper(rule: Rule, example: Example) -> None:
+    def deeper(source: str) -> str:
+        return f"{PREAMBLE}\nif True:\n{textwrap.indent(source, '    ')}"
+
+    result = patched(deeper(example.before), (rule,), settings_for(example))
+    assert result.found
+    assert result.text == deeper(example.before if example.after is None else example.after)
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_example_is_found_inside_a_function(rule: Rule, example: Example) -> None:
+    text = f"{PREAMBLE}\ndef enclosing():\n{textwrap.indent(example.before, '    ')}"
+    result = patched(text, (rule,), settings_for(example))
+    assert result.found
+    ast.parse(result.text)
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_example_is_found_inside_a_class(rule: Rule, example: Example) -> None:
+    if [type(statement) for statement in ast.parse(example.before).body] != [ast.ClassDef]:
+        pytest.skip("what stands in a class body does not see its neighbours by name")
+    text = f"{PREAMBLE}\nclass Enclosing:\n{textwrap.indent(example.before, '    ')}"
+    result = patched(text, (rule,), settings_for(example))
+    assert result.found
+    ast.parse(result.text)
+
+
+@pytest.mark.parametrize(("rule", "miss"), NEAR_MISSES)
+def test_near_miss_is_left_alone(rule: Rule, miss: NearMiss) -> None:
+    source = PREAMBLE + miss.source
+    ast.parse(source)
+    for unsafe in (False, True):
+        settings = Settings(unsafe=unsafe, target_torch=OLDEST_TORCH)
+        result = patched(source, (rule,), settings)
+        assert result.text == source
+        if not miss.reported:
+            assert result.found == ()
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_example_runs_the_same_and_compiles_better(rule: Rule, example: Example) -> None:
+    compared = run_example(example.before, example.before if example.after is None else example.after, example.run)
+    assert compared.difference is None, str(compared)
+    assert compared.aliasing is None, str(compared)
+    assert compared.compiled_difference is None, str(compared)
+    assert compared.raised < len(compared.before.outputs), "every call raised"
+    if example.after is None:
+        assert not example.gain or max(compared.before.cost[:2]) > 0, str(compared)
+    else:
+        assert not compared.worse, str(compared)
+        assert compared.better or not example.gain, str(compared)
