@@ -250,25 +250,29 @@ class _Patch:
         lost = [c for node in old for c in _comments(node, outer=node is not first) if c not in carried]
         lost = list(dict.fromkeys(lost))
         leading = list(getattr(first, "leading_lines", ()))
-        at = next((i for i in (-1, 0) if new and isinstance(new[i], cst.SimpleStatementLine)), None)
-        trailing: cst.Comment | None = None
-        if at is not None and lost and self._ends_line(lost[-1]):
-            trailing = lost.pop()
-        leading += [cst.EmptyLine(comment=c.deep_clone()) for c in lost]
         if not new:
             return new
-        if trailing is not None and at is not None and isinstance(line := new[at], cst.SimpleStatementLine):
-            space = self.parents[trailing]
-            whitespace = space.whitespace if isinstance(space, cst.TrailingWhitespace) else cst.SimpleWhitespace("  ")
-            if not whitespace.value:
-                whitespace = cst.SimpleWhitespace("  ")
-            new[at] = line.with_changes(
-                trailing_whitespace=line.trailing_whitespace.with_changes(
-                    whitespace=whitespace, comment=trailing.deep_clone()
-                )
-            )
+        at = 0 if isinstance(first, cst.SimpleStatementLine) else -1
+        line = new[at]
+        if lost and isinstance(line, cst.SimpleStatementLine) and self._ends_line(lost[-1]):
+            with_comment = self._with_comment(line, lost[-1])
+            if self._width(with_comment, first) <= LINE_LENGTH or isinstance(first, cst.SimpleStatementLine):
+                new[at] = with_comment
+                lost.pop()
+        leading += [cst.EmptyLine(comment=c.deep_clone()) for c in lost]
         new[0] = new[0].with_changes(leading_lines=leading)
         return new
+
+    def _with_comment(self, line: cst.SimpleStatementLine, comment: cst.Comment) -> cst.SimpleStatementLine:
+        space = self.parents[comment]
+        assert isinstance(space, cst.TrailingWhitespace)
+        whitespace = space.whitespace if space.whitespace.value else cst.SimpleWhitespace("  ")
+        end = line.trailing_whitespace.with_changes(whitespace=whitespace, comment=comment.deep_clone())
+        return line.with_changes(trailing_whitespace=end)
+
+    def _width(self, line: cst.CSTNode, place: cst.CSTNode) -> int:
+        """The length of the longest line of ``line``, indented as ``place`` is."""
+        return self._indent(place) + max(map(len, self.module.code_for_node(line).split("\n")))
 
     def _ends_line(self, comment: cst.Comment) -> bool:
         return isinstance(self.parents[comment], cst.TrailingWhitespace)

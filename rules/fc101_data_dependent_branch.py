@@ -53,6 +53,395 @@ class DataDependentBranch:
         else:
             yield Finding(node, message, assumption=outcome)
 
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="two arms and a temporary, without gradients",
+            before='''\
+class Angles(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.longest = 4
+        self.register_buffer("frequencies", torch.linspace(1, 2, 3))
+
+    @torch.no_grad()
+    def forward(self, positions):
+        end = positions.max() + 1
+        # stretch what is longer than what was trained on
+        if end > self.longest:
+            stretch = end / self.longest
+            frequencies = self.frequencies / stretch
+        else:
+            frequencies = self.frequencies  # as trained
+        return positions.unsqueeze(-1) * frequencies
+''',
+            after='''\
+class Angles(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.longest = 4
+        self.register_buffer("frequencies", torch.linspace(1, 2, 3))
+
+    @torch.no_grad()
+    def forward(self, positions):
+        end = positions.max() + 1
+        # stretch what is longer than what was trained on
+        stretch = end / self.longest
+        frequencies = torch.where(end > self.longest, self.frequencies / stretch, self.frequencies)  # as trained
+        return positions.unsqueeze(-1) * frequencies
+''',
+            run='''\
+def make(): return Angles()
+calls = [(torch.arange(n),) for n in (3, 4, 5, 9)]
+''',
+        ),
+        Example(
+            title="one arm, and a Python flag that stays a test",
+            before='''\
+class Bounded(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        if self.training and not torch.isfinite(y).all():
+            # leave some room
+            top = torch.finfo(y.dtype).max - 1000
+            y = torch.clamp(y, min=-top, max=top)
+        return y + 1
+''',
+            after='''\
+class Bounded(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        # leave some room
+        if self.training:
+            top = torch.finfo(y.dtype).max - 1000
+            y = torch.where(torch.isfinite(y).all(), y, torch.clamp(y, min=-top, max=top))
+        return y + 1
+''',
+            run='''\
+def make(): return Bounded().train()
+calls = [(torch.linspace(-1, 1, 6),), (torch.tensor([1.0, float("inf")]),)]
+''',
+        ),
+        Example(
+            title="elif chain with a Python test in it",
+            before='''\
+class Steps(nn.Module):
+    def forward(self, x):
+        size = x.abs().mean()
+        if size > 2:
+            y = x * 0.5
+        elif self.training:
+            y = x * 3
+        elif size > 1:  # in between
+            y = x - 1
+        else:
+            y = x + 1
+        return y * 2
+''',
+            after='''\
+class Steps(nn.Module):
+    def forward(self, x):
+        size = x.abs().mean()
+        # in between
+        y = torch.where(size > 2, x * 0.5, x * 3 if self.training else torch.where(size > 1, x - 1, x + 1))
+        return y * 2
+''',
+            run='''\
+def make(): return Steps().eval()
+calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0, 3.0, 9.0)]
+''',
+        ),
+        Example(
+            title="two names: the condition is evaluated once",
+            before='''\
+class Edges(nn.Module):
+    def forward(self, x):
+        if (x > 2).any():
+            low, high = x - 1, x + 1
+        else:
+            low = x
+            high = x * 3
+        return low * high
+''',
+            after='''\
+class Edges(nn.Module):
+    def forward(self, x):
+        _condition = (x > 2).any()
+        low = torch.where(_condition, x - 1, x)
+        high = torch.where(_condition, x + 1, x * 3)
+        return low * high
+''',
+            run='''\
+def make(): return Edges()
+calls = [(torch.linspace(-1, 1, 6).view(2, 3) * k,) for k in (1.0, 9.0)]
+''',
+        ),
+        Example(
+            title="early return, trained",
+            before='''\
+class Squash(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        if (h > 1).any() or (h < -1).any():
+            return h.tanh()
+        return h.sigmoid()
+''',
+            after='''\
+class Squash(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        return torch.where((h > 1).any() | (h < -1).any(), h.tanh(), h.sigmoid())
+''',
+            run='''\
+def make(): return Squash()
+calls = [(torch.linspace(-1, 1, 8).view(2, 4) * k,) for k in (1.0, 9.0)]
+train = True
+''',
+        ),
+        Example(
+            title="conditional expression; a threshold that may have a shape",
+            before='''\
+class Gate(nn.Module):
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+
+    def forward(self, x):
+        scale = x * 2 if x.mean() > self.limit else x * 3
+        return x + scale
+''',
+            after='''\
+class Gate(nn.Module):
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+
+    def forward(self, x):
+        scale = torch.where((x.mean() > self.limit).reshape(()), x * 2, x * 3)
+        return x + scale
+''',
+            run='''\
+def make(): return Gate(torch.tensor([1.0]))
+calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0,)] + [(torch.linspace(1, 2, 6),)]
+''',
+        ),
+        Example(
+            title="an attribute of the module",
+            before='''\
+class Peak(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("gain", torch.ones(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        if x.sum() > 3:
+            self.gain = self.gain * 0.5
+        else:
+            self.gain = self.gain * 2
+        return x * self.gain
+''',
+            after='''\
+class Peak(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("gain", torch.ones(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        self.gain = torch.where(x.sum() > 3, self.gain * 0.5, self.gain * 2)
+        return x * self.gain
+''',
+            run='''\
+def make(): return Peak()
+calls = [(torch.ones(2, 3) * k,) for k in (1.0, 0.1, 2.0)]
+''',
+        ),
+        Example(
+            title="a branch that only checks is reported",
+            before='''\
+class Checked(nn.Module):
+    def forward(self, ids):
+        if ids.max() > 9:
+            raise ValueError("no such word")
+        return ids + 1
+''',
+            after=None,
+            run='''\
+def make(): return Checked()
+calls = [(torch.tensor([1, 2]),), (torch.tensor([1, 10]),)]
+''',
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="a side effect in the arm",
+            source='''\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hits = 0
+
+    def forward(self, x):
+        y = x
+        if x.max() > 2:
+            self.hits += 1
+            y = x / 2
+        return y, self.hits
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="arms of two dtypes",
+            source='''\
+class Rounded(nn.Module):
+    def forward(self, x):
+        if x.max() > 2:
+            y = x.long()
+        else:
+            y = x
+        return y + 1
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="the gradient of the arm that is not taken is infinite",
+            source='''\
+class Root(nn.Module):
+    def forward(self, x):
+        s = x.sum()
+        if s > 0:
+            y = s.sqrt()
+        else:
+            y = s * 0
+        return y + 1
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="an integer division that only one arm can make",
+            source='''\
+class Share(nn.Module):
+    def forward(self, x):
+        n = (x > 2).sum()
+        if n > 0:
+            k = x.numel() // n
+        else:
+            k = n
+        return k + 1
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="random numbers would be drawn in both cases",
+            source='''\
+class Noisy(nn.Module):
+    def forward(self, x):
+        if x.mean() > 0:
+            x = x + torch.randn_like(x)
+        return x * 2
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="the condition has one element, but a shape",
+            source='''\
+class Shaped(nn.Module):
+    def forward(self, x):
+        m = x.max(dim=0, keepdim=True).values
+        if m > 2:
+            y = x.sum()
+        else:
+            y = x.mean()
+        return y + 1
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="Python numbers",
+            source='''\
+class Repeated(nn.Module):
+    def forward(self, x):
+        if x.max() > 2:
+            k = 2
+        else:
+            k = 1
+        return x.repeat(k, 1)
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="the arm that is not taken hands on its input",
+            source='''\
+class Passed(nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 1:
+            x = x / 2
+        return x
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="shapes that need not fit in the other case",
+            source='''\
+class Fitted(nn.Module):
+    def forward(self, x, y):
+        if (x.sum() > 0) and (y.sum() > 0):
+            z = x + y
+        else:
+            z = x * 2
+        return z + 1
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="a parameter would get a zero gradient in place of none",
+            source='''\
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * self.scale
+        else:
+            y = x * 2
+        return y + 1
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="a test on the size is no test on data",
+            source='''\
+class Sized(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 2 or x.dim() == 1:
+            x = x * 2
+        return x + 1
+''',
+        ),
+        NearMiss(
+            title="only eager code passes here",
+            source='''\
+class Guarded(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        if not torch.compiler.is_compiling():
+            if y.max() > 2:
+                y = y * 2
+        return y
+''',
+        ),
+    )
+
 
 def _is_elif(node: ast.If | ast.IfExp, facts: Facts) -> bool:
     parent = facts.syntax.parents[node]

@@ -9,6 +9,17 @@ from typing import ClassVar
 from patcher.facts import Category, Facts, Value, dotted, leading
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements, block
 
+ROWS = '''\
+def data(batch, places, rows):
+    g = torch.Generator().manual_seed(batch)
+    ids = torch.randint(8, 20, (batch, 6), generator=g)
+    ids[:, 1 : 1 + places] = 7
+    return ids, torch.randn(rows, 4, generator=g)
+def make(): return Merge()
+calls = [data(1, 2, 2), data(2, 2, 4), data(3, 2, 6), data(2, 0, 0), data(2, 3, 1), data(1, 1, 1), data(2, 2, 3), data(2, 2, 5)]
+train = True
+'''
+
 
 class MaskAssignment:
     """An assignment ``x[mask] = value`` with a boolean mask and a tensor value.
@@ -63,6 +74,366 @@ class MaskAssignment:
             yield Finding(node, message, outcome)
         else:
             yield Finding(node, message, assumption=outcome)
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="a row for each place, in order",
+            before='''\
+class Merge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.proj = nn.Embedding(20, 4), nn.Linear(4, 4)
+
+    def forward(self, ids, features):
+        h = self.embed(ids).clone()
+        rows = self.proj(features)
+        slots = ids == 7
+        h[slots] = rows.view(-1, rows.size(-1)).to(h.dtype)  # in order
+        return h
+''',
+            after='''\
+class Merge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.proj = nn.Embedding(20, 4), nn.Linear(4, 4)
+
+    def forward(self, ids, features):
+        h = self.embed(ids).clone()
+        rows = self.proj(features)
+        slots = ids == 7
+        _rows = rows.view(-1, rows.size(-1)).to(h.dtype)  # in order
+        if _rows.shape[0] != 1:
+            torch._assert_async(slots.sum() == _rows.shape[0], "rows must fit the mask")
+        if _rows.shape[0] == 0:
+            _rows = _rows.sum(0, keepdim=True)
+        _index = (slots.flatten().cumsum(0) - 1).clamp(0, _rows.shape[0] - 1).view(slots.shape)
+        h.copy_(torch.where(slots.unsqueeze(-1), _rows[_index], h))
+        return h
+''',
+            run=ROWS,
+        ),
+        Example(
+            title="the mask is worked out in the subscript, in a private method",
+            before='''\
+class Merge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.proj = nn.Embedding(20, 4), nn.Linear(4, 4)
+        self.picture = 7
+
+    def _fill(self, ids, into, rows):
+        filled = into.clone()
+        filled[
+            ids == self.picture  # pictures
+        ] = rows.reshape(
+            -1, rows.shape[-1]
+        ).type_as(filled)
+        return filled
+
+    def forward(self, ids, features):
+        return self._fill(ids, self.embed(ids), self.proj(features))
+''',
+            after='''\
+class Merge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.proj = nn.Embedding(20, 4), nn.Linear(4, 4)
+        self.picture = 7
+
+    def _fill(self, ids, into, rows):
+        filled = into.clone()
+        _rows = rows.reshape(
+            -1, rows.shape[-1]
+        ).type_as(filled)  # pictures
+        _mask = ids == self.picture
+        if _rows.shape[0] != 1:
+            torch._assert_async(_mask.sum() == _rows.shape[0], "rows must fit the mask")
+        if _rows.shape[0] == 0:
+            _rows = _rows.sum(0, keepdim=True)
+        _index = (_mask.flatten().cumsum(0) - 1).clamp(0, _rows.shape[0] - 1).view(_mask.shape)
+        filled.copy_(torch.where(_mask.unsqueeze(-1), _rows[_index], filled))
+        return filled
+
+    def forward(self, ids, features):
+        return self._fill(ids, self.embed(ids), self.proj(features))
+''',
+            run=ROWS,
+        ),
+        Example(
+            title="one row for all places",
+            before='''\
+class Blank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.blank = nn.Embedding(20, 4), nn.Parameter(torch.ones(4))
+
+    def forward(self, ids):
+        h = self.embed(ids).clone()
+        h[ids == 7] = self.blank
+        return h
+''',
+            after='''\
+class Blank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.blank = nn.Embedding(20, 4), nn.Parameter(torch.ones(4))
+
+    def forward(self, ids):
+        h = self.embed(ids).clone()
+        h.copy_(torch.where((ids == 7).unsqueeze(-1), self.blank, h))
+        return h
+''',
+            run='''\
+def make(): return Blank()
+calls = [(torch.tensor([[7, 1, 7]]),), (torch.tensor([[2, 1, 3], [7, 7, 7]]),)]
+train = True
+''',
+        ),
+        Example(
+            title="the same mask on both sides",
+            before='''\
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.proj = nn.Embedding(20, 4), nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        other = self.proj(h)
+        h = h.clone()
+        seen = ids > 7
+        h[seen] = other[seen].to(h.dtype)
+        return h
+''',
+            after='''\
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.proj = nn.Embedding(20, 4), nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        other = self.proj(h)
+        h = h.clone()
+        seen = ids > 7
+        h.copy_(torch.where(seen.unsqueeze(-1), other.to(h.dtype), h))
+        return h
+''',
+            run='''\
+def make(): return Mixed()
+calls = [(torch.tensor([[7, 8, 7]]),), (torch.tensor([[2, 1, 3], [9, 10, 11]]),)]
+train = True
+''',
+        ),
+        Example(
+            title="the same mask on both sides, element by element",
+            before='''\
+class Picked(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        low = y < 0
+        z = y.abs()
+        y[low] = z[low]
+        return y
+''',
+            after='''\
+class Picked(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        low = y < 0
+        z = y.abs()
+        y.copy_(torch.where(low, z, y))
+        return y
+''',
+            run='''\
+def make(): return Picked()
+calls = [(torch.linspace(-1, 1, 6).view(2, 3),), (torch.ones(1, 3),)]
+''',
+        ),
+        Example(
+            title="augmented assignment",
+            before='''\
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.shift = nn.Embedding(20, 4), nn.Parameter(torch.ones(4))
+
+    def forward(self, ids):
+        h = self.embed(ids).clone()
+        h[ids == 7] += self.shift
+        return h
+''',
+            after='''\
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.shift = nn.Embedding(20, 4), nn.Parameter(torch.ones(4))
+
+    def forward(self, ids):
+        h = self.embed(ids).clone()
+        h.copy_(torch.where((ids == 7).unsqueeze(-1), h + self.shift, h))
+        return h
+''',
+            run='''\
+def make(): return Shift()
+calls = [(torch.tensor([[7, 1, 7]]),), (torch.tensor([[2, 1, 3], [7, 7, 7]]),)]
+train = True
+''',
+        ),
+        Example(
+            title="a buffer of the module",
+            before='''\
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        y = self.seen + 1
+        low = self.seen < 2
+        self.seen[low] = y[low]
+        return x + self.seen
+''',
+            after='''\
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        y = self.seen + 1
+        low = self.seen < 2
+        self.seen.copy_(torch.where(low, y, self.seen))
+        return x + self.seen
+''',
+            run='''\
+def make(): return Kept()
+calls = [(torch.ones(3),)] * 4
+''',
+        ),
+        Example(
+            title="a value of unknown rank is reported",
+            before='''\
+class Open(nn.Module):
+    def forward(self, h, rows):
+        h = h.clone()
+        h[h.sum(-1) > 0] = rows
+        return h
+''',
+            after=None,
+            run='''\
+def make(): return Open()
+calls = [(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.ones(1, 2)), (torch.ones(2, 2), torch.ones(3, 2))]
+''',
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="a Python scalar does not end the graph",
+            source='''\
+class Zeroed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids).clone()
+        h[ids == 7] = 0.0
+        return h
+''',
+        ),
+        NearMiss(
+            title="an index, not a mask",
+            source='''\
+class Ordered(nn.Module):
+    def forward(self, h, rows):
+        h = h.clone()
+        order = h.sum(-1).argsort()
+        h[order] = rows
+        return h
+''',
+        ),
+        NearMiss(
+            title="a mask that lines up in another way",
+            source='''\
+class Columns(nn.Module):
+    def forward(self, h, m):
+        h = h.clone() * 1.0
+        row = torch.ones(4, dtype=h.dtype)
+        h[m.bool()] = row
+        return h
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="another dtype is an error, and stays one",
+            source='''\
+class Typed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids).clone()
+        h[ids == 7] = torch.ones(4, dtype=torch.float64)
+        return h
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="two masks",
+            source='''\
+class Crossed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        other = h * 2
+        h = h.clone()
+        h[ids == 7] = other[ids == 8]
+        return h
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="an operator that may raise where the mask is not set",
+            source='''\
+class Floored(nn.Module):
+    def forward(self, x):
+        n = torch.argsort(x)
+        n[x > 0] //= 2
+        return n
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="an expanded view, which cannot be copied into",
+            source='''\
+class Expanded(nn.Module):
+    def forward(self, x):
+        y = (x * 2).unsqueeze(-1).expand_as(x.unsqueeze(-1))
+        z = y * 2
+        low = y > 0
+        y[low] = z[low]
+        return y
+''',
+            reported=True,
+        ),
+        NearMiss(
+            title="a list",
+            source='''\
+class Listed(nn.Module):
+    def forward(self, x):
+        found = [x, x * 2]
+        found[x.dim() > 1] = x * 3
+        return found[0]
+''',
+        ),
+    )
 
 
 class _Form:
@@ -183,13 +554,13 @@ class _Form:
             named = self.facts.fresh_name("_mask", self.node)
             lines.append(Code(f"{named} = {{0}}", (self.mask,)))
             mask = Code(named)
-        message = '"a row for each place of the mask, or one row for all"'
+        message = '"rows must fit the mask"'
         checked = Code(f"{self.torch}._assert_async({{0}}.sum() == {rows}.shape[0], {message})", (mask,))
         lines.append(block(Code(f"if {rows}.shape[0] != 1:"), [checked]))
         count = f"({{0}}.flatten().cumsum(0) - 1).clamp(0, {rows}.shape[0] - 1).view({{0}}.shape)"
-        looked_up = [Code(f"{index} = {count}", (mask,)), self.chosen(mask, Code(f"{rows}[{index}]"), row)]
-        lines.append(block(Code(f"if {rows}.shape[0] != 0:"), looked_up))
-        return lines
+        spare = Code(f"{rows} = {rows}.sum(0, keepdim=True)")
+        lines.append(block(Code(f"if {rows}.shape[0] == 0:"), [spare]))
+        return [*lines, Code(f"{index} = {count}", (mask,)), self.chosen(mask, Code(f"{rows}[{index}]"), row)]
 
     # --- proofs and pieces ------------------------------------------------------------------------------------------
 

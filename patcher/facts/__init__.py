@@ -100,27 +100,14 @@ class Facts:
         """The dotted thing that ``expr`` is through the imports: ``F.relu`` is "torch.nn.functional.relu"."""
         return self.syntax.qualified(expr)
 
-    def qualname(self, function: FunctionNode) -> str | None:
-        """``module.Class.method``; None inside of another function."""
-        names = [function.name]
-        for parent in self.syntax.ancestors(function):
-            if isinstance(parent, _FUNCTIONS):
-                return None
-            if isinstance(parent, ast.ClassDef):
-                names.append(parent.name)
-        return ".".join([self.module, *reversed(names)])
-
-    def class_name(self, cls: ast.ClassDef) -> str:
-        """``module.Class``."""
-        names = [cls.name]
-        for parent in self.syntax.ancestors(cls):
-            if isinstance(parent, (ast.ClassDef, *_FUNCTIONS)):
-                names.append(parent.name)
-        return ".".join([self.module, *reversed(names)])
+    def qualname(self, node: FunctionNode | ast.ClassDef) -> str | None:
+        """``module.Class.method``; None for a function that stands directly in another one."""
+        name = self.syntax.qualname(node)
+        return None if name is None else f"{self.module}.{name}"
 
     def is_module_class(self, cls: ast.ClassDef) -> bool:
         """Whether ``cls`` derives from nn.Module."""
-        return self.project.is_module_class(self.class_name(cls))
+        return self.project.is_module_class(self.qualname(cls) or cls.name)
 
     def reached(self, node: ast.AST) -> bool:
         """Whether ``node`` runs inside of a module's forward or of another compiled callable."""

@@ -70,6 +70,8 @@ class Inference:
 
     def of(self, expr: ast.expr) -> Value:
         """The value of ``expr`` where it stands."""
+        if (own := self.instance_attribute(expr)) is not None:
+            return self.attribute(*own)
         known = self._values.get(expr)
         if known is None:
             self._values[expr] = UNKNOWN  # a loop through definitions ends here
@@ -373,20 +375,27 @@ class Inference:
 
     def _stored(self, cls: ast.ClassDef, name: str) -> Value:
         stores = self.class_facts(cls).stores.get(name, [])
-        real = [s for s in stores if s.how != "declared"]
-        values = [self._store_value(s) for s in real or stores]
-        if not values:
+        stores = [s for s in stores if s.how != "declared"] or stores
+        if not stores:
             return python("bool") if name == "training" and "forward" in self.class_facts(cls).methods else UNKNOWN
-        value = reduce(join, values)
-        if not value.is_tensor:
-            return value
-        dtype = value.dtype
-        token = f"self.{name}"
-        rank = value.rank if value.rank is not None and value.rank.base is None else None
-        kept = DType(dtype.category, token) if dtype is not None else None
-        if value.trainable and (dtype is None or dtype.token == "default"):
-            kept = WEIGHTS
-        return tokened(replace(value, rank=rank, dtype=kept, shape="()" if rank == SCALAR else None), token)
+        first = [s for s in stores if s.method is None or s.method.name in INITIALISERS]
+        later = [s for s in stores if s not in first]
+        start = reduce(join, map(self._store_value, first)) if first else UNKNOWN
+        if start.is_tensor:
+            start = _owned(start, f"self.{name}")
+        if not later:
+            return start
+        # Suppose that nothing changes its nature; what is worked out on that ground falls when a later store disagrees.
+        self._attributes[cls, name] = start
+        values = [self._store_value(s) for s in later]
+        if start.is_tensor and all(_same_nature(v, start) for v in values):
+            return start
+        value = reduce(join, values, start)
+        if value != start:
+            self._values.clear()
+            if value.is_tensor:
+                value = tensor(value.rank if value.rank and value.rank.base is None else None, trainable=value.trainable)
+        return value
 
     def _store_value(self, s: Store) -> Value:
         if s.how == "module":
@@ -850,6 +859,22 @@ class Inference:
             return tensor(None, dtype)
         lead = leading(x.shape) if ast.unparse(dim) == "-1" else None
         return tensor(x.rank.plus(-1) if x.rank else None, dtype, lead)
+
+
+def _owned(value: Value, token: str) -> Value:
+    """The tensor ``value`` as an attribute: what is not absolute gets the attribute's own token."""
+    rank = value.rank if value.rank is not None and value.rank.base is None else None
+    dtype = DType(value.dtype.category, token) if value.dtype is not None else None
+    if value.trainable and (value.dtype is None or value.dtype.token == "default"):
+        dtype = WEIGHTS
+    return tokened(replace(value, rank=rank, dtype=dtype, shape="()" if rank == SCALAR else None), token)
+
+
+def _same_nature(value: Value, start: Value) -> bool:
+    """Whether a later assignment keeps shape and dtype."""
+    if not value.is_tensor or value.dtype is None or start.dtype is None:
+        return False
+    return value.shape == start.shape and value.dtype.same(start.dtype)
 
 
 def _identifier(value: Value, other: Value, expr: ast.expr) -> Value:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patcher.facts import torch_api
+from patcher.facts.changes import Changes
 from patcher.facts.classes import pairs
 from patcher.facts.syntax import Syntax, dotted
 
@@ -49,7 +50,11 @@ class ClassSummary:
 
 @dataclass(frozen=True)
 class ModuleSummary:
-    """One file. ``foreign_stores``: attribute names that are assigned on anything but ``self``."""
+    """One file.
+
+    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed``, ``doubts``: as `Changes`
+    has them.
+    """
 
     path: str
     module: str
@@ -58,6 +63,8 @@ class ModuleSummary:
     foreign_stores: frozenset[str] = frozenset()
     compiled: frozenset[str] = frozenset()
     imports: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+    doubts: frozenset[str] = frozenset()
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -127,7 +134,7 @@ class _Collector:
                     text = dotted(n)
                     known = text is not None and text.partition(".")[0] in self.imports
                     self.mentions[function].add(self.resolve(text) if known and text else f".{n.attr}")
-            elif root is not None and root == first:
+            elif root is not None and root == first and isinstance(parents.get(function), ast.ClassDef):  # type: ignore[arg-type]
                 self.stores[function].add(n.attr)
             else:
                 self.foreign.add(n.attr)
@@ -152,21 +159,11 @@ class _Collector:
             root, _, rest = what.partition(".")
             self.compiled.add(f".{what.rpartition('.')[2]}" if rest else self.resolve(root))
 
-    def qualname(self, node: ast.AST) -> str | None:
-        """``Class.method`` of a definition, or None when it stands inside of a function."""
-        names = [node.name]  # type: ignore[attr-defined]
-        for parent in self.syntax.ancestors(node):
-            if isinstance(parent, _FUNCTIONS):
-                return None
-            if isinstance(parent, ast.ClassDef):
-                names.append(parent.name)
-        return ".".join(reversed(names))
-
     def functions(self) -> Iterator[FunctionSummary]:
         for kind in _FUNCTIONS:
             for node in self.syntax.by_type[kind]:
                 assert isinstance(node, _FUNCTIONS)
-                qualname = self.qualname(node)
+                qualname = self.syntax.qualname(node)
                 if qualname is None:
                     continue
                 decorators = {
@@ -184,7 +181,7 @@ class _Collector:
     def classes(self) -> Iterator[ClassSummary]:
         for node in self.syntax.by_type[ast.ClassDef]:
             assert isinstance(node, ast.ClassDef)
-            qualname = self.qualname(node)
+            qualname = self.syntax.qualname(node)
             if qualname is None:
                 continue
             methods = [s for s in node.body if isinstance(s, _FUNCTIONS)]
@@ -228,6 +225,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
     """What ``tree``, read from ``path``, defines and mentions."""
     collector = _Collector(tree, path)
     collector.collect()
+    changes = Changes(collector.syntax, collector.module, collector.imports, collector.owner)
     return ModuleSummary(
         path,
         collector.module,
@@ -236,6 +234,8 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(collector.foreign),
         frozenset(collector.compiled),
         frozenset(collector.imports.values()),
+        frozenset(changes.changed),
+        frozenset(changes.doubts),
     )
 
 
@@ -249,8 +249,12 @@ class Project:
         self._functions: dict[str, FunctionSummary] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
+        self.changed: set[str] = set()
+        self.doubts: set[str] = set()
         for s in self.modules.values():
             self.foreign_stores |= s.foreign_stores
+            self.changed |= s.changed
+            self.doubts |= s.doubts
             for c in s.classes:
                 self._classes[f"{s.module}.{c.name}"] = c
                 for base in c.bases:
@@ -288,6 +292,30 @@ class Project:
     def known_class(self, name: str) -> ClassSummary | None:
         """The class of that dotted name, when it is in the index."""
         return self._classes.get(name)
+
+    def function(self, name: str) -> FunctionSummary | None:
+        """The function or method of that dotted name, when it is in the index."""
+        return self._functions.get(name)
+
+    def methods(self, cls: str, name: str) -> list[str]:
+        """What ``name`` may be on an instance of ``cls`` or of a class below it: its own or inherited, and overrides."""
+        return self._method(cls, name)
+
+    def family(self, name: str) -> tuple[set[str], set[str]]:
+        """Classes that share instances with ``name`` (bases, subclasses and their bases), and bases that are unknown."""
+        family: set[str] = set()
+        unknown: set[str] = set()
+        stack = [name, *(child for child, _ in self.subclasses(name))]
+        while stack:
+            c = stack.pop()
+            if c in family or c in _PLAIN_BASES:
+                continue
+            if c not in self._classes:
+                unknown.add(c)
+                continue
+            family.add(c)
+            stack.extend(self._classes[c].bases)
+        return family, unknown
 
     def reached(self, function: str) -> bool:
         """Whether the function of that dotted name runs in compiled code, as far as the index can tell."""

@@ -97,6 +97,16 @@ class Syntax:
             child = parent
         return None
 
+    def qualname(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str | None:
+        """``Class.method`` of a definition; None for a function that stands directly in another one."""
+        names = [node.name]
+        for parent in self.ancestors(node):
+            if isinstance(parent, _FUNCTIONS) and len(names) == 1 and isinstance(node, _FUNCTIONS):
+                return None
+            if isinstance(parent, (ast.ClassDef, *_FUNCTIONS)):
+                names.append(parent.name)
+        return ".".join(reversed(names))
+
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that holds ``node``."""
         while not isinstance(node, ast.stmt):
