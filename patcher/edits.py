@@ -115,7 +115,9 @@ class _Patch:
         match edit:
             case Replace(target=target, code=code):
                 old = self.expression(target)
-                new = self.build_expression(code)
+                new = self.build_expression(code, old)
+                if isinstance(old, cst.Attribute) and isinstance(new, cst.Attribute):
+                    new = new.with_changes(dot=old.dot)  # with the line break and the comment before it
                 plan.replace[old] = _fit(new, self.parents[old], old)
             case ReplaceStatements(targets=targets, code=codes):
                 lines = [self.line(t) for t in targets]
@@ -126,11 +128,14 @@ class _Patch:
                 for line in lines[1:]:
                     plan.statements[line] = []
                 follower = self.next_line(lines[-1])
+                below = [] if codes else _left_over(lines, follower)
                 if follower is not None:
-                    plan.spaced[follower] = _blank_end(lines[-1])
+                    plan.spaced[follower] = [*below, *_blank_end(lines[-1])]
+                elif below:
+                    plan.spaced[self.parents[lines[-1]]] = below
             case Insert(anchor=anchor, code=codes, after=after):
                 where = plan.after if after else plan.before
-                where.setdefault(self.line(anchor), []).extend(self.build_statement(c) for c in codes)
+                where.setdefault(self.place(anchor), []).extend(self.build_statement(c) for c in codes)
             case Decorate(target=target, code=code):
                 function = self.find(target, cst.FunctionDef)
                 plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
@@ -177,6 +182,14 @@ class _Patch:
                 raise EditError(f"line {span[0]} holds several statements")
         return self.find(node, cst.BaseCompoundStatement)
 
+    def place(self, node: ast.stmt) -> cst.CSTNode:
+        """As ``line``; for a statement that stands behind the colon of its block, that whole block."""
+        for candidate in self.spans.get(self.span(node), ()):
+            block = self.parents[candidate] if isinstance(candidate, cst.BaseSmallStatement) else None
+            if isinstance(block, cst.SimpleStatementSuite) and len(block.body) == 1:
+                return block
+        return self.line(node)
+
     def next_line(self, line: cst.CSTNode) -> cst.CSTNode | None:
         """The statement below ``line`` in its block."""
         body = getattr(self.parents[line], "body", ())
@@ -185,12 +198,13 @@ class _Patch:
 
     # --- new code ---------------------------------------------------------------------------------------------------
 
-    def build_expression(self, code: Code) -> cst.BaseExpression:
+    def build_expression(self, code: Code, place: cst.BaseExpression | None = None) -> cst.BaseExpression:
+        """``code`` with its parts; the parentheses of ``place`` stay where they are, so a part that is it comes without."""
         try:
             tree = cst.parse_expression(_with_places(code), config=self.module.config_for_parsing)
         except cst.ParserSyntaxError as e:
             raise EditError(f"template {code.template!r}: {e.message}") from e
-        new = _fill(tree, self._fillings(code))
+        new = _fill(tree, self._fillings(code, place))
         assert isinstance(new, cst.BaseExpression)
         return new
 
@@ -213,10 +227,15 @@ class _Patch:
             parent = self.parents.get(parent)
         return depth
 
-    def _fillings(self, code: Code) -> list[cst.BaseExpression]:
+    def _fillings(self, code: Code, place: cst.BaseExpression | None = None) -> list[cst.BaseExpression]:
         return [
-            self.build_expression(p) if isinstance(p, Code) else self.expression(p).deep_clone() for p in code.parts
+            self.build_expression(p, place) if isinstance(p, Code) else self._filling(p, place) for p in code.parts
         ]
+
+    def _filling(self, part: ast.expr, place: cst.BaseExpression | None) -> cst.BaseExpression:
+        found = self.expression(part)
+        copy = found.deep_clone()
+        return copy.with_changes(lpar=(), rpar=()) if found is place else copy
 
     def fold(self, line: cst.CSTNode, indent: int) -> cst.CSTNode:
         """``line`` with the arguments of an over-long call on lines of their own."""
@@ -307,6 +326,16 @@ def _comments(node: cst.CSTNode, outer: bool = False) -> list[cst.Comment]:
     return found
 
 
+def _left_over(removed: list[cst.CSTNode], follower: cst.CSTNode | None) -> list[cst.EmptyLine]:
+    """The comments of ``removed``, with its blank lines where ``follower``, which comes to stand there, has none."""
+    lines: list[cst.EmptyLine] = []
+    for node in removed:
+        lines += [line.deep_clone() for line in getattr(node, "leading_lines", ())]
+        lines += [cst.EmptyLine(comment=c.deep_clone()) for c in _comments(node)]
+    spaced = follower is None or any(line.comment is None for line in getattr(follower, "leading_lines", ()))
+    return [line for line in lines if line.comment is not None or not spaced]
+
+
 def _blank_end(node: cst.CSTNode) -> list[cst.EmptyLine]:
     """The blank lines at the end of a compound statement, which stand in its innermost block."""
     while True:
@@ -343,6 +372,8 @@ class _Fill(cst.CSTTransformer):
         if isinstance(updated, cst.Name) and (place := _PLACE.match(updated.value)):
             part = self.parts[int(place[1])].deep_clone()
             return _fit(part, self.stack[-1], original) if self.stack else part
+        if isinstance(updated, cst.IndentedBlock):
+            return updated.with_changes(indent=None)  # as the module indents
         return updated
 
 
@@ -416,18 +447,26 @@ class _Apply(cst.CSTTransformer):
         if original in plan.decorators:
             assert isinstance(updated, cst.FunctionDef)
             updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])
-        if plan.spaced.get(original):
-            leading = [line.deep_clone() for line in plan.spaced[original]]
-            updated = updated.with_changes(leading_lines=[*leading, *getattr(updated, "leading_lines", ())])
+        if isinstance(updated, cst.SimpleStatementSuite) and (original in plan.before or original in plan.after):
+            line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
+            body = [*plan.before.get(original, ()), line, *plan.after.get(original, ())]
+            return cst.IndentedBlock(body)  # type: ignore[arg-type]
         new: list[cst.CSTNode] = [updated]
         if original in plan.statements:
             new = plan.statements[original]
             if not new:
                 return cst.RemoveFromParent()  # type: ignore[return-value]
+        if plan.spaced.get(original):
+            lines = [line.deep_clone() for line in plan.spaced[original]]
+            if isinstance(updated, cst.IndentedBlock):
+                return updated.with_changes(footer=[*lines, *updated.footer])
+            new[0] = new[0].with_changes(leading_lines=[*lines, *getattr(new[0], "leading_lines", ())])
         if original in plan.before:
             first = plan.before[original]
-            leading = getattr(new[0], "leading_lines", ())
-            new = [first[0].with_changes(leading_lines=leading), *first[1:], new[0].with_changes(leading_lines=()), *new[1:]]
+            leading = list(getattr(new[0], "leading_lines", ()))
+            blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
+            new[0] = new[0].with_changes(leading_lines=leading[blank:])  # what a comment says is about what follows it
+            new = [first[0].with_changes(leading_lines=leading[:blank]), *first[1:], *new]
         if original in plan.after:
             new = [*new, *plan.after[original]]
         return new[0] if len(new) == 1 else cst.FlattenSentinel(new)

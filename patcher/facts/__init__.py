@@ -5,14 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
 from patcher.facts.branches import Arm, Assigned, Branches
+from patcher.facts.breaks import GraphBreaks
+from patcher.facts.caches import Cache, CacheMethod, cache_of
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
 from patcher.facts.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
 from patcher.facts.effects import Effects
+from patcher.facts.flags import Flags, Reach
 from patcher.facts.flow import Definition, Flow
+from patcher.facts.holdings import Held, Holdings, Read
+from patcher.facts.indices import Fate, Indices, Row
 from patcher.facts.infer import Inference
+from patcher.facts.lookups import Lookup
+from patcher.facts.meetings import Meeting, Meetings
 from patcher.facts.project import Project, module_name
+from patcher.facts.sizes import Sizes
+from patcher.facts.steadiness import dynamic_names, may_be
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.values import Category, DType, Kind, Rank, Value, leading
 
@@ -20,6 +30,8 @@ __all__ = [
     "INITIALISERS",
     "Arm",
     "Assigned",
+    "Cache",
+    "CacheMethod",
     "Category",
     "ClassFacts",
     "Condition",
@@ -28,11 +40,16 @@ __all__ = [
     "Facts",
     "Flow",
     "FunctionNode",
+    "Held",
     "Junction",
     "Kind",
     "Leaf",
+    "Lookup",
+    "Meeting",
     "Negation",
     "Rank",
+    "Reach",
+    "Read",
     "Store",
     "Tensor",
     "Value",
@@ -41,6 +58,7 @@ __all__ = [
     "dotted",
     "leading",
     "self_name",
+    "wording",
 ]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -73,6 +91,12 @@ class Facts:
         self.effects = Effects(self.syntax, self.inference, self.flow)
         self.conditions = Conditions(self.inference, self.effects)
         self.branches = Branches(self.syntax, self.inference, self.flow)
+        self.breaks = GraphBreaks(self.syntax)
+        self.indices = Indices(self.syntax, self.inference, self.effects, self.flow, project, self.module)
+        self.sizes = Sizes(self.syntax, self.inference)
+        self.flags = Flags(self.syntax, self.inference, self.sizes, self.flow, self.is_module_class)
+        self.meetings = Meetings(self.syntax, self.inference)
+        self.holdings = Holdings(self.syntax, self.inference, project, self.module, self.meetings)
 
     # --- structure --------------------------------------------------------------------------------------------------
 
@@ -87,6 +111,10 @@ class Facts:
         if cls not in self._classes:
             self._classes[cls] = ClassFacts(cls, self.syntax)
         return self._classes[cls]
+
+    def cache(self, cls: ast.ClassDef) -> Cache | None:
+        """``cls`` as a cache of keys and values, or None when it is none as far as can be told."""
+        return cache_of(cls, self.class_facts(cls), self.syntax, self.inference, self.breaks)
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node``."""
@@ -200,6 +228,24 @@ class Facts:
             name, n = f"{wish}_{n}", n + 1
         taken.add(name)
         return name
+
+    def fresh_attribute(self, wish: str, cls: ast.ClassDef) -> str:
+        """``wish``, with a number when an instance of ``cls`` or of a class above or below may have that name."""
+        project = self.project
+        family, _ = project.family(self.qualname(cls) or cls.name)
+        taken = host_api.MODULE_PRIVATE | project.foreign_stores | {d[1:] for d in project.doubts if d.startswith("?")}
+        for owner in family:
+            summary = project.known_class(owner)
+            assert summary is not None
+            taken |= summary.methods | summary.stores | summary.init_stores
+            for method in summary.methods:
+                function = project.function(f"{owner}.{method}")
+                taken |= {m[5:] for m in function.mentions if m.startswith("self.")} if function is not None else set()
+        taken |= {str(n.value) for n in self.syntax.by_type[ast.Constant] if isinstance(n, ast.Constant)}
+        name, n = wish, 2
+        while n < 9 and (name in taken or any(may_be(pattern, name) for pattern in dynamic_names(cls))):
+            name, n = f"{wish}_{n}", n + 1
+        return self.fresh_name(name, cls.body[0])
 
     def strategy(self, key: str) -> str:
         """What the user chose for ``key``; "auto" when nothing."""

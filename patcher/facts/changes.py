@@ -10,14 +10,15 @@ from patcher.facts.syntax import Syntax, dotted
 from patcher.facts.wording import suggests_change
 
 INITIALISERS = ("__init__", "__post_init__")
+_CHOICES = (ast.Constant, ast.IfExp, ast.BoolOp)
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
 
 
 class Changes:
     """One look at a module.
 
-    ``changed``: attributes and globals whose object is changed in place (an element or attribute assigned, a method
-    called whose name says so). What an initialiser changes on its own instance is there as ``module.Class.attribute``.
+    ``changed``: attributes and (as "~name") globals whose object is changed in place: an element or attribute assigned,
+    a method called whose name says so. What an initialiser changes on its own instance is ``module.Class.attribute``.
     ``doubts``: "function()" that returns None, "callee:argument" (keyword or position) that is passed None, "?name" for
     an attribute that ``hasattr`` or a ``getattr`` with a default asks for.
     """
@@ -39,7 +40,7 @@ class Changes:
             self._call(n)
         for n in syntax.by_type[ast.Global]:
             assert isinstance(n, ast.Global)
-            self.changed.update(n.names)
+            self.changed.update(f"~{name}" for name in n.names)
         for n in syntax.by_type[ast.Return]:
             assert isinstance(n, ast.Return)
             function = self.owner(n)[0]
@@ -59,9 +60,8 @@ class Changes:
 
     def _name(self, node: ast.AST) -> str:
         """``module.Class.method``."""
-        names = [node.name]  # type: ignore[attr-defined]
-        names += [p.name for p in self.syntax.ancestors(node) if isinstance(p, ast.ClassDef)]
-        return ".".join([self.module, *reversed(names)])
+        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        return f"{self.module}.{self.syntax.qualname(node)}"
 
     def _change(self, target: ast.expr) -> None:
         root, attributes = _chain(target)
@@ -76,8 +76,8 @@ class Changes:
             self.changed.update(f"{self._name(cls)}.{a}" for a in attributes)
             return
         self.changed.update(attributes, self._aliases.get(root or "", ()))
-        if root is not None and function is not None:
-            self.changed.add(root)
+        if root is not None and function is not None and not self.syntax.binds(function, root):
+            self.changed.add(f"~{root}")
 
     def _call(self, n: ast.Call) -> None:
         if isinstance(n.func, ast.Attribute) and suggests_change(n.func.attr):
@@ -87,8 +87,9 @@ class Changes:
             if name in ("setattr", "delattr"):
                 self._change(n.args[0])
             elif isinstance(n.args[1], ast.Constant) and (name == "hasattr" or len(n.args) > 2):
-                self.doubts.add(f"?{n.args[1].value}")
-        nones = [str(key) for key, a in [*enumerate(n.args), *((k.arg, k.value) for k in n.keywords)] if _maybe_none(a)]
+                self.doubts.add(f"?{n.args[1].value!s}")
+        nones = [str(i) for i, a in enumerate(n.args) if type(a) in _CHOICES and _maybe_none(a)]
+        nones += [str(k.arg) for k in n.keywords if type(k.value) in _CHOICES and _maybe_none(k.value)]
         if nones:
             self.doubts.update(f"{callee}:{key}" for callee in self._callees(n) for key in nones)
 

@@ -15,6 +15,7 @@ from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.values import (
     BOOL,
     CONFIGURATION,
+    FOREIGN,
     INT64,
     PYTHON,
     SCALAR,
@@ -131,6 +132,8 @@ class Inference:
 
     def definitions(self, name: ast.Name) -> frozenset[Definition]:
         """What may have bound ``name`` where it is read; in a nested function, also the outer bindings."""
+        if self.syntax.by_type[ast.Lambda] and self.syntax.is_lambda_parameter(name):
+            return frozenset()
         function = self.syntax.function_of(name)
         while function is not None:
             flow = self.flow_of(function)
@@ -149,6 +152,8 @@ class Inference:
         values = [self.defined(d) for d in definitions]
         value = reduce(join, values)
         if value.kind is Kind.UNKNOWN:
+            if value == FOREIGN:
+                return FOREIGN
             if not all(
                 v.is_tensor or (v.kind is Kind.UNKNOWN and self._used_as_tensor(d))
                 for d, v in zip(definitions, values, strict=True)
@@ -192,7 +197,7 @@ class Inference:
             return python("size")
         if value.is_tensor:
             return tensor(value.rank.plus(-1) if value.rank else None, value.dtype)
-        return UNKNOWN
+        return value if value == FOREIGN else UNKNOWN
 
     def _used_as_tensor(self, d: Definition) -> bool:
         """Second presumption: something that only a tensor has is used on what ``d`` binds."""
@@ -444,6 +449,8 @@ class Inference:
                     return PYTHON
                 if e.attr in ("T", "mT", "data", "real"):
                     return tensor(base.rank, base.dtype, base.shape if e.attr == "data" else None)
+        if base == FOREIGN:
+            return FOREIGN
         if base.kind is Kind.MODULE and e.attr == "weight":
             return replace(tensor(), trainable=True)
         if base.kind is Kind.MODULE and (found := self.project.known_class(base.module)) is not None:
@@ -505,7 +512,7 @@ class Inference:
         if base.elements and isinstance(index, ast.Constant) and isinstance(index.value, int):
             return base.elements[index.value] if -len(base.elements) <= index.value < len(base.elements) else UNKNOWN
         if not base.is_tensor:
-            return UNKNOWN
+            return base if base == FOREIGN else UNKNOWN
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         rank = base.rank
         for part in parts:
@@ -549,6 +556,8 @@ class Inference:
             if own[1] not in self.class_facts(own[0]).stores:
                 return UNKNOWN
         receiver = self.of(e.func.value)
+        if receiver == FOREIGN:
+            return FOREIGN
         if receiver.kind is Kind.MODULE:
             part = self.of(e.func)
             return self._module_call(e, part) if part.kind is Kind.MODULE else UNKNOWN
@@ -617,7 +626,12 @@ class Inference:
                 return self._joined(e, name, receiver.elements)
             if receiver.is_tensor or (receiver.kind is Kind.UNKNOWN and name in api.TENSOR_ONLY):
                 return self._operation(e, name, receiver, e.args[1:])
-        return UNKNOWN
+        return FOREIGN if self._is_foreign(what) else UNKNOWN
+
+    def _is_foreign(self, what: str) -> bool:
+        """Whether ``what`` belongs to a library that is neither torch, nor this project, nor made for tensors."""
+        root = what.partition(".")[0]
+        return root not in api.TENSOR_LIBRARIES and root != self.module.partition(".")[0] and not self.project.has(root)
 
     def _project_module(self, what: str) -> Value | None:
         """The module that calling ``what``, a class of the project or its class method, builds."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import enum
 
+from patcher.facts import host_api
 from patcher.facts import torch_api as api
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_PROPERTIES = ("property", "cached_property", "functools.cached_property")
 _DEPTH = 4
 
 
@@ -57,7 +59,7 @@ class Meetings:
             case ast.Assign(targets=[ast.Name() as name]) | ast.AnnAssign(target=ast.Name() as name):
                 return max((self.of(u, depth - 1) for u in self._uses(name)), default=Meeting.NONE)
             case ast.Return():
-                return max((self.of(c, depth - 1) for c in self._results(e)), default=Meeting.NONE)
+                return max((self.of(c, depth - 1) for c in self.results(e)), default=Meeting.NONE)
         return Meeting.NONE
 
     def _argument(self, e: ast.expr, call: ast.Call, key: str | int, depth: int) -> Meeting:
@@ -67,14 +69,16 @@ class Meetings:
             first = 0
         elif isinstance(call.func, ast.Attribute) and self._is_receiver(call.func):
             first = 1
+        elif dotted(call.func) in ("int", "float"):
+            return Meeting.NUMBER if self.of(call, depth - 1) else Meeting.NONE
         else:
             parameter = self._parameter(call, key)
             return max((self.of(u, depth - 1) for u in parameter), default=Meeting.NONE)
         key = key + first if isinstance(key, int) else key
-        return Meeting.NUMBER if key in api.NUMBER_ARGUMENTS.get(name, ()) else Meeting.ANY
+        return Meeting.NUMBER if key in host_api.NUMBER_ARGUMENTS.get(name, ()) else Meeting.ANY
 
     def _is_receiver(self, func: ast.Attribute) -> bool:
-        return self.is_tensor(func.value) or func.attr in api.NUMBER_METHODS and not self._is_own(func)
+        return self.is_tensor(func.value) or (func.attr in host_api.NUMBER_METHODS and not self._is_own(func))
 
     def _is_own(self, func: ast.expr) -> bool:
         return self.inference.instance_attribute(func) is not None
@@ -108,7 +112,7 @@ class Meetings:
         definition = flow.by_node.get(name)
         return list(flow.uses.get(definition, ())) if definition is not None else []
 
-    def _results(self, e: ast.expr) -> list[ast.expr]:
+    def results(self, e: ast.AST) -> list[ast.expr]:
         """Where the result of the method (or function of this file) around ``e`` arrives."""
         function = self.syntax.function_of(e)
         if function is None:
@@ -116,7 +120,7 @@ class Meetings:
         name, found = function.name, list[ast.expr]()
         if self.syntax.method_of(function) is function:
             cls = self.syntax.class_of(function)
-            read = any(dotted(d) in ("property", "cached_property", "functools.cached_property") for d in function.decorator_list)
+            read = any(dotted(d) in _PROPERTIES for d in function.decorator_list)
             for node in self.syntax.by_type[ast.Attribute]:
                 assert isinstance(node, ast.Attribute)
                 if node.attr == name and self.inference.instance_attribute(node) == (cls, name):
@@ -162,7 +166,7 @@ class Meetings:
             return []
         position = names.index(name) - (1 if self.syntax.method_of(function) is function else 0)
         found: list[ast.expr] = []
-        for call in self._results(function.body[0]):  # type: ignore[arg-type]
+        for call in self.results(function.body[0]):
             if isinstance(call, ast.Call):
                 found += [k.value for k in call.keywords if k.arg == name]
                 if 0 <= position < len(call.args):
@@ -210,5 +214,5 @@ class Meetings:
             case ast.Assign(targets=[ast.Name() as name]) | ast.AnnAssign(target=ast.Name() as name):
                 return any(self.used_as_tensor(u, depth - 1) for u in self._uses(name))
             case ast.Return():
-                return any(self.used_as_tensor(c, depth - 1) for c in self._results(e))
+                return any(self.used_as_tensor(c, depth - 1) for c in self.results(e))
         return False

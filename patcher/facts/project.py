@@ -53,7 +53,7 @@ class ModuleSummary:
     """One file.
 
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed``, ``doubts``: as `Changes`
-    has them.
+    has them. ``one_graph``: something is compiled with ``fullgraph`` or exported, so that a graph break is an error.
     """
 
     path: str
@@ -65,6 +65,7 @@ class ModuleSummary:
     imports: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
     doubts: frozenset[str] = frozenset()
+    one_graph: bool = False
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -88,6 +89,7 @@ class _Collector:
         self.imports = {name: what for name, what, _ in self.syntax.all_imports}
         self.foreign: set[str] = set()
         self.compiled: set[str] = set()
+        self.one_graph = False
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
@@ -152,6 +154,11 @@ class _Collector:
                 self.foreign.add(str(n.args[1].value))
             return
         last = n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id if isinstance(n.func, ast.Name) else ""
+        full = next((k.value for k in n.keywords if k.arg == "fullgraph"), None)
+        if last == "compile" and full is not None and not (isinstance(full, ast.Constant) and not full.value):
+            self.one_graph = True
+        if last.startswith("export") and (dotted(n.func) or "").partition(".")[0] in self.imports:
+            self.one_graph |= self.resolve(dotted(n.func) or "").startswith("torch.export.")
         if last != "compile" or not n.args:
             return
         text, what = dotted(n.func), dotted(n.args[0])
@@ -236,6 +243,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(collector.imports.values()),
         frozenset(changes.changed),
         frozenset(changes.doubts),
+        collector.one_graph,
     )
 
 
@@ -249,12 +257,15 @@ class Project:
         self._functions: dict[str, FunctionSummary] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
+        self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
         self.changed: set[str] = set()
         self.doubts: set[str] = set()
+        self.one_graph = False
         for s in self.modules.values():
             self.foreign_stores |= s.foreign_stores
             self.changed |= s.changed
             self.doubts |= s.doubts
+            self.one_graph |= s.one_graph
             for c in s.classes:
                 self._classes[f"{s.module}.{c.name}"] = c
                 for base in c.bases:
@@ -293,6 +304,10 @@ class Project:
         """The class of that dotted name, when it is in the index."""
         return self._classes.get(name)
 
+    def classes(self) -> Iterable[tuple[str, ClassSummary]]:
+        """Every class of the index, with its dotted name."""
+        return self._classes.items()
+
     def function(self, name: str) -> FunctionSummary | None:
         """The function or method of that dotted name, when it is in the index."""
         return self._functions.get(name)
@@ -316,6 +331,10 @@ class Project:
             family.add(c)
             stack.extend(self._classes[c].bases)
         return family, unknown
+
+    def has(self, package: str) -> bool:
+        """Whether a module of that top-level name is in the index."""
+        return package in self._packages
 
     def reached(self, function: str) -> bool:
         """Whether the function of that dotted name runs in compiled code, as far as the index can tell."""
@@ -352,8 +371,12 @@ class Project:
                 stack.append(f"{name}.forward")
         stack += [name for name, f in self._functions.items() if f.compiled]
         for s in self.modules.values():
-            for what in s.compiled:
-                stack += self._by_method.get(what[1:], []) if what.startswith(".") else [what]
+            for what in s.compiled - {".__call__"}:
+                if not what.startswith("."):
+                    stack.append(what)
+                    continue
+                near = self._visible(s)
+                stack += [m for m in self._by_method.get(what[1:], ()) if home[m].module in near]
         reached: set[str] = set()
         while stack:
             name = stack.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -182,6 +183,25 @@ class Syntax:
         if what is None:
             return None
         return f"{what}.{rest}" if rest else what
+
+    def is_lambda_parameter(self, name: ast.Name) -> bool:
+        """Whether ``name`` is a parameter of a lambda around it."""
+        for scope in self.ancestors(name):
+            if isinstance(scope, _FUNCTIONS):
+                return False
+            if isinstance(scope, ast.Lambda) and self.binds(scope, name.id):
+                return True
+        return False
+
+    def is_builtin(self, name: ast.Name) -> bool:
+        """Whether nothing in the file gives ``name`` another meaning than Python's own."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        return (
+            hasattr(builtins, name.id)
+            and not any(name.id in bound for bound in self._bound.values())
+            and not any(name.id == imported for imported, _, _ in self.all_imports)
+            and not any(d.name == name.id for kind in kinds for d in self.by_type[kind])  # type: ignore[attr-defined]
+        )
 
     def names_in(self, node: ast.AST) -> set[str]:
         """Every identifier in ``node``: names, parameters, attributes."""

@@ -102,6 +102,11 @@ CREATORS = {
     "torch.rand_like": "like",
     "torch.randn_like": "like",
 }
+#: Top-level packages whose functions take and give tensors.
+TENSOR_LIBRARIES = frozenset(
+    "torch torchvision torchaudio einops opt_einsum xformers flash_attn timm transformers diffusers rotary_embedding_torch "
+    "math typing functools copy dataclasses warnings collections itertools operator".split()
+)
 RANDOM = frozenset(
     "torch.rand torch.randn torch.rand_like torch.randn_like torch.randint torch.randperm torch.bernoulli "
     "torch.multinomial torch.normal torch.nn.functional.dropout torch.dropout".split()
@@ -121,64 +126,32 @@ SHAPE_KEEPING_MODULES = frozenset(
 
 # --- operators with a bool argument: qualified name -> (keyword, position or None) ---------------------------------
 
+#: Arguments that take a bool and nothing else: anything but True and False (or None, where it is the default) raises, and a
+#: symbolic bool ends the graph. Arguments that Python code only tests (``inplace``, ``antialias``) are left out.
 BOOL_ARGUMENTS: dict[str, tuple[tuple[str, int | None], ...]] = {
     "torch.nn.functional.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),
     "torch._C._nn.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),
-    "torch.nn.functional.dropout": (("training", 2), ("inplace", 3)),
-    "torch.nn.functional.layer_norm": (),
+    "torch.nn.functional.dropout": (("training", 2),),
+    "torch.nn.functional.dropout1d": (("training", 2),),
+    "torch.nn.functional.dropout2d": (("training", 2),),
+    "torch.nn.functional.dropout3d": (("training", 2),),
+    "torch.nn.functional.alpha_dropout": (("training", 2),),
+    "torch.nn.functional.feature_alpha_dropout": (("training", 2),),
     "torch.nn.functional.batch_norm": (("training", 5),),
-    "torch.nn.functional.interpolate": (("align_corners", 4), ("antialias", 6)),
+    "torch.nn.functional.instance_norm": (("use_input_stats", 5),),
+    "torch.nn.functional.interpolate": (("align_corners", 4),),
     "torch.nn.functional.grid_sample": (("align_corners", 4),),
+    "torch.nn.functional.affine_grid": (("align_corners", 2),),
     "torch.nn.functional.avg_pool1d": (("ceil_mode", 4), ("count_include_pad", 5)),
     "torch.nn.functional.avg_pool2d": (("ceil_mode", 4), ("count_include_pad", 5)),
     "torch.nn.functional.max_pool1d": (("ceil_mode", 5),),
     "torch.nn.functional.max_pool2d": (("ceil_mode", 5),),
-    "torch.cumsum": (),
-    "torch.sort": (("descending", 2), ("stable", None)),
-    "torch.argsort": (("descending", 2), ("stable", None)),
+    "torch.sort": (("descending", 2),),
+    "torch.argsort": (("descending", 2),),
     "torch.topk": (("largest", 3), ("sorted", 4)),
-    "torch.bucketize": (("right", None), ("out_int32", None)),
+    "torch.bucketize": (("right", None),),
+    "torch.searchsorted": (("right", None),),
 }
-
-# --- where values of the host meet tensors --------------------------------------------------------------------------
-
-#: Operator -> arguments (position with the tensor as 0, or keyword) where a plain number stands, or a list of them.
-NUMBER_ARGUMENTS: dict[str, frozenset[int | str]] = {
-    "eq": frozenset({1, "other"}),
-    "ne": frozenset({1, "other"}),
-    "not_equal": frozenset({1, "other"}),
-    "isin": frozenset({1, "test_elements"}),
-    "tensor": frozenset({0, "data"}),
-    "as_tensor": frozenset({0, "data"}),
-    "full": frozenset({1, "fill_value"}),
-    "full_like": frozenset({1, "fill_value"}),
-    "new_full": frozenset({2, "fill_value"}),
-    "pad": frozenset({3, "value"}),
-    "pad_sequence": frozenset({2, "padding_value"}),
-    "cross_entropy": frozenset({"ignore_index"}),
-    "nll_loss": frozenset({"ignore_index"}),
-    "embedding": frozenset({2, "padding_idx"}),
-    "one_hot": frozenset({1, "num_classes"}),
-}
-#: Methods that nothing but a tensor has, of those that take such a number.
-NUMBER_METHODS = frozenset("masked_fill masked_fill_ index_fill index_fill_ eq ne not_equal new_full fill_".split())
-
-#: What an nn.Module keeps under a name with an underscore (2.13, with those of releases since 2.0).
-MODULE_PRIVATE = frozenset(
-    "_apply _backward_hooks _backward_pre_hooks _buffers _call_impl _compiled_call_impl _forward_hooks "
-    "_forward_hooks_always_called _forward_hooks_with_kwargs _forward_pre_hooks _forward_pre_hooks_with_kwargs "
-    "_get_backward_hooks _get_backward_pre_hooks _get_name _is_full_backward_hook _load_from_state_dict "
-    "_load_state_dict_post_hooks _load_state_dict_pre_hooks _maybe_warn_non_full_backward_hook _modules _named_members "
-    "_non_persistent_buffers_set _parameters _register_load_state_dict_pre_hook _register_state_dict_hook "
-    "_replicate_for_data_parallel _save_to_state_dict _slow_forward _state_dict_hooks _state_dict_pre_hooks _version "
-    "_wrapped_call_impl".split()
-)
-#: What only a module or a tensor is asked for.
-MODULE_OR_TENSOR = frozenset(
-    "apply backward bfloat16 bias buffers children cpu cuda data detach device dtype eval float forward grad half "
-    "load_state_dict modules named_buffers named_children named_modules named_parameters parameters requires_grad "
-    "requires_grad_ shape state_dict to train training weight zero_grad".split()
-)
 
 # --- grad mode and compilation ------------------------------------------------------------------------------------
 

@@ -127,6 +127,8 @@ class Value:
 
 
 UNKNOWN = Value(Kind.UNKNOWN)
+#: What another library made (a numpy array, say): not known, and not to be taken for a tensor either.
+FOREIGN = Value(Kind.UNKNOWN, python="foreign")
 PYTHON = Value(Kind.PYTHON)
 CONFIGURATION = Value(Kind.PYTHON, python="number")
 
@@ -147,6 +149,8 @@ def join(a: Value, b: Value) -> Value:
     """What is true of both."""
     if a == b:
         return a
+    if FOREIGN in (a, b):
+        return FOREIGN
     if a.kind is not b.kind:
         return UNKNOWN
     if a.kind is Kind.TENSOR:
@@ -183,7 +187,7 @@ def arithmetic(a: Value, b: Value, division: bool = False) -> Value:
                     what = "size" if "size" in (a.python, b.python) else "int"
                 return python(what, data=a.data or b.data)
             return Value(Kind.PYTHON, data=a.data or b.data)
-        return UNKNOWN
+        return FOREIGN if FOREIGN in (a, b) else UNKNOWN
     rank, shape = broadcast(a, b)
     dtype = promote(a, b)
     if division and dtype is not None:
@@ -198,7 +202,7 @@ def compare(a: Value, b: Value) -> Value:
         return tensor(rank, BOOL, shape)
     if a.kind is Kind.PYTHON and b.kind is Kind.PYTHON:
         return python("bool", data=a.data or b.data)
-    return UNKNOWN
+    return FOREIGN if FOREIGN in (a, b) else UNKNOWN
 
 
 def broadcast(a: Value, b: Value) -> tuple[Rank | None, str | None]:

@@ -1,8 +1,9 @@
-"""What a name gives away, where nothing else is known. A hint may keep a rewrite from being made, never prove one alone."""
+"""What a name gives away, where nothing else is known."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 
 def _set(text: str) -> frozenset[str]:
@@ -16,8 +17,8 @@ _CHANGING = _set(
     "feed fetch fit flush fresh generate grow increment init inject input insert issue install learn load log make "
     "merge move mutate new next now open perf poll pop popitem prepare print push put random rand randint recv refresh "
     "register reload remove rename replace request reserve reset resize restore rotate run sample save seed seek send "
-    "set setattr setdefault shuffle sort start step stop store swap switch take tick time timestamp train uniform unique "
-    "unregister unset update urandom use uuid write read readline counter perf monotonic today lock release"
+    "set setattr setdefault shuffle sort start step stop store swap switch take tick time timestamp train uniform "
+    "unique unregister unset update urandom use uuid write read readline counter perf monotonic today lock release"
 )
 #: Words for what is different at another time.
 _VARYING = _set(
@@ -29,8 +30,8 @@ _LOOKING_UP = _set("id ids idx index indices token tokens lookup find get code p
 #: Words for plain numbers that are never trained.
 _HOST = _set("id ids idx index indices size vocab num count length token tokens")
 _CONFIGURATION = _set(
-    "conf config configs configuration cfg cfgs args arguments argv hparams hparam hp hyperparameters hyperparams kwargs "
-    "opt opts option options params param parameters setting settings spec specs arch"
+    "conf config configs configuration cfg cfgs args arguments argv hparams hparam hp hyperparameters hyperparams "
+    "kwargs opt opts option options params param parameters setting settings spec specs arch"
 )
 
 
@@ -39,6 +40,7 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
 
 
+@lru_cache(maxsize=10_000)
 def suggests_change(name: str) -> bool:
     """Whether a method of that name may change its object, or be random, or depend on the outside world."""
     return not _CHANGING.isdisjoint(words(name))

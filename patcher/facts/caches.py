@@ -1,0 +1,543 @@
+"""Which classes keep keys, values or other sequence state in buffers, how far they are filled, and who reads that.
+
+A cache, whatever it is called, has all of: a buffer of three dimensions or more (per-layer lists count as one) that its
+initialiser makes; an index, an integer tensor or Python integers made there too; a method that writes the buffer at
+a place computed from the index, behind the first dimension; a method that advances the index by adding to it; and a
+method that reads a prefix of the buffer, or all of it. An index that wraps round is a queue's, not a cache's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import torch_api as api
+from patcher.facts.breaks import GraphBreaks
+from patcher.facts.classes import INITIALISERS, ClassFacts
+from patcher.facts.infer import Inference
+from patcher.facts.origins import WRAPS, Origins, is_python, own_nodes, parts_of
+from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.values import Category
+
+_WHOLE = ast.Slice()
+#: Special methods that are not called while a model computes.
+_OUTSIDE = frozenset(
+    f"__{n}__"
+    for n in "repr str format reduce reduce_ex getstate setstate copy deepcopy del hash sizeof init_subclass".split()
+) | {"extra_repr"}
+_CREATES = frozenset("zeros ones empty full zeros_like ones_like empty_like full_like tensor new_zeros new_empty".split())
+#: Calls that move or describe data: what they cost is no loss outside of a graph.
+_CHEAP = (
+    api.ALIASING
+    | frozenset(api.HOST_VALUES)
+    | api.HOST_READS
+    | _CREATES
+    | frozenset(
+        "copy_ zero_ fill_ add_ sub_ index_copy_ index_add_ scatter_ masked_fill_ index_select gather clone repeat cat "
+        "stack concat arange int float bool len range min max abs tuple list dict zip enumerate isinstance hasattr "
+        "getattr append extend get items keys values format is_floating_point rearrange is_compiling graph_break "
+        "ValueError RuntimeError IndexError AssertionError TypeError KeyError NotImplementedError".split()
+    )
+)
+_HEAVY = frozenset(
+    "matmul bmm mm einsum baddbmm softmax scaled_dot_product_attention linear conv1d conv2d layer_norm".split()
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CacheMethod:
+    """A method that reads or writes the index of a cache.
+
+    ``first``: the statement of its outermost block that touches the cache's state first. ``breaks``: its own explicit
+    graph breaks. ``host_reads``: places that read an integer tensor of the cache on the host. ``calls_reader``: works
+    on the buffers with an index that another such method reads. ``only_resets``: does nothing but empty the cache.
+    ``computes``: what it does beside moving data, or "". ``heavy``: that this is a kernel worth compiling for sure.
+    """
+
+    function: ast.FunctionDef
+    first: ast.stmt
+    breaks: tuple[ast.stmt, ...]
+    host_reads: tuple[ast.expr, ...]
+    calls_reader: bool
+    only_resets: bool
+    computes: str
+    heavy: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Cache:
+    """A cache class. ``index`` and ``buffers`` are attribute names; ``foreign``: an amount that is tensor data."""
+
+    cls: ast.ClassDef
+    buffers: frozenset[str]
+    index: frozenset[str]
+    methods: tuple[CacheMethod, ...]
+    foreign: ast.expr | None
+
+
+@dataclass(frozen=True)
+class _Write:
+    """``part`` of the subscript, at ``position``, says where in ``attribute`` the new rows go."""
+
+    attribute: str
+    part: ast.expr
+    position: int
+
+
+def cache_of(
+    cls: ast.ClassDef, facts: ClassFacts, syntax: Syntax, inference: Inference, breaks: GraphBreaks
+) -> Cache | None:
+    """``cls`` as a cache, or None when it is none as far as can be told."""
+    return _Reading(cls, facts, syntax, inference, breaks).cache()
+
+
+class _Reading:
+    """One class, read with the question whether it is a cache."""
+
+    def __init__(
+        self, cls: ast.ClassDef, facts: ClassFacts, syntax: Syntax, inference: Inference, breaks: GraphBreaks
+    ) -> None:
+        self.cls = cls
+        self.facts = facts
+        self.syntax = syntax
+        self.inference = inference
+        self.breaks = breaks
+        self.origins = Origins(cls, syntax, inference)
+        self.initial = self._initial_methods()
+        self.methods = [f for fs in self.origins.own.values() for f in fs if f not in self.initial]
+
+    def cache(self) -> Cache | None:
+        made = self._made()
+        indices = {a for a, values in made.items() if values and all(self._counts(v) for v in values)}
+        stores = {a for a, values in made.items() if values and all(self._stores(v) for v in values)}
+        if not indices or not stores:
+            return None
+        writes = [w for m in self.methods for n in own_nodes(m) for w in self._writes(n) if w.attribute in stores]
+        advanced = frozenset(indices) & self._advanced()
+        index: set[str] = set()
+        buffers: set[str] = set()
+        for w in writes:
+            places = self._place(w)
+            if w.position >= 1 and places & advanced and WRAPS not in places:
+                index |= places & advanced
+                buffers.add(w.attribute)
+        buffers = {b for b in buffers if self._dimensions(b, made[b]) >= 3 and self._read_back(b)}
+        if not buffers:
+            return None
+        # The other half of a pair is written like the first, but may not be read or sized in a way that is understood.
+        buffers |= {w.attribute for w in writes if self._place(w) & index}
+        tensors = {a for a in indices if any(self._is_tensor(v) for v in made[a])}
+        return Cache(
+            self.cls,
+            frozenset(buffers),
+            frozenset(index),
+            tuple(self._cache_methods(frozenset(index), frozenset(buffers), frozenset(tensors))),
+            self._foreign(writes, frozenset(indices | stores), frozenset(index)),
+        )
+
+    # --- what the initialiser makes ---------------------------------------------------------------------------------
+
+    def _initial_methods(self) -> list[ast.FunctionDef]:
+        """The initialisers, and the methods that only they call."""
+        own = self.origins.own
+        found = [f for name in INITIALISERS for f in own.get(name, ())]
+        callers: dict[str, set[FunctionNode]] = {}
+        for fs in own.values():
+            for f in fs:
+                for n in own_nodes(f):
+                    if isinstance(n, ast.Attribute) and (name := self.origins.attribute(n)) in own and name:
+                        callers.setdefault(name, set()).add(f)
+        for _ in range(3):
+            for name, by in callers.items():
+                if name.startswith("_") and by <= set(found) and not set(own[name]) <= set(found):
+                    found += own[name]
+        return found
+
+    def _made(self) -> dict[str, list[ast.expr]]:
+        """Attribute -> what the initialisers (and the methods that they call) store in it."""
+        called = {
+            name
+            for f in self.initial
+            for n in own_nodes(f)
+            if isinstance(n, ast.Call) and (name := self.origins.attribute(n.func)) is not None
+        }
+        first = [*self.initial, *(f for name in called for f in self.origins.own.get(name, ()))]
+        made: dict[str, list[ast.expr]] = {}
+        for name, stores in self.facts.stores.items():
+            values = [s.value for s in stores if s.value is not None and s.method in first and s.how != "other"]
+            if not values:
+                values = [v for s in stores if s.method is None and (v := _declared(s.value)) is not None]
+            empty = [v for v in values if isinstance(v, (ast.List, ast.Dict)) and not ast.unparse(v)[1:-1]]
+            made[name] = [v for v in values if v not in empty]
+        for f in first:
+            for n in own_nodes(f):
+                match n:
+                    case ast.Call(func=ast.Attribute(value=base, attr="append"), args=[value]):
+                        if (name := self.origins.attribute(base)) is not None:
+                            made.setdefault(name, []).append(value)
+        return made
+
+    def _elements(self, e: ast.expr) -> list[ast.expr] | None:
+        """What a list or dict that is written out holds, or None when ``e`` is neither."""
+        match e:
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return list(elements)
+            case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element) | ast.DictComp(value=element):
+                return [element]
+            case ast.Dict(values=values):
+                return list(values)
+            case ast.BinOp(left=ast.List() as left, op=ast.Mult()):
+                return left.elts
+            case ast.BinOp(left=_, op=ast.Mult(), right=ast.List() as right):
+                return right.elts
+            case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]):
+                return self._elements(inner)
+        return None
+
+    def _counts(self, e: ast.expr) -> bool:
+        """Whether ``e`` is an integer, an integer tensor, or a list of one of these."""
+        inner = self._elements(e)
+        if inner is not None:
+            return bool(inner) and all(map(self._counts, inner))
+        if isinstance(e, ast.Constant):
+            return isinstance(e.value, int) and not isinstance(e.value, bool)
+        value = self.inference.of(e)
+        if value.is_tensor:
+            if value.dtype is not None and value.dtype.category is Category.INT:
+                return True
+            match e:
+                case ast.Call(args=[listed, *_]) if self.syntax.qualified(e.func) == "torch.tensor":
+                    unnamed = not any(k.arg == "dtype" for k in e.keywords)
+                    return unnamed and self._elements(listed) is not None and self._counts(listed)
+            return False
+        return value.python in ("int", "size")
+
+    def _is_tensor(self, e: ast.expr) -> bool:
+        inner = self._elements(e)
+        return any(map(self._is_tensor, inner)) if inner is not None else self.inference.of(e).is_tensor
+
+    def _stores(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a tensor that may be floating, or a list of such."""
+        inner = self._elements(e)
+        if inner is not None:
+            return bool(inner) and all(map(self._stores, inner))
+        value = self.inference.of(e)
+        integral = value.dtype is not None and value.dtype.category in (Category.INT, Category.BOOL)
+        return value.is_tensor and not integral
+
+    def _dimensions(self, attribute: str, made: list[ast.expr]) -> int:
+        """The least number of dimensions that ``attribute`` has, a list of tensors counting as one dimension more."""
+        least = [self._rank(e) for e in made]
+        deepest = 0
+        for m in self.methods:
+            for n in own_nodes(m):
+                if isinstance(n, ast.Subscript) and (found := self._chain(n)) and found[0] == attribute:
+                    deepest = max(deepest, sum(1 for p in found[1] if not _no_dimension(p)))
+        return max([deepest, *least])
+
+    def _rank(self, e: ast.expr) -> int:
+        inner = self._elements(e)
+        if inner is not None:
+            return 1 + min(map(self._rank, inner), default=0)
+        rank = self.inference.of(e).rank
+        if rank is not None:
+            return rank.offset if rank.base is None else 0
+        if isinstance(e, ast.Call) and e.args and self._is_creator(e):
+            sizes = {len(s.elts) if isinstance(s, (ast.Tuple, ast.List)) else 0 for s in self._written_out(e.args[0])}
+            return min(sizes, default=0)
+        return 0
+
+    def _is_creator(self, e: ast.Call) -> bool:
+        return isinstance(e.func, (ast.Attribute, ast.Name)) and _last(e.func) in _CREATES
+
+    def _written_out(self, e: ast.expr) -> list[ast.AST]:
+        """``e``, or what the name ``e`` may be bound to."""
+        if not isinstance(e, ast.Name):
+            return [e]
+        return [part for d in self.inference.definitions(e) for part in (list(parts_of(d)) or [d.node])]
+
+    # --- what the methods do ----------------------------------------------------------------------------------------
+
+    def _chain(self, e: ast.expr, depth: int = 0) -> tuple[str, list[ast.expr]] | None:
+        """The attribute that a chain of subscripts starts from, and all its subscripts; also through a local name."""
+        match e:
+            case ast.Attribute():
+                name = self.origins.attribute(e)
+                return (name, []) if name is not None else None
+            case ast.Subscript(value=value, slice=index):
+                found = self._chain(value, depth)
+                parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
+                return (found[0], [*found[1], *parts]) if found is not None else None
+            case ast.Call(func=ast.Attribute(value=value, attr="narrow"), args=[dim, start, _]):
+                found = self._chain(value, depth)
+                before = _position(dim)
+                if found is None or before is None:
+                    return None
+                return found[0], [*found[1], *[_WHOLE] * before, ast.Slice(lower=start)]
+            case ast.Name() if depth < 4:
+                values = [part for d in self.inference.definitions(e) for part in parts_of(d)]
+                if len(values) == 1 and isinstance(values[0], ast.expr):
+                    return self._chain(values[0], depth + 1)
+        return None
+
+    def _writes(self, n: ast.AST) -> Iterator[_Write]:
+        """The places of a buffer that the statement or call ``n`` writes."""
+        targets: list[ast.expr] = []
+        extra: list[ast.expr] = []
+        match n:
+            case ast.Assign(targets=found):
+                targets = [t for t in found if isinstance(t, ast.Subscript)]
+            case ast.AugAssign(target=ast.Subscript() as target):
+                targets = [target]
+            case ast.Call(func=ast.Attribute(value=value, attr="copy_" | "fill_"), args=[_, *_]):
+                targets = [value]
+            case ast.Call(func=ast.Attribute(value=value, attr="index_copy_"), args=[dim, places, _]):
+                before = _position(dim)
+                if before is not None:
+                    targets, extra = [value], [*[_WHOLE] * before, places]
+        for target in targets:
+            chain = self._chain(target)
+            if chain is None:
+                continue
+            for position, part in enumerate([*chain[1], *extra]):
+                yield _Write(chain[0], part, position)
+
+    def _place(self, w: _Write) -> frozenset[str]:
+        """Origins of the place where a write starts; none when it names a single row."""
+        if isinstance(w.part, ast.Slice):
+            return self.origins.of(w.part.lower) if w.part.lower is not None else frozenset()
+        return self.origins.of(w.part) if self.inference.of(w.part).is_tensor else frozenset()
+
+    def _advanced(self) -> frozenset[str]:
+        """The attributes that a method other than the initialiser adds to."""
+        found: set[str] = set()
+        wraps: set[str] = set()
+        for m in self.methods:
+            for n in own_nodes(m):
+                for attribute, value in self._stored(n):
+                    origins = self.origins.of(value)
+                    if WRAPS in origins:
+                        wraps.add(attribute)
+                    if isinstance(n, (ast.AugAssign, ast.Call)) or attribute in origins:
+                        found.add(attribute)
+        return frozenset(found - wraps)
+
+    def _stored(self, n: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+        """Attribute and new value (or what is added to it) for each store that ``n`` makes into ``self.x`` or ``self.x[i]``."""
+        pairs: list[tuple[ast.expr, ast.expr]] = []
+        match n:
+            case ast.Assign(targets=targets, value=value):
+                for t in targets:
+                    if isinstance(t, ast.Tuple) and isinstance(value, ast.Tuple) and len(t.elts) == len(value.elts):
+                        pairs += zip(t.elts, value.elts, strict=True)
+                    else:
+                        pairs.append((t, value))
+            case ast.AugAssign(target=target, op=ast.Add(), value=value):
+                pairs.append((target, value))
+            case ast.Call(func=ast.Attribute(value=target, attr="add_"), args=[value, *_]):
+                pairs.append((target, value))
+            case ast.Call(func=ast.Attribute(value=target, attr="copy_" | "fill_"), args=[value]):
+                if (chain := self._chain(target)) is not None and chain[0] in self.origins.of(value):
+                    pairs.append((target, value))
+        for target, value in pairs:
+            plain = isinstance(n, (ast.Assign, ast.AugAssign)) and isinstance(target, ast.Name)
+            chain = None if plain else self._chain(target)
+            if chain is not None:
+                yield chain[0], value
+
+    def _read_back(self, buffer: str) -> bool:
+        """Whether some method reads a prefix of ``buffer`` or all of it."""
+        for m in self.methods:
+            for n in own_nodes(m):
+                if not isinstance(n, (ast.Attribute, ast.Subscript)) or not isinstance(n.ctx, ast.Load):
+                    continue
+                chain = self._chain(n)
+                parent = self.syntax.parents[n]
+                inner = isinstance(parent, ast.Subscript) and parent.value is n
+                if chain is None or chain[0] != buffer or inner or self._is_receiver(n, parent):
+                    continue
+                if all(map(_is_prefix, chain[1][1:])) and (len(chain[1]) < 1 or not _starts_inside(chain[1][0])):
+                    return True
+        return False
+
+    def _is_receiver(self, n: ast.AST, parent: ast.AST) -> bool:
+        """Whether ``n`` is only written to, or asked about its shape."""
+        if not (isinstance(parent, ast.Attribute) and parent.value is n):
+            return False
+        return parent.attr.endswith("_") or parent.attr in {"shape", "dtype", "device", "ndim", *api.HOST_VALUES}
+
+    # --- the methods that matter ------------------------------------------------------------------------------------
+
+    def _cache_methods(
+        self, index: frozenset[str], buffers: frozenset[str], tensors: frozenset[str]
+    ) -> Iterator[CacheMethod]:
+        readers = {
+            f.name
+            for f in self.methods
+            if any(self.origins.attribute(n) in index for n in own_nodes(f)) and self.origins.returned(f.name) & index
+        }
+        for f in self.methods:
+            if f.name in _OUTSIDE or f.name == "__new__":
+                continue
+            nodes = list(own_nodes(f))
+            if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
+                continue
+            touched = [n for n in nodes if self.origins.attribute(n) in index | buffers | tensors]
+            calls = [n for n in nodes if self.origins.attribute(n) in readers - {f.name}]
+            reads = tuple(e for n in nodes for e in self._read_by_host(n, tensors))
+            direct = any(self.origins.attribute(n) in index for n in touched)
+            through = bool(calls) and any(self.origins.attribute(n) in buffers for n in touched)
+            if not (direct or through or reads):
+                continue
+            first = min([*touched, *calls], key=lambda n: (n.lineno, n.col_offset))  # type: ignore[attr-defined]
+            computes, heavy = self._computes(nodes)
+            yield CacheMethod(
+                f,
+                self._outermost(first, f),
+                tuple(s for s in nodes if isinstance(s, ast.stmt) and self._is_break(s, f)),
+                reads,
+                through,
+                direct and not reads and self._only_resets(nodes, index),
+                computes,
+                heavy,
+            )
+
+    def _is_break(self, s: ast.stmt, f: ast.FunctionDef) -> bool:
+        parent = self.syntax.parents[s]
+        return self.breaks.is_break(s) and not (isinstance(parent, ast.If) and self.breaks.is_break(parent))
+
+    def _outermost(self, node: ast.AST, f: ast.FunctionDef) -> ast.stmt:
+        path = [node, *self.syntax.ancestors(node)]
+        found = path[path.index(f) - 1]
+        assert isinstance(found, ast.stmt)
+        return found
+
+    def _read_by_host(self, n: ast.AST, tensors: frozenset[str]) -> Iterator[ast.expr]:
+        """Parts of ``n`` that come from the cache's integer tensors and that the host needs a number for."""
+        found: list[ast.expr | None] = []
+        match n:
+            case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in api.HOST_READS:
+                found = [value]
+            case ast.Call(func=ast.Name(id="int" | "float" | "bool" | "range"), args=arguments):
+                found = list(arguments)
+            case ast.Slice(lower=lower, upper=upper, step=step):
+                found = [lower, upper, step]
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+                found = [test] if self.inference.of(test).is_tensor else []
+            case ast.Assert(msg=ast.JoinedStr(values=values)):
+                found = [v.value for v in values if isinstance(v, ast.FormattedValue)]
+        for e in found:
+            if e is not None and not is_python(self.inference, e) and self.origins.of(e) & tensors:
+                yield e
+
+    def _only_resets(self, nodes: list[ast.AST], index: frozenset[str]) -> bool:
+        """Whether the index is only set to constants."""
+        for n in nodes:
+            if isinstance(n, ast.Return) and n.value is not None and not isinstance(n.value, (ast.Constant, ast.Name)):
+                return False
+            if self.origins.attribute(n) not in index:
+                continue
+            match self._use(n):
+                case ast.Call(func=ast.Attribute(attr="zero_") | ast.Name(id="len")):
+                    continue
+                case ast.Call(func=func) if _last(func) in _CREATES:
+                    continue
+                case ast.For(body=[ast.Expr(value=ast.Call(func=ast.Attribute(attr="zero_")))]):
+                    continue
+                case ast.Call(func=ast.Attribute(attr="fill_"), args=[ast.Constant()]):
+                    continue
+                case ast.Assign(value=value) if self._constant(value):
+                    continue
+            return False
+        return True
+
+    def _use(self, n: ast.AST) -> ast.AST:
+        """What is done with ``self.x`` or ``self.x[i]``: the call, the loop or the assignment that it stands in."""
+        node, parent = n, self.syntax.parents[n]
+        while isinstance(parent, (ast.Subscript, ast.Attribute)) and parent.value is node:
+            node, parent = parent, self.syntax.parents[parent]
+        return parent
+
+    def _constant(self, value: ast.expr) -> bool:
+        inner = self._elements(value)
+        if inner is not None:
+            return all(map(self._constant, inner))
+        if isinstance(value, ast.Call):
+            return self._is_creator(value)
+        return isinstance(value, ast.Constant)
+
+    def _computes(self, nodes: list[ast.AST]) -> tuple[str, bool]:
+        """The first thing that is more than moving data, and whether it is a kernel worth compiling for sure."""
+        unknown = ""
+        for n in nodes:
+            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult):
+                return "a matrix product", True
+            if not isinstance(n, ast.Call):
+                continue
+            what = self.syntax.qualified(n.func) or ""
+            name = self.origins.attribute(n.func)
+            last = _last(n.func)
+            if last in _HEAVY or what.startswith("torch.nn.functional.") or (name and name in self.facts.stores):
+                return f"`{ast.unparse(n.func)}`", True
+            own = name is not None and name in self.origins.own
+            if last not in _CHEAP and not own and not self.breaks.is_break(ast.Expr(n)) and not self._in_guard(n):
+                unknown = unknown or f"`{ast.unparse(n.func)}`"
+        return unknown, False
+
+    def _in_guard(self, n: ast.AST) -> bool:
+        """Whether ``n`` stands in an explicit break, or in an error that is raised."""
+        return any(
+            isinstance(p, ast.Raise) or (isinstance(p, ast.stmt) and self.breaks.is_break(p))
+            for p in self.syntax.ancestors(n)
+        )
+
+    def _foreign(self, writes: list[_Write], state: frozenset[str], index: frozenset[str]) -> ast.expr | None:
+        """An amount that is read out of a tensor which is no state of the cache."""
+        amounts: list[ast.expr] = []
+        for w in writes:
+            if isinstance(w.part, ast.Slice):
+                amounts += [e for e in (w.part.lower, w.part.upper) if e is not None]
+        for m in self.methods:
+            for n in own_nodes(m):
+                amounts += [value for attribute, value in self._stored(n) if attribute in index]
+        return next((f for e in amounts if (f := self.origins.read_of_data(e, state)) is not None), None)
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+
+def _no_dimension(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and (part.value is None or part.value is ...)
+
+
+def _position(dim: ast.expr) -> int | None:
+    """The least number of dimensions before ``dim``, a constant; a negative one counts from the end."""
+    match dim:
+        case ast.Constant(value=int(n)):
+            return n
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int())):
+            return 1
+    return None
+
+
+def _is_prefix(part: ast.expr) -> bool:
+    return isinstance(part, (ast.Slice, ast.Constant)) and not _starts_inside(part)
+
+
+def _starts_inside(part: ast.expr) -> bool:
+    """Whether ``part`` is a slice that starts at a place which is computed; the last rows (``-n:``) are none."""
+    return (
+        isinstance(part, ast.Slice)
+        and part.lower is not None
+        and not isinstance(part.lower, ast.Constant)
+        and not (isinstance(part.lower, ast.UnaryOp) and part.upper is None)
+    )
+
+
+def _declared(value: ast.expr | None) -> ast.expr | None:
+    """The value that a class-level assignment gives, also through ``dataclasses.field(default=...)``."""
+    if isinstance(value, ast.Call) and _last(value.func) == "field":
+        return next((k.value for k in value.keywords if k.arg == "default"), None)
+    return value

@@ -1,0 +1,356 @@
+"""The calls of the command line, end to end, with rules that need no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from toy import RULES
+
+from patcher import calls, cli
+from patcher.version import VERSION
+
+ROOT = Path(__file__).parent.parent
+TOY = str(Path(__file__).parent / "toy.py")
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line in a project that has one file to fix; returns exit status, stdout and stderr."""
+    (tmp_path / "setup.cfg").write_text("")
+    (tmp_path / "m.py").write_text("a = slow()\nb = sloppy()\nc = stuck()\n")
+    (tmp_path / "clean.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["fix-compile"])
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        status = cli.main(RULES, arguments)
+        return (status, *capfd.readouterr())
+
+    return call
+
+
+def process(*arguments: str, cwd: Path, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), cwd=cwd, env=environment(), capture_output=True, text=True, **more)  # type: ignore[call-overload, no-any-return]
+
+
+def command(*arguments: str) -> Sequence[str]:
+    return [sys.executable, TOY, *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "TERM": "xterm", **more}
+
+
+def test_apply_then_restore(tool: Run, tmp_path: Path) -> None:
+    status, out, err = tool(".")
+    assert (status, err) == (0, "")
+    assert out == (
+        "m.py:1:5: FC901 [fixed] slow call\n"
+        "3 findings: 1 fixed, 1 unsafe, 1 without a fix in 1 file\n"
+        "1 file patched; to put the originals back: fix-compile restore 0001\n"
+    )
+    assert (tmp_path / "m.py").read_text().startswith("a = fast()\nb = sloppy()\n")
+    assert tool(".")[:2] == (0, "2 findings: 0 fixed, 1 unsafe, 1 without a fix in 1 file\n")
+    assert tool("restore") == (0, "m.py: restored\nrun 0001: 1 restored, 0 were original already\n", "")
+    assert (tmp_path / "m.py").read_text().startswith("a = slow()\n")
+    status, _, err = tool("restore")
+    assert status == 2
+    assert "nothing to restore: every run" in err
+
+
+def test_restore_refuses_what_was_edited(tool: Run, tmp_path: Path) -> None:
+    tool("m.py")
+    (tmp_path / "m.py").write_text("mine = 1\n")
+    status, out, err = tool("restore", "1")
+    assert (status, out) == (2, "run 0001: 1 of 1 files left alone\n")
+    assert err.startswith("m.py: error: was edited since; --force")
+    status, out, err = tool("restore", "1", "--force")
+    assert status == 0
+    assert "your edited version is kept in .fix-compile/runs/0001/" in out
+
+
+def test_options_of_backup(tool: Run, tmp_path: Path) -> None:
+    assert "restore" not in tool("--no-backup", "m.py")[1]
+    assert not (tmp_path / ".fix-compile").exists()
+    (tmp_path / "m.py").write_text("a = slow()\n")
+    _, out, _ = tool("--backup", "--backup-dir", "my backups", "m.py")
+    assert out.endswith("fix-compile restore --backup-dir 'my backups' 0001\n")
+    assert tool("restore", "--backup-dir", "my backups")[0] == 0
+    (tmp_path / "pyproject.toml").write_text("[tool.fix-compile]\nbackup-dir = 'kept'\n")
+    assert tool("m.py")[1].endswith("fix-compile restore 0001\n")
+    assert (tmp_path / "kept/runs/0001").is_dir()
+    assert tool("restore")[0] == 0
+
+
+def test_dry_run(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("(\n")
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    status, out, err = tool("--dry-run", ".")
+    assert status == 2
+    assert out == ("--- a/m.py\n+++ b/m.py\n@@ -1,3 +1,3 @@\n-a = slow()\n+a = fast()\n b = sloppy()\n c = stuck()\n")
+    assert "bad.py: error: line 1: syntax error" in err
+    assert "3 findings: 1 fixable, 1 unsafe, 1 without a fix in 1 file; 1 path could not be handled\n" in err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    assert tool("--dry-run", "clean.py") == (0, "", "no findings in 1 file\n")
+    assert tool("--dry-run", "--unsafe", "-q", "m.py")[1].count("+") == 6
+
+
+def test_a_piped_diff_applies(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/crlf é.py").write_bytes(b"# coding: latin-1\r\nx = slow()  # \xe9")
+    (tmp_path / "link.py").symlink_to("sub/crlf é.py")
+    diff = subprocess.run(command("--dry-run", "."), cwd=tmp_path, env=environment(), capture_output=True).stdout
+    subprocess.run(["patch", "-p1", "--binary"], cwd=tmp_path, input=diff, check=True, capture_output=True)
+    patched = [path.read_bytes() for path in (tmp_path / "m.py", tmp_path / "sub/crlf é.py")]
+    assert patched[1] == b"# coding: latin-1\r\nx = fast()  # \xe9"
+    assert (tmp_path / "link.py").is_symlink()
+    subprocess.run(["patch", "-R", "-p1", "--binary"], cwd=tmp_path, input=diff, check=True, capture_output=True)
+    assert tool(".")[0] == 0
+    assert [path.read_bytes() for path in (tmp_path / "m.py", tmp_path / "sub/crlf é.py")] == patched
+
+
+def test_verify_only(tool: Run, tmp_path: Path) -> None:
+    status, out, err = tool("--verify-only", ".")
+    assert (status, err) == (1, "")
+    assert out.startswith("m.py:1:5: FC901 [safe fix] slow call\nNotes")
+    assert "\n  m.py:2:5: FC901 [unsafe fix] sloppy call -- assumes: nobody looks\n" in out
+    assert not (tmp_path / ".fix-compile").exists()
+    tool(".")
+    assert tool("--verify-only", ".")[0] == 0
+    assert tool("--verify-only", "--unsafe", ".")[0] == 1
+    (tmp_path / "m.py").write_text("c = stuck()\n")
+    status, out, _ = tool("--verify-only", ".")
+    assert status == 1
+    assert "m.py: altered since run 0001 patched it (edited)\n" in out
+    assert tool("--verify-only", "clean.py")[0] == 0
+    assert tool("--verify-only", ".", "missing.py")[0] == 2
+
+
+def test_suppression(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("a = slow()  # fix-compile: ignore[slow-call]  on purpose\n")
+    assert tool("--verify-only", "m.py")[:2] == (0, "no findings in 1 file; 1 suppressed\n")
+
+
+def test_formats(tool: Run, tmp_path: Path) -> None:
+    status, out, _ = tool("--verify-only", "--format", "json", ".")
+    document = json.loads(out)
+    assert (status, document["schema"], document["call"]) == (1, 1, "verify-only")
+    assert [finding["status"] for finding in document["files"][0]["findings"]] == ["fixable", "unsafe", "no-fix"]
+    assert "diff" in json.loads(tool("--dry-run", "--format", "json", ".")[1])["files"][0]
+    assert tool("--verify-only", "--format", "github", ".")[1].startswith("::warning file=m.py,line=1,")
+    (tmp_path / "pyproject.toml").write_text("[tool.fix-compile]\nformat = 'json'\n")
+    document = json.loads(tool(".")[1])
+    assert document["run"] == {"id": "0001", "store": ".fix-compile"}
+    assert document["files"][0]["changed"]
+    assert tool("--format", "text", ".")[1].startswith("2 findings")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Missing argument 'PATH...'"),
+        (("--selct", "FC901", "."), "--select"),
+        (("--select", "FC801", "."), "did you mean 'FC901'"),
+        (("--strategy", "slow=slower", "."), "no strategy 'slower'"),
+        (("--target-torch", "2", "."), "give a PyTorch version"),
+        (("--format", "xml", "."), "'xml' is not one of"),
+        (("--dry-run", "--verify-only", "."), "exclude each other"),
+        (("-j", "0", "."), "0 is not in the range"),
+        (("--quiet", "restore"), "the call 'restore' must be the first word"),
+        (("rules", "FC900"), "did you mean 'FC90"),
+        (("restore",), "no runs are recorded in"),
+        (("missing.py",), "missing.py: error: no such file or folder"),
+        (("--backup-dir", "setup.cfg", "m.py"), "cannot be written: "),
+    ],
+)
+def test_mistakes_are_told_in_one_line(tool: Run, arguments: tuple[str, ...], message: str) -> None:
+    status, out, err = tool(*arguments)
+    assert status == 2
+    assert message in err
+    assert "Traceback" not in out + err
+
+
+def test_bad_configuration(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.fix-compile]\nselekt = []\n")
+    status, _, err = tool(".")
+    assert status == 2
+    assert err == (
+        f"fix-compile: error: {tmp_path}/pyproject.toml: unknown key 'selekt' in [tool.fix-compile] "
+        "(did you mean 'select'?)\n"
+    )
+
+
+def test_rules(tool: Run) -> None:
+    status, out, _ = tool("rules")
+    assert status == 0
+    assert out.splitlines() == [
+        "FC901  slow-call  A call of ``slow``.",
+        "                  strategies: auto, quick",
+        "FC902  odd-name   A name that is odd.",
+    ]
+    out = tool("rules", "fc901")[1]
+    assert out.startswith("FC901 slow-call\n\nA call of ``slow``.\n\nWhat it does:\n    Calls ``fast``.\n")
+    assert "--strategy slow=NAME, where NAME is auto, quick" in out
+    assert "  before\n\n    x = slow()\n\n  after\n\n    x = fast()\n" in out
+
+
+def test_a_folder_that_is_called_rules(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules/a.py").write_text("slow()\n")
+    assert tool("rules")[1].startswith("FC901")
+    assert "rules/a.py" in tool("./rules")[1]
+
+
+def test_help_and_version(tool: Run) -> None:
+    assert tool("--version")[:2] == (0, f"fix-compile, version {VERSION}\n")
+    status, out, _ = tool("--help")
+    assert status == 0
+    assert "fix-compile restore [RUN]" in out
+    assert "RUN" in tool("restore", "--help")[1]
+
+
+def test_quiet(tool: Run, tmp_path: Path) -> None:
+    assert tool("-q", ".") == (0, "m.py:1:5: FC901 [fixed] slow call\n", "")
+    assert tool("restore", "-q") == (0, "", "")
+    assert tool("--verify-only", "-q", ".") == (1, "m.py:1:5: FC901 [safe fix] slow call\n", "")
+
+
+def test_no_python_files(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert tool("empty") == (0, "no findings in 0 files\n", "no Python files found\n")
+
+
+def test_a_rule_that_crashes(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("crash()\n")
+    status, _, err = tool("m.py")
+    assert status == 2
+    assert "m.py:1: internal error in FC901, a bug in fix-compile: " in err
+    assert err.count("\n") == 1
+
+
+def test_read_only_file_and_folder(tool: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.py").write_text("slow()\n")
+    (tmp_path / "a/x.py").chmod(0o400)
+    (tmp_path / "b").chmod(0o500)
+    try:
+        status, out, err = tool(".")
+    finally:
+        (tmp_path / "b").chmod(0o700)
+    assert status == 2
+    assert err == "a/x.py: error: is read-only, left alone\nb/x.py: error: is in a read-only folder, left alone\n"
+    assert "m.py:1:5: FC901 [fixed]" in out
+
+
+def test_interrupted_while_writing(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        (tmp_path / f"x{number}.py").write_text("slow()\n")
+    true = calls.backup.atomic.replace
+
+    def replace(path: str, *rest: object) -> bool:
+        if path == "x1.py":
+            raise KeyboardInterrupt
+        return true(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(calls.backup.atomic, "replace", replace)
+    status, _, err = tool(".")
+    assert status == 130
+    assert err == "interrupted: 2 files were patched, 3 were not and are as they were\n"
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert tool("restore")[0] == 0
+    assert {(tmp_path / f"x{number}.py").read_text() for number in range(4)} == {"slow()\n"}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_interrupted_while_looking(tmp_path: Path, jobs: str) -> None:
+    (tmp_path / "setup.cfg").write_text("")
+    for number in range(2000):
+        (tmp_path / f"x{number}.py").write_text("slow()\n" * 20)
+    running = subprocess.Popen(
+        command("-j", jobs, "."), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True
+    )
+    time.sleep(1.0)
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert err == b"interrupted; nothing was changed\n"
+    assert not (tmp_path / ".fix-compile").exists()
+
+
+def test_broken_pipe(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"x{number}.py").write_text("slow()\n" * 50)
+    running = subprocess.Popen(
+        command("--dry-run", "-j", "1", "."),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    assert running.wait() == 141
+
+
+def terminal(cwd: Path, *arguments: str, **variables: str) -> bytes:
+    """What is seen on a terminal."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(command(*arguments), cwd=cwd, env=environment(**variables), stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while select.select([ours], [], [], 30)[0]:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    running.wait()
+    os.close(ours)
+    return seen
+
+
+def test_colours_on_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("slow()\n")
+    assert b"\x1b[31m-slow()\x1b[0m" in terminal(tmp_path, "--dry-run", "m.py")
+    for seen in (
+        terminal(tmp_path, "--dry-run", "--no-color", "m.py"),
+        terminal(tmp_path, "--dry-run", "m.py", NO_COLOR="1"),
+        terminal(tmp_path, "--dry-run", "m.py", TERM="dumb"),
+    ):
+        assert b"-slow()\r\n" in seen
+        assert b"\x1b[3" not in seen
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = 100.0
+    monkeypatch.setattr(cli.time, "monotonic", lambda: now)
+    show = cli._progress()
+    for now in (100.5, 101.1, 101.15, 101.3):
+        show(int(now * 100), 20000)
+    assert capsys.readouterr().err == "\r10110 of 20000 files\r10130 of 20000 files"
+
+
+def test_names_that_are_not_text(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff\n.py")).write_bytes(b"slow()\n")
+    done = process(".", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = process("--dry-run", "missing\udcff.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "missing\\udcff.py: error: no such file or folder")
