@@ -228,9 +228,7 @@ class _Patch:
         return depth
 
     def _fillings(self, code: Code, place: cst.BaseExpression | None = None) -> list[cst.BaseExpression]:
-        return [
-            self.build_expression(p, place) if isinstance(p, Code) else self._filling(p, place) for p in code.parts
-        ]
+        return [self.build_expression(p, place) if isinstance(p, Code) else self._filling(p, place) for p in code.parts]
 
     def _filling(self, part: ast.expr, place: cst.BaseExpression | None) -> cst.BaseExpression:
         found = self.expression(part)
@@ -251,7 +249,9 @@ class _Patch:
             return line
         newline = self.module.default_newline
         inner_line = cst.ParenthesizedWhitespace(
-            cst.TrailingWhitespace(newline=cst.Newline(newline)), indent=True, last_line=cst.SimpleWhitespace(self.module.default_indent)
+            cst.TrailingWhitespace(newline=cst.Newline(newline)),
+            indent=True,
+            last_line=cst.SimpleWhitespace(self.module.default_indent),
         )
         last_line = cst.ParenthesizedWhitespace(cst.TrailingWhitespace(newline=cst.Newline(newline)), indent=True)
         comma = cst.Comma(whitespace_before=cst.SimpleWhitespace(""), whitespace_after=inner_line)
@@ -260,9 +260,7 @@ class _Patch:
         folded = call.with_changes(args=arguments, whitespace_before_args=inner_line)
         return line.with_changes(body=[small.with_changes(value=folded), *line.body[1:]])
 
-    def keep_comments(
-        self, old: list[cst.CSTNode], new: list[cst.CSTNode], used: list[ast.expr]
-    ) -> list[cst.CSTNode]:
+    def keep_comments(self, old: list[cst.CSTNode], new: list[cst.CSTNode], used: list[ast.expr]) -> list[cst.CSTNode]:
         """``new`` with the leading lines of ``old`` and every comment of it that no used part carries along."""
         first = old[0]
         carried = {c for part in used for c in _comments(self.expression(part))}
@@ -352,7 +350,9 @@ def _blank_end(node: cst.CSTNode) -> list[cst.EmptyLine]:
             return []
 
 
-def _fill(tree: cst.CSTNode, parts: list[cst.BaseExpression]) -> cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel:  # type: ignore[type-arg]
+def _fill(
+    tree: cst.CSTNode, parts: list[cst.BaseExpression]
+) -> cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel:  # type: ignore[type-arg]
     return tree.visit(_Fill(parts))
 
 
@@ -414,7 +414,11 @@ def _fit(new: cst.BaseExpression, parent: cst.CSTNode, place: cst.CSTNode) -> cs
     elif isinstance(parent, _TIGHT):
         wrap = not atom
     elif isinstance(parent, (cst.BooleanOperation, cst.IfExp)):
-        wrap = isinstance(new, (*_LOOSE, cst.BooleanOperation)) if isinstance(parent, cst.BooleanOperation) else isinstance(new, _LOOSE)
+        wrap = (
+            isinstance(new, (*_LOOSE, cst.BooleanOperation))
+            if isinstance(parent, cst.BooleanOperation)
+            else isinstance(new, _LOOSE)
+        )
     elif isinstance(parent, (cst.Arg, cst.Assign, cst.Return, cst.Expr, cst.Index)):
         wrap = isinstance(new, (cst.NamedExpr, cst.Yield))
     else:
@@ -480,9 +484,17 @@ def _with_import(module: cst.Module, name: str) -> cst.Module:
         if not isinstance(line, cst.SimpleStatementLine):
             break
         small = line.body[0]
-        if isinstance(small, cst.ImportFrom) and isinstance(small.module, cst.Name) and small.module.value == "__future__":
+        if (
+            isinstance(small, cst.ImportFrom)
+            and isinstance(small.module, cst.Name)
+            and small.module.value == "__future__"
+        ):
             at = i + 1
-        elif i == 0 and isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString)):
+        elif (
+            i == 0
+            and isinstance(small, cst.Expr)
+            and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
+        ):
             at = 1
         elif isinstance(small, (cst.Import, cst.ImportFrom)):
             at = i

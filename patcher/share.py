@@ -91,9 +91,7 @@ class Share:
             self._known[path] = _Held(source, tree if self._room >= 0 else None)
         else:
             self._known[path] = FileResult(path)
-        if matters or b"torch" in source.data:
-            return Summary(path, self._steps.summarise(tree, path))
-        return Summary(path)
+        return Summary(path, self._steps.summarise(tree, path))
 
     def _patched(self, held: _Held, project: Any) -> FileResult:
         source, path = held.source, held.source.path

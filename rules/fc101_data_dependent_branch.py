@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from patcher.facts import Arm, Assigned, Condition, Facts, Junction, Leaf, Negation, Tensor, Value
+from patcher.facts import Choice, Condition, Facts, Junction, Leaf, Merge, Negation, Tensor
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, block
 
 
@@ -39,24 +38,25 @@ class DataDependentBranch:
     triggers: ClassVar[tuple[bytes, ...]] = (b"if ", b"if(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.IfExp)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when its test is a tensor in code that gets compiled."""
         assert isinstance(node, (ast.If, ast.IfExp))
         if not facts.conditions.reads_data(node.test) or not facts.reached(node) or facts.eager_only(node):
             return
-        if _is_elif(node, facts):
+        if facts.merging.is_elif(node):
             return
-        outcome = _fix(node, facts)
+        merge = facts.merging.of(node)
         message = "a branch on tensor data ends the graph"
-        if isinstance(outcome, Fix):
-            yield Finding(node, message, outcome)
+        if isinstance(merge, str):
+            yield Finding(node, message, assumption=merge)
         else:
-            yield Finding(node, message, assumption=outcome)
+            yield Finding(node, message, _fix(merge, node, facts))
 
     invalid: ClassVar[tuple[Example, ...]] = (
         Example(
             title="two arms and a temporary, without gradients",
-            before='''\
+            before="""\
 class Angles(nn.Module):
     def __init__(self):
         super().__init__()
@@ -73,8 +73,8 @@ class Angles(nn.Module):
         else:
             frequencies = self.frequencies  # as trained
         return positions.unsqueeze(-1) * frequencies
-''',
-            after='''\
+""",
+            after="""\
 class Angles(nn.Module):
     def __init__(self):
         super().__init__()
@@ -88,15 +88,15 @@ class Angles(nn.Module):
         stretch = end / self.longest
         frequencies = torch.where(end > self.longest, self.frequencies / stretch, self.frequencies)  # as trained
         return positions.unsqueeze(-1) * frequencies
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Angles()
 calls = [(torch.arange(n),) for n in (3, 4, 5, 9)]
-''',
+""",
         ),
         Example(
             title="one arm, and a Python flag that stays a test",
-            before='''\
+            before="""\
 class Bounded(nn.Module):
     def forward(self, x):
         y = x * 2
@@ -105,8 +105,8 @@ class Bounded(nn.Module):
             top = torch.finfo(y.dtype).max - 1000
             y = torch.clamp(y, min=-top, max=top)
         return y + 1
-''',
-            after='''\
+""",
+            after="""\
 class Bounded(nn.Module):
     def forward(self, x):
         y = x * 2
@@ -115,15 +115,15 @@ class Bounded(nn.Module):
             top = torch.finfo(y.dtype).max - 1000
             y = torch.where(torch.isfinite(y).all(), y, torch.clamp(y, min=-top, max=top))
         return y + 1
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Bounded().train()
 calls = [(torch.linspace(-1, 1, 6),), (torch.tensor([1.0, float("inf")]),)]
-''',
+""",
         ),
         Example(
             title="elif chain with a Python test in it",
-            before='''\
+            before="""\
 class Steps(nn.Module):
     def forward(self, x):
         size = x.abs().mean()
@@ -136,23 +136,23 @@ class Steps(nn.Module):
         else:
             y = x + 1
         return y * 2
-''',
-            after='''\
+""",
+            after="""\
 class Steps(nn.Module):
     def forward(self, x):
         size = x.abs().mean()
         # in between
         y = torch.where(size > 2, x * 0.5, x * 3 if self.training else torch.where(size > 1, x - 1, x + 1))
         return y * 2
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Steps().eval()
 calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0, 3.0, 9.0)]
-''',
+""",
         ),
         Example(
             title="two names: the condition is evaluated once",
-            before='''\
+            before="""\
 class Edges(nn.Module):
     def forward(self, x):
         if (x > 2).any():
@@ -161,23 +161,23 @@ class Edges(nn.Module):
             low = x
             high = x * 3
         return low * high
-''',
-            after='''\
+""",
+            after="""\
 class Edges(nn.Module):
     def forward(self, x):
         _condition = (x > 2).any()
         low = torch.where(_condition, x - 1, x)
         high = torch.where(_condition, x + 1, x * 3)
         return low * high
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Edges()
 calls = [(torch.linspace(-1, 1, 6).view(2, 3) * k,) for k in (1.0, 9.0)]
-''',
+""",
         ),
         Example(
             title="early return, trained",
-            before='''\
+            before="""\
 class Squash(nn.Module):
     def __init__(self):
         super().__init__()
@@ -188,8 +188,8 @@ class Squash(nn.Module):
         if (h > 1).any() or (h < -1).any():
             return h.tanh()
         return h.sigmoid()
-''',
-            after='''\
+""",
+            after="""\
 class Squash(nn.Module):
     def __init__(self):
         super().__init__()
@@ -198,16 +198,16 @@ class Squash(nn.Module):
     def forward(self, x):
         h = self.lin(x)
         return torch.where((h > 1).any() | (h < -1).any(), h.tanh(), h.sigmoid())
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Squash()
 calls = [(torch.linspace(-1, 1, 8).view(2, 4) * k,) for k in (1.0, 9.0)]
 train = True
-''',
+""",
         ),
         Example(
             title="conditional expression; a threshold that may have a shape",
-            before='''\
+            before="""\
 class Gate(nn.Module):
     def __init__(self, limit):
         super().__init__()
@@ -216,8 +216,8 @@ class Gate(nn.Module):
     def forward(self, x):
         scale = x * 2 if x.mean() > self.limit else x * 3
         return x + scale
-''',
-            after='''\
+""",
+            after="""\
 class Gate(nn.Module):
     def __init__(self, limit):
         super().__init__()
@@ -226,15 +226,15 @@ class Gate(nn.Module):
     def forward(self, x):
         scale = torch.where((x.mean() > self.limit).reshape(()), x * 2, x * 3)
         return x + scale
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Gate(torch.tensor([1.0]))
 calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0,)] + [(torch.linspace(1, 2, 6),)]
-''',
+""",
         ),
         Example(
             title="an attribute of the module",
-            before='''\
+            before="""\
 class Peak(nn.Module):
     def __init__(self):
         super().__init__()
@@ -247,8 +247,8 @@ class Peak(nn.Module):
         else:
             self.gain = self.gain * 2
         return x * self.gain
-''',
-            after='''\
+""",
+            after="""\
 class Peak(nn.Module):
     def __init__(self):
         super().__init__()
@@ -258,32 +258,32 @@ class Peak(nn.Module):
     def forward(self, x):
         self.gain = torch.where(x.sum() > 3, self.gain * 0.5, self.gain * 2)
         return x * self.gain
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Peak()
 calls = [(torch.ones(2, 3) * k,) for k in (1.0, 0.1, 2.0)]
-''',
+""",
         ),
         Example(
             title="a branch that only checks is reported",
-            before='''\
+            before="""\
 class Checked(nn.Module):
     def forward(self, ids):
         if ids.max() > 9:
             raise ValueError("no such word")
         return ids + 1
-''',
+""",
             after=None,
-            run='''\
+            run="""\
 def make(): return Checked()
 calls = [(torch.tensor([1, 2]),), (torch.tensor([1, 10]),)]
-''',
+""",
         ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
         NearMiss(
             title="a side effect in the arm",
-            source='''\
+            source="""\
 class Counted(nn.Module):
     def __init__(self):
         super().__init__()
@@ -295,12 +295,12 @@ class Counted(nn.Module):
             self.hits += 1
             y = x / 2
         return y, self.hits
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="arms of two dtypes",
-            source='''\
+            source="""\
 class Rounded(nn.Module):
     def forward(self, x):
         if x.max() > 2:
@@ -308,12 +308,12 @@ class Rounded(nn.Module):
         else:
             y = x
         return y + 1
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="the gradient of the arm that is not taken is infinite",
-            source='''\
+            source="""\
 class Root(nn.Module):
     def forward(self, x):
         s = x.sum()
@@ -322,12 +322,12 @@ class Root(nn.Module):
         else:
             y = s * 0
         return y + 1
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="an integer division that only one arm can make",
-            source='''\
+            source="""\
 class Share(nn.Module):
     def forward(self, x):
         n = (x > 2).sum()
@@ -336,23 +336,23 @@ class Share(nn.Module):
         else:
             k = n
         return k + 1
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="random numbers would be drawn in both cases",
-            source='''\
+            source="""\
 class Noisy(nn.Module):
     def forward(self, x):
         if x.mean() > 0:
             x = x + torch.randn_like(x)
         return x * 2
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="the condition has one element, but a shape",
-            source='''\
+            source="""\
 class Shaped(nn.Module):
     def forward(self, x):
         m = x.max(dim=0, keepdim=True).values
@@ -361,12 +361,12 @@ class Shaped(nn.Module):
         else:
             y = x.mean()
         return y + 1
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="Python numbers",
-            source='''\
+            source="""\
 class Repeated(nn.Module):
     def forward(self, x):
         if x.max() > 2:
@@ -374,23 +374,23 @@ class Repeated(nn.Module):
         else:
             k = 1
         return x.repeat(k, 1)
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="the arm that is not taken hands on its input",
-            source='''\
+            source="""\
 class Passed(nn.Module):
     def forward(self, x):
         if x.abs().max() > 1:
             x = x / 2
         return x
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="shapes that need not fit in the other case",
-            source='''\
+            source="""\
 class Fitted(nn.Module):
     def forward(self, x, y):
         if (x.sum() > 0) and (y.sum() > 0):
@@ -398,12 +398,12 @@ class Fitted(nn.Module):
         else:
             z = x * 2
         return z + 1
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="a parameter would get a zero gradient in place of none",
-            source='''\
+            source="""\
 class Scaled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -415,22 +415,22 @@ class Scaled(nn.Module):
         else:
             y = x * 2
         return y + 1
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="a test on the size is no test on data",
-            source='''\
+            source="""\
 class Sized(nn.Module):
     def forward(self, x):
         if x.shape[0] > 2 or x.dim() == 1:
             x = x * 2
         return x + 1
-''',
+""",
         ),
         NearMiss(
             title="only eager code passes here",
-            source='''\
+            source="""\
 class Guarded(nn.Module):
     def forward(self, x):
         y = x + 1
@@ -438,294 +438,77 @@ class Guarded(nn.Module):
             if y.max() > 2:
                 y = y * 2
         return y
-''',
+""",
         ),
     )
 
 
-def _is_elif(node: ast.If | ast.IfExp, facts: Facts) -> bool:
-    parent = facts.syntax.parents[node]
-    return isinstance(parent, ast.If) and parent.orelse == [node] and parent.col_offset == node.col_offset
-
-
-def _fix(node: ast.If | ast.IfExp, facts: Facts) -> Fix | str:
+def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
     where = facts.spelled("torch.where", node)
-    merge = _Merge(facts, node, where or "torch.where")
-    try:
-        edits = merge.ternary(node) if isinstance(node, ast.IfExp) else merge.statement(node)
-    except _Refused as refusal:
-        return str(refusal)
-    return Fix((edits,), imports=() if where else ("torch",))
+    write = _Writer(where or "torch.where")
+    if isinstance(node, ast.IfExp):
+        edit: Replace | ReplaceStatements = Replace(node, write.choice(merge.results[0][1]))
+    else:
+        edit = ReplaceStatements(merge.replaced, tuple(write.statements(merge, facts)))
+    return Fix((edit,), imports=() if where else ("torch",))
 
 
-class _Refused(Exception):
-    """There is no proof; the text says what is missing."""
+class _Writer:
+    """Writes a merge down. ``names``: conditions that several results need, and the name that each was given."""
 
-
-@dataclass(frozen=True)
-class _Choice:
-    """What one name holds after the branch: an expression of the source, or a choice by a condition."""
-
-    value: ast.expr
-    condition: Condition | ast.expr | None = None
-    orelse: "_Choice | None" = None
-
-
-class _Merge:
-    """Turns one branch into ``torch.where`` calls, or raises ``_Refused``."""
-
-    def __init__(self, facts: Facts, node: ast.If | ast.IfExp, where: str) -> None:
-        self.facts = facts
-        self.node = node
+    def __init__(self, where: str) -> None:
         self.where = where
         self.names: dict[Condition, str] = {}
 
-    # --- the three forms --------------------------------------------------------------------------------------------
-
-    def ternary(self, node: ast.IfExp) -> Replace:
-        condition = self.condition(node.test)
-        choice = _Choice(node.body, condition, _Choice(node.orelse))
-        self.prove([choice])
-        for arm in (node.body, node.orelse):
-            if not self.facts.effects.fresh(arm):
-                self.stays_here(node)
-        return Replace(node, self.code(choice))
-
-    def statement(self, node: ast.If) -> ReplaceStatements:
-        following = self.facts.syntax.following(node)[:1]
-        if node.body and isinstance(node.body[-1], ast.Return):
-            return self.early_return(node, node.orelse or following)
-        arms, choices = self.arms(node)
-        order = list(dict.fromkeys(name for arm in arms for name in arm.order))
-        in_order = self.facts.branches.in_order(arms, order)
-        if not order:
-            raise _Refused("the arms assign nothing that is used later")
-        if in_order is False:
-            raise _Refused("an arm reads both an old and a new value of what it assigns")
-        self.prove(list(choices.values()))
-        for arm in arms:
-            for assigned in arm.results.values():
-                self.may_be_merged(assigned)
-        guard = self.guard(node, choices)
-        if guard is not None:
-            choices = {n: _Choice(c.value, Condition(guard.tensor), c.orelse) for n, c in choices.items()}
-        lines = self.shared_conditions(list(choices.values()))
-        lines += [self.assignment(t) for arm in arms for t in arm.temporaries]
-        pairs = [(_target(arms, name), self.code(choices[name])) for name in order]
-        if in_order:
-            lines += [Code("{0} = {1}", (t, c)) for t, c in pairs]
-        else:
-            left = ", ".join(f"{{{i}}}" for i in range(len(pairs)))
-            right = ", ".join(f"{{{i + len(pairs)}}}" for i in range(len(pairs)))
-            lines.append(Code(f"{left} = {right}", (*(t for t, _ in pairs), *(c for _, c in pairs))))
-        if guard is not None:
-            joint = " and ".join(f"{{{i}}}" for i in range(len(guard.guard)))
-            lines = [block(Code(f"if {joint}:", guard.guard), lines)]
-        return ReplaceStatements((node,), tuple(lines))
-
-    def guard(self, node: ast.If, choices: dict[str, _Choice]) -> Condition | None:
-        """The condition when its Python part can stay an ``if`` around the rest: ``a and t`` without another arm."""
-        conditions = {c.condition for c in choices.values()}
-        condition = conditions.pop()
-        one_armed = not node.orelse and not conditions
-        if one_armed and isinstance(condition, Condition) and condition.guard and condition.conjunction:
-            return condition
-        return None
-
-    def early_return(self, node: ast.If, rest: list[ast.stmt]) -> ReplaceStatements:
-        if len(rest) != 1 or not isinstance(rest[0], ast.Return):
-            raise _Refused("the function goes on after this early return")
-        taken, other = node.body[-1], rest[0]
-        assert isinstance(taken, ast.Return)
-        arm = self.arm(node.body[:-1])
-        if arm.results:
-            raise _Refused("the arm assigns names that are used outside of it")
-        if taken.value is None or other.value is None:
-            raise _Refused("one arm returns nothing")
-        condition = self.condition(node.test)
-        pairs = [(taken.value, other.value)]
-        tuples = isinstance(taken.value, ast.Tuple) and isinstance(other.value, ast.Tuple)
-        if tuples:
-            if len(taken.value.elts) != len(other.value.elts):  # type: ignore[attr-defined]
-                raise _Refused("the arms return tuples of different lengths")
-            pairs = list(zip(taken.value.elts, other.value.elts, strict=True))  # type: ignore[attr-defined]
-        choices = [_Choice(a, condition, _Choice(b)) for a, b in pairs]
-        self.prove(choices)
-        for a, b in pairs:
-            if not (self.facts.effects.fresh(a) and self.facts.effects.fresh(b)):
-                raise _Refused("an arm returns an existing tensor, which the caller could tell from a copy")
-        self.total([t.value for t in arm.temporaries])
-        lines = self.shared_conditions(choices) + [self.assignment(t) for t in arm.temporaries]
-        holes = ", ".join(f"{{{i}}}" for i in range(len(choices)))
-        lines.append(Code(f"return {holes}", tuple(map(self.code, choices))))
-        targets = (node,) if node.orelse else (node, rest[0])
-        return ReplaceStatements(targets, tuple(lines))
-
-    # --- arms -------------------------------------------------------------------------------------------------------
-
-    def arms(self, node: ast.If) -> tuple[list[Arm], dict[str, _Choice]]:
-        """All arms of the chain, and what every name holds after it."""
-        test = node.test
-        condition = self.condition(test) if self.facts.conditions.reads_data(test) else test
-        if condition is test and self.facts.value(test).kind.value != "python":
-            raise _Refused(f"whether `{ast.unparse(test)}` is a tensor is not known")
-        arm = self.arm(node.body)
-        if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and _is_elif(node.orelse[0], self.facts):
-            arms, others = self.arms(node.orelse[0])
-        else:
-            other = self.arm(node.orelse)
-            arms, others = [other], {n: _Choice(a.value) for n, a in other.results.items()}
-        shared = {t.target.id for t in arm.temporaries if isinstance(t.target, ast.Name)} & {  # never: names stay inside
-            n.id for a in arms for t in a.temporaries if isinstance(n := t.target, ast.Name)
-        }
-        if shared:
-            raise _Refused(f"two arms use the temporary `{min(shared)}`")
-        self.total([t.value for t in arm.temporaries])
-        choices = {}
-        for name in dict.fromkeys([*arm.results, *others]):
-            mine = arm.results[name].value if name in arm.results else self.old(name, node, arms)
-            orelse = others.get(name) or _Choice(self.old(name, node, [arm]))
-            choices[name] = _Choice(mine, condition, orelse)
-        return [arm, *arms], choices
-
-    def arm(self, body: list[ast.stmt]) -> Arm:
-        arm = self.facts.branches.arm(body)
-        if isinstance(arm, str):
-            raise _Refused(arm)
-        return arm
-
-    def old(self, name: str, node: ast.If, arms: list[Arm]) -> ast.expr:
-        """What ``name`` holds when its arm is not taken."""
-        target = _target(arms, name)
-        if not isinstance(target, ast.Name):
-            return target
-        assert isinstance(self.node, ast.If)
-        before = self.facts.branches.bound_before(self.node, name)
-        if before is None:
-            raise _Refused(f"`{name}` may be unbound when the branch is not taken")
-        return before
-
-    def may_be_merged(self, assigned: Assigned) -> None:
-        """An arm that is an existing tensor must not be told from a copy later."""
-        if isinstance(assigned.target, ast.Name):
-            function = self.facts.function_of(self.node)
-            assert function is not None
-            definition = self.facts.flow(function).by_node.get(assigned.target)
-            everything = [assigned.value, *self.old_values(assigned.target.id)]
-            if definition is not None and not all(map(self.facts.effects.fresh, everything)):
-                reason = self.facts.effects.escapes(definition, function)
-                if reason is not None:
-                    raise _Refused(reason)
-        elif not self.facts.effects.fresh(assigned.value):
-            raise _Refused(f"`{ast.unparse(assigned.target)}` may be an existing tensor")
-
-    def old_values(self, name: str) -> list[ast.expr]:
-        assert isinstance(self.node, ast.If)
-        before = self.facts.branches.bound_before(self.node, name)
-        return [] if before is None else [before]
-
-    def stays_here(self, node: ast.IfExp) -> None:
-        """The value of a conditional expression must be used up by an operator, or by a name that does not escape."""
-        if self.facts.effects.used_up(node):
-            return
-        parent = self.facts.syntax.parents[self.facts.effects.through_views(node)]
-        if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
-            function = self.facts.function_of(node)
-            assert function is not None
-            definition = self.facts.flow(function).by_node.get(parent.targets[0])
-            if definition is not None and (reason := self.facts.effects.escapes(definition, function)) is None:
-                return
-        raise _Refused("an arm is an existing tensor, which could be told from a copy")
-
-    # --- proofs -----------------------------------------------------------------------------------------------------
-
-    def condition(self, test: ast.expr) -> Condition:
-        condition = self.facts.conditions.take_apart(test)
-        if isinstance(condition, str):
-            raise _Refused(condition)
-        return condition
-
-    def total(self, values: list[ast.expr]) -> None:
-        for value in values:
-            reason = self.facts.effects.why_not_total(value)
-            if reason is None and not self.facts.grad_off(value):
-                reason = self.facts.effects.why_not_smooth(value)
-            if reason is not None:
-                raise _Refused(reason)
-
-    def prove(self, choices: list[_Choice]) -> None:
-        for choice in choices:
-            leaves = list(_leaves(choice))
-            self.total(leaves)
-            values = [self.facts.value(leaf) for leaf in leaves]
-            for leaf, value in zip(leaves, values, strict=True):
-                self.same(leaves[0], values[0], leaf, value)
-
-    def same(self, a: ast.expr, first: Value, b: ast.expr, other: Value) -> None:
-        """Both arms must be tensors of one shape and dtype."""
-        for e, v in ((a, first), (b, other)):
-            if not v.is_tensor:
-                what = "a Python value" if v.kind.value == "python" else "not known to be a tensor"
-                raise _Refused(f"`{_short(e)}` is {what}")
-        if first.dtype is None or other.dtype is None or not first.dtype.same(other.dtype):
-            raise _Refused(f"the dtypes of `{_short(a)}` and `{_short(b)}` are not known to be the same")
-        if first.shape is None or first.shape != other.shape:
-            raise _Refused(f"the shapes of `{_short(a)}` and `{_short(b)}` are not known to be the same")
-
-    # --- new code ---------------------------------------------------------------------------------------------------
-
-    def assignment(self, assigned: Assigned) -> Code:
-        return Code("{0} = {1}", (assigned.target, assigned.value))
-
-    def shared_conditions(self, choices: list[_Choice]) -> list[Code]:
-        """A name for each condition that several results need."""
+    def statements(self, merge: Merge, facts: Facts) -> list[Code]:
         lines = []
-        if len(choices) > 1:
-            for condition in dict.fromkeys(c for choice in choices for c in _conditions(choice)):
-                self.names[condition] = name = self.facts.fresh_name("_condition", self.node)
+        if len(merge.results) > 1:
+            for condition in dict.fromkeys(c for _, choice in merge.results for c in choice.conditions()):
+                self.names[condition] = name = facts.fresh_name("_condition", merge.replaced[0])
                 lines.append(Code(f"{name} = {{0}}", (_tensor(condition.tensor),)))
+        lines += [Code("{0} = {1}", (t.target, t.value)) for t in merge.temporaries]
+        targets = [target for target, _ in merge.results if target is not None]
+        values = [self.choice(choice) for _, choice in merge.results]
+        if not targets:
+            lines.append(_joined("return ", values))
+        elif merge.at_once:
+            lines.append(_joined("", targets, " = ", values))
+        else:
+            lines += [Code("{0} = {1}", pair) for pair in zip(targets, values, strict=True)]
+        if merge.guard:
+            lines = [block(Code(f"if {_holes(len(merge.guard), ' and ')}:", merge.guard), lines)]
         return lines
 
-    def code(self, choice: _Choice) -> Code:
+    def choice(self, choice: Choice) -> Code:
         named_value = isinstance(choice.value, ast.Name)
         value = Code(choice.value.id) if named_value else Code("{0}", (choice.value,))  # type: ignore[attr-defined]
         if choice.condition is None or choice.orelse is None:
             return value
-        orelse = self.code(choice.orelse)
+        orelse = self.choice(choice.orelse)
         if isinstance(choice.condition, ast.expr):
             return Code("{0} if {1} else {2}", (value, choice.condition, orelse))
-        condition = choice.condition
-        named = self.names.get(condition)
-        test = Code(named) if named else _tensor(condition.tensor)
-        if isinstance(condition.tensor, Negation) and named is None:
-            test, value, orelse = _tensor(condition.tensor.part), orelse, value
-        merged = Code(f"{self.where}({{0}}, {{1}}, {{2}})", (test, value, orelse))
-        if not condition.guard:
+        merged = self.merged(choice.condition, value, orelse)
+        guard, conjunction = choice.condition.guard, choice.condition.conjunction
+        if not guard:
             return merged
-        if isinstance(condition.tensor, Negation) and named is None:
-            value, orelse = orelse, value
-        joint = " and " if condition.conjunction else " or "
-        guard = Code(joint.join(f"{{{i}}}" for i in range(len(condition.guard))), condition.guard)
-        if condition.conjunction:
-            return Code("{0} if {1} else {2}", (merged, guard, orelse))
-        return Code("{0} if {1} else {2}", (value, guard, merged))
+        test = Code(_holes(len(guard), " and " if conjunction else " or "), guard)
+        return Code("{0} if {1} else {2}", (merged, test, orelse) if conjunction else (value, test, merged))
+
+    def merged(self, condition: Condition, value: Code, orelse: Code) -> Code:
+        name, tensor = self.names.get(condition), condition.tensor
+        if name is None and isinstance(tensor, Negation):
+            tensor, value, orelse = tensor.part, orelse, value
+        test = Code(name) if name else _tensor(tensor)
+        return Code(f"{self.where}({{0}}, {{1}}, {{2}})", (test, value, orelse))
 
 
-def _target(arms: list[Arm], name: str) -> ast.expr:
-    return next(arm.results[name].target for arm in arms if name in arm.results)
+def _holes(n: int, joint: str, start: int = 0) -> str:
+    return joint.join(f"{{{i + start}}}" for i in range(n))
 
 
-def _leaves(choice: _Choice) -> Iterator[ast.expr]:
-    yield choice.value
-    if choice.orelse is not None:
-        yield from _leaves(choice.orelse)
-
-
-def _conditions(choice: _Choice) -> Iterator[Condition]:
-    if isinstance(choice.condition, Condition):
-        yield choice.condition
-    if choice.orelse is not None:
-        yield from _conditions(choice.orelse)
+def _joined(before: str, first: Sequence[ast.expr | Code], between: str = "", then: Sequence[Code] = ()) -> Code:
+    template = before + _holes(len(first), ", ") + between + _holes(len(then), ", ", len(first))
+    return Code(template, (*first, *then))
 
 
 def _tensor(part: Tensor) -> Code:
@@ -737,10 +520,4 @@ def _tensor(part: Tensor) -> Code:
         case Negation(part=inner):
             return Code("~{0}", (_tensor(inner),))
         case Junction(every=every, parts=parts):
-            joint = " & " if every else " | "
-            return Code(joint.join(f"{{{i}}}" for i in range(len(parts))), tuple(map(_tensor, parts)))
-
-
-def _short(e: ast.expr) -> str:
-    text = " ".join(ast.unparse(e).split())
-    return text if len(text) <= 50 else text[:47] + "..."
+            return Code(_holes(len(parts), " & " if every else " | "), tuple(map(_tensor, parts)))

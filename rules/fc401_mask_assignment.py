@@ -9,7 +9,7 @@ from typing import ClassVar
 from patcher.facts import Category, Facts, Value, dotted, leading
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements, block
 
-ROWS = '''\
+ROWS = """\
 def data(batch, places, rows):
     g = torch.Generator().manual_seed(batch)
     ids = torch.randint(8, 20, (batch, 6), generator=g)
@@ -18,7 +18,7 @@ def data(batch, places, rows):
 def make(): return Merge()
 calls = [data(1, 2, 2), data(2, 2, 4), data(3, 2, 6), data(2, 0, 0), data(2, 3, 1), data(1, 1, 1), data(2, 2, 3), data(2, 2, 5)]
 train = True
-'''
+"""
 
 
 class MaskAssignment:
@@ -78,7 +78,7 @@ class MaskAssignment:
     invalid: ClassVar[tuple[Example, ...]] = (
         Example(
             title="a row for each place, in order",
-            before='''\
+            before="""\
 class Merge(nn.Module):
     def __init__(self):
         super().__init__()
@@ -90,8 +90,8 @@ class Merge(nn.Module):
         slots = ids == 7
         h[slots] = rows.view(-1, rows.size(-1)).to(h.dtype)  # in order
         return h
-''',
-            after='''\
+""",
+            after="""\
 class Merge(nn.Module):
     def __init__(self):
         super().__init__()
@@ -109,12 +109,12 @@ class Merge(nn.Module):
         _index = (slots.flatten().cumsum(0) - 1).clamp(0, _rows.shape[0] - 1).view(slots.shape)
         h.copy_(torch.where(slots.unsqueeze(-1), _rows[_index], h))
         return h
-''',
+""",
             run=ROWS,
         ),
         Example(
             title="the mask is worked out in the subscript, in a private method",
-            before='''\
+            before="""\
 class Merge(nn.Module):
     def __init__(self):
         super().__init__()
@@ -132,8 +132,8 @@ class Merge(nn.Module):
 
     def forward(self, ids, features):
         return self._fill(ids, self.embed(ids), self.proj(features))
-''',
-            after='''\
+""",
+            after="""\
 class Merge(nn.Module):
     def __init__(self):
         super().__init__()
@@ -156,12 +156,12 @@ class Merge(nn.Module):
 
     def forward(self, ids, features):
         return self._fill(ids, self.embed(ids), self.proj(features))
-''',
+""",
             run=ROWS,
         ),
         Example(
             title="one row for all places",
-            before='''\
+            before="""\
 class Blank(nn.Module):
     def __init__(self):
         super().__init__()
@@ -171,8 +171,8 @@ class Blank(nn.Module):
         h = self.embed(ids).clone()
         h[ids == 7] = self.blank
         return h
-''',
-            after='''\
+""",
+            after="""\
 class Blank(nn.Module):
     def __init__(self):
         super().__init__()
@@ -182,16 +182,16 @@ class Blank(nn.Module):
         h = self.embed(ids).clone()
         h.copy_(torch.where((ids == 7).unsqueeze(-1), self.blank, h))
         return h
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Blank()
 calls = [(torch.tensor([[7, 1, 7]]),), (torch.tensor([[2, 1, 3], [7, 7, 7]]),)]
 train = True
-''',
+""",
         ),
         Example(
             title="the same mask on both sides",
-            before='''\
+            before="""\
 class Mixed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -204,8 +204,8 @@ class Mixed(nn.Module):
         seen = ids > 7
         h[seen] = other[seen].to(h.dtype)
         return h
-''',
-            after='''\
+""",
+            after="""\
 class Mixed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -218,16 +218,16 @@ class Mixed(nn.Module):
         seen = ids > 7
         h.copy_(torch.where(seen.unsqueeze(-1), other.to(h.dtype), h))
         return h
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Mixed()
 calls = [(torch.tensor([[7, 8, 7]]),), (torch.tensor([[2, 1, 3], [9, 10, 11]]),)]
 train = True
-''',
+""",
         ),
         Example(
             title="the same mask on both sides, element by element",
-            before='''\
+            before="""\
 class Picked(nn.Module):
     def forward(self, x):
         y = x * 2
@@ -235,8 +235,8 @@ class Picked(nn.Module):
         z = y.abs()
         y[low] = z[low]
         return y
-''',
-            after='''\
+""",
+            after="""\
 class Picked(nn.Module):
     def forward(self, x):
         y = x * 2
@@ -244,15 +244,15 @@ class Picked(nn.Module):
         z = y.abs()
         y.copy_(torch.where(low, z, y))
         return y
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Picked()
 calls = [(torch.linspace(-1, 1, 6).view(2, 3),), (torch.ones(1, 3),)]
-''',
+""",
         ),
         Example(
             title="augmented assignment",
-            before='''\
+            before="""\
 class Shift(nn.Module):
     def __init__(self):
         super().__init__()
@@ -262,8 +262,8 @@ class Shift(nn.Module):
         h = self.embed(ids).clone()
         h[ids == 7] += self.shift
         return h
-''',
-            after='''\
+""",
+            after="""\
 class Shift(nn.Module):
     def __init__(self):
         super().__init__()
@@ -273,16 +273,16 @@ class Shift(nn.Module):
         h = self.embed(ids).clone()
         h.copy_(torch.where((ids == 7).unsqueeze(-1), h + self.shift, h))
         return h
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Shift()
 calls = [(torch.tensor([[7, 1, 7]]),), (torch.tensor([[2, 1, 3], [7, 7, 7]]),)]
 train = True
-''',
+""",
         ),
         Example(
             title="a buffer of the module",
-            before='''\
+            before="""\
 class Kept(nn.Module):
     def __init__(self):
         super().__init__()
@@ -294,8 +294,8 @@ class Kept(nn.Module):
         low = self.seen < 2
         self.seen[low] = y[low]
         return x + self.seen
-''',
-            after='''\
+""",
+            after="""\
 class Kept(nn.Module):
     def __init__(self):
         super().__init__()
@@ -307,32 +307,32 @@ class Kept(nn.Module):
         low = self.seen < 2
         self.seen.copy_(torch.where(low, y, self.seen))
         return x + self.seen
-''',
-            run='''\
+""",
+            run="""\
 def make(): return Kept()
 calls = [(torch.ones(3),)] * 4
-''',
+""",
         ),
         Example(
             title="a value of unknown rank is reported",
-            before='''\
+            before="""\
 class Open(nn.Module):
     def forward(self, h, rows):
         h = h.clone()
         h[h.sum(-1) > 0] = rows
         return h
-''',
+""",
             after=None,
-            run='''\
+            run="""\
 def make(): return Open()
 calls = [(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.ones(1, 2)), (torch.ones(2, 2), torch.ones(3, 2))]
-''',
+""",
         ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
         NearMiss(
             title="a Python scalar does not end the graph",
-            source='''\
+            source="""\
 class Zeroed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -342,34 +342,34 @@ class Zeroed(nn.Module):
         h = self.embed(ids).clone()
         h[ids == 7] = 0.0
         return h
-''',
+""",
         ),
         NearMiss(
             title="an index, not a mask",
-            source='''\
+            source="""\
 class Ordered(nn.Module):
     def forward(self, h, rows):
         h = h.clone()
         order = h.sum(-1).argsort()
         h[order] = rows
         return h
-''',
+""",
         ),
         NearMiss(
             title="a mask that lines up in another way",
-            source='''\
+            source="""\
 class Columns(nn.Module):
     def forward(self, h, m):
         h = h.clone() * 1.0
         row = torch.ones(4, dtype=h.dtype)
         h[m.bool()] = row
         return h
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="another dtype is an error, and stays one",
-            source='''\
+            source="""\
 class Typed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -379,12 +379,12 @@ class Typed(nn.Module):
         h = self.embed(ids).clone()
         h[ids == 7] = torch.ones(4, dtype=torch.float64)
         return h
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="two masks",
-            source='''\
+            source="""\
 class Crossed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -396,23 +396,23 @@ class Crossed(nn.Module):
         h = h.clone()
         h[ids == 7] = other[ids == 8]
         return h
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="an operator that may raise where the mask is not set",
-            source='''\
+            source="""\
 class Floored(nn.Module):
     def forward(self, x):
         n = torch.argsort(x)
         n[x > 0] //= 2
         return n
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="an expanded view, which cannot be copied into",
-            source='''\
+            source="""\
 class Expanded(nn.Module):
     def forward(self, x):
         y = (x * 2).unsqueeze(-1).expand_as(x.unsqueeze(-1))
@@ -420,18 +420,18 @@ class Expanded(nn.Module):
         low = y > 0
         y[low] = z[low]
         return y
-''',
+""",
             reported=True,
         ),
         NearMiss(
             title="a list",
-            source='''\
+            source="""\
 class Listed(nn.Module):
     def forward(self, x):
         found = [x, x * 2]
         found[x.dim() > 1] = x * 3
         return found[0]
-''',
+""",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""FC501: position ids that are expanded, not repeated, and then cross into a block of their own."""
+"""FC501: position ids that are expanded, not repeated, and then handed to a block that may be compiled by itself."""
 
 from __future__ import annotations
 
@@ -9,9 +9,55 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.rule import Applicability, Code, Example, Finding, Fix, NearMiss, Replace
 
+#: The embedding is compiled by itself, for any batch, as regional compilation does.
+_RUN = """
+class Rotary(nn.Module):
+    def forward(self, ids):
+        return (ids.unsqueeze(-1) * torch.tensor([1.0, 0.5, 0.25])).sin()
+
+def make():
+    return Net()
+
+def hook(net, backend):
+    block = torch.compile(net.rotary.forward, backend=backend)
+
+    def entry(ids):
+        torch._dynamo.decorators.mark_unbacked(ids, 0)
+        return block(ids)
+
+    net.rotary.forward = entry
+    return net
+
+calls = [(torch.arange(b * 4.0).view(b, 4),) for b in (1, 2, 3, 4)]
+"""
+
 
 class ExpandedIndex:
-    """Position ids out of ``torch.arange`` that are expanded over the batch and handed to another module.
+    """Position ids of ``torch.arange`` that are expanded over the batch and leave the function.
+
+    What it does:
+        Writes ``.repeat(batch, 1)`` for ``.expand(batch, -1)`` where one row of integers, (T) or (1, T), goes to a
+        module, a function of the project, or the caller. Ids that are used up by operators in the same function are
+        left alone: there is nothing to win.
+
+    Why it breaks compilation:
+        ``expand`` gives rows that lie on top of each other (stride 0), but for a batch of one (stride T). A block that
+        is compiled by itself for any batch (its batch dimension marked unbacked) guards on the strides, and is compiled
+        again when the batch goes from one to more, or back ("stride mismatch: expected 0, actual T").
+        ``repeat`` gives the same strides for any batch. Measured on torch 2.13, recompiles for batches of 1, 2, 3 and
+        4: ``expand`` 0, 1, 0, 0; ``repeat`` 0, 0, 0, 0. Inside of one compiled region, and for a block whose batch is
+        not marked, both cost the same.
+
+    Fix safety:
+        Safe: values, shape and dtype are the same, and the ids are integers that nobody trains. It is made only when
+        the row comes from ``torch.arange`` here and nothing reads it afterwards, when the ids are not changed in place,
+        kept, or asked for their strides in this function, and when the batch is known not to be negative (``expand``
+        takes -1 for "as it is"): a batch that is a plain argument makes it unsafe. A width that is written out must
+        be the very number of ids. Code that writes to the ids in place raises when they are expanded, and no longer
+        does. The copy takes the bytes of one integer for each id.
+
+    References:
+        The position ids of the nanoVLM report; PyTorch, ``Tensor.expand``, ``torch._dynamo.decorators.mark_unbacked``.
     """
 
     code: ClassVar[str] = "FC501"
@@ -32,18 +78,319 @@ class ExpandedIndex:
         row = facts.indices.row(node.func.value)
         if row is None or isinstance(batch, (ast.Constant, ast.UnaryOp)):
             return
-        if ast.unparse(width) != "-1" and (row.length is None or not facts.indices.same_number(width, row.length)):
+        if ast.unparse(width) != "-1" and (row.length is None or not facts.indices.same_number(row.length, width)):
             return
         fate = facts.indices.fate(node)
         if fate.crosses is None or fate.obstacle is not None:
             return
         edits = (Replace(node.func, Code("{0}.repeat", (node.func.value,))), Replace(width, Code("1")))
-        message = f"expanded ids change their strides with the batch, and {fate.crosses}"
+        message = f"ids that are expanded over the batch change their strides with it: {fate.crosses}"
         if facts.sizes.is_count(batch):
             yield Finding(node, message, Fix(edits))
         else:
             assumption = f"`{ast.unparse(batch)}` is not negative (`expand` takes -1 for the size that is there)"
             yield Finding(node, message, Fix(edits, Applicability.UNSAFE), assumption)
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="position ids for a rotary embedding",
+            before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, start: int = 0):
+        rows, length = x.shape
+        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).expand(rows, -1)
+        return x.unsqueeze(-1) + self.rotary(places)  # (rows, length, 3)
+""",
+            after="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, start: int = 0):
+        rows, length = x.shape
+        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).repeat(rows, 1)
+        return x.unsqueeze(-1) + self.rotary(places)  # (rows, length, 3)
+""",
+            run=_RUN,
+        ),
+        Example(
+            title="a chain over several lines, handed to each block",
+            before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+        self.blocks = [self.rotary, self.rotary]
+
+    def forward(self, x):
+        ids = (
+            torch.arange(x.size(1), dtype=torch.long)  # one number a word
+            .view(1, -1)  # one row
+
+            # the same for every text
+            .expand(
+                x.size(0),  # texts
+                -1,  # words
+            )
+        )
+        x = x.unsqueeze(-1)
+        for block in self.blocks:
+            x = x + block(ids=ids)
+        return x
+""",
+            after="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+        self.blocks = [self.rotary, self.rotary]
+
+    def forward(self, x):
+        ids = (
+            torch.arange(x.size(1), dtype=torch.long)  # one number a word
+            .view(1, -1)  # one row
+
+            # the same for every text
+            .repeat(
+                x.size(0),  # texts
+                1,  # words
+            )
+        )
+        x = x.unsqueeze(-1)
+        for block in self.blocks:
+            x = x + block(ids=ids)
+        return x
+""",
+            run=_RUN,
+        ),
+        Example(
+            title="named first, expanded later, unless ids are given",
+            before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, ids=None):
+        if ids is None:
+            row = torch.arange(x.shape[1], device=x.device)[None, :]
+            ids = row.expand(x.shape[0], -1)
+        return x.unsqueeze(-1) * self.rotary(ids)
+""",
+            after="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, ids=None):
+        if ids is None:
+            row = torch.arange(x.shape[1], device=x.device)[None, :]
+            ids = row.repeat(x.shape[0], 1)
+        return x.unsqueeze(-1) * self.rotary(ids)
+""",
+            run=_RUN,
+        ),
+        Example(
+            title="a tuple of sizes, straight into the call",
+            before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x):
+        return self.rotary(torch.arange(x.shape[1])[None].expand((x.shape[0], -1))) + x[..., None]
+""",
+            after="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x):
+        return self.rotary(torch.arange(x.shape[1])[None].repeat((x.shape[0], 1))) + x[..., None]
+""",
+            run=_RUN,
+        ),
+        Example(
+            title="both sizes written out",
+            before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x):
+        batch, length = x.size()
+        ids = torch.arange(length)
+        later = ids[:, None] > ids
+        ids = ids.unsqueeze(0).expand(batch, length)
+        return self.rotary(ids).masked_fill(later[-1][:, None], 0.0)
+""",
+            after="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x):
+        batch, length = x.size()
+        ids = torch.arange(length)
+        later = ids[:, None] > ids
+        ids = ids.unsqueeze(0).repeat(batch, 1)
+        return self.rotary(ids).masked_fill(later[-1][:, None], 0.0)
+""",
+            run=_RUN,
+        ),
+        Example(
+            title="returned by a method, past words counted in",
+            before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def _places(self, x, past: int):
+        return (torch.arange(x.shape[1]) + past).unsqueeze(0).expand(x.shape[0], -1)
+
+    def forward(self, x, past: int = 2):
+        return self.rotary(self._places(x, past))
+""",
+            after="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def _places(self, x, past: int):
+        return (torch.arange(x.shape[1]) + past).unsqueeze(0).repeat(x.shape[0], 1)
+
+    def forward(self, x, past: int = 2):
+        return self.rotary(self._places(x, past))
+""",
+            run=_RUN,
+        ),
+        Example(
+            title="a batch that could be -1",
+            before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def _places(self, batch: int, length: int):
+        return torch.arange(length).unsqueeze(0).expand(batch, -1)
+
+    def forward(self, x):
+        return self.rotary(self._places(x.shape[0], x.shape[1]))
+""",
+            after="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def _places(self, batch: int, length: int):
+        return torch.arange(length).unsqueeze(0).repeat(batch, 1)
+
+    def forward(self, x):
+        return self.rotary(self._places(x.shape[0], x.shape[1]))
+""",
+            run=_RUN,
+            unsafe=True,
+        ),
+    )
+
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="ids that are used up by operators",
+            source="""class Net(nn.Module):
+    def forward(self, x):
+        ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
+        return x + ids.float()
+""",
+        ),
+        NearMiss(
+            title="a width that is not the number of ids",
+            source="""class Net(nn.Module):
+    def forward(self, x, width):
+        return self.place(torch.arange(1).unsqueeze(0).expand(x.shape[0], x.shape[1]))
+""",
+        ),
+        NearMiss(
+            title="a width that has changed since",
+            source="""class Net(nn.Module):
+    def forward(self, x, again):
+        length = x.shape[1]
+        ids = torch.arange(length).unsqueeze(0)
+        if again:
+            length = x.shape[2]
+        return self.place(ids.expand(x.shape[0], length))
+""",
+        ),
+        NearMiss(
+            title="floating numbers",
+            source="""class Net(nn.Module):
+    def forward(self, x):
+        return self.place((torch.arange(x.shape[1]) / 2).unsqueeze(0).expand(x.shape[0], -1))
+""",
+        ),
+        NearMiss(
+            title="a table that is trained",
+            source="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.start = nn.Parameter(torch.zeros(1, 8))
+        self.ids = torch.arange(8).unsqueeze(0)
+
+    def forward(self, x):
+        return self.place(self.start.expand(x.shape[0], -1), self.ids.expand(x.shape[0], -1))
+""",
+        ),
+        NearMiss(
+            title="as large as something else",
+            source="""class Net(nn.Module):
+    def forward(self, x):
+        return self.place(torch.arange(x.shape[1]).unsqueeze(0).expand_as(x))
+""",
+        ),
+        NearMiss(
+            title="changed in place afterwards",
+            source="""class Net(nn.Module):
+    def forward(self, x):
+        ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
+        ids[:, 0] = 1
+        return self.place(ids)
+""",
+        ),
+        NearMiss(
+            title="the row is read afterwards",
+            source="""class Net(nn.Module):
+    def forward(self, x):
+        row = torch.arange(x.shape[1]).unsqueeze(0)
+        y = self.place(row.expand(x.shape[0], -1))  # which may write to it, for a batch of one
+        return y + row
+""",
+        ),
+        NearMiss(
+            title="ids that may come from the caller",
+            source="""class Net(nn.Module):
+    def forward(self, x, ids=None):
+        if ids is None:
+            ids = torch.arange(x.shape[1]).unsqueeze(0)
+        return self.place(ids.expand(x.shape[0], -1))  # the caller's may have all rows
+""",
+        ),
+        NearMiss(
+            title="three sizes, or the batch as it is",
+            source="""class Net(nn.Module):
+    def forward(self, x):
+        row = torch.arange(x.shape[1]).unsqueeze(0)
+        return self.place(torch.arange(x.shape[1]).expand(3, x.shape[0], -1), row.expand(-1, -1))
+""",
+        ),
+        NearMiss(
+            title="kept by the module, or asked for its strides",
+            source="""class Net(nn.Module):
+    def forward(self, x):
+        self.ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
+        ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
+        return self.place(ids), ids.stride(0)
+""",
+        ),
+    )
 
 
 def _sizes(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:

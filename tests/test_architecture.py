@@ -175,7 +175,8 @@ def words(name: str) -> set[str]:
 
 @each_module
 def test_names_say_what_they_do(module: str) -> None:
-    named = [*module.split(".")]
+    # a rule's file is named for its pattern, in the words of whoever wrote that code
+    named = [] if wall_of(module) == "rules" else [*module.split(".")]
     named += [
         n.name for n in ast.walk(parsed(module)) if isinstance(n, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     ]

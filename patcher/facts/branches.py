@@ -94,9 +94,7 @@ class Branches:
         if any(use not in inside for use in flow.uses.get(definition, ())):
             return False
         branch = self.syntax.parents[body[0]]
-        return not any(
-            isinstance(n, ast.Name) and n.id == target.id and n not in inside for n in ast.walk(branch)
-        )
+        return not any(isinstance(n, ast.Name) and n.id == target.id and n not in inside for n in ast.walk(branch))
 
     def reads(self, value: ast.expr) -> set[str]:
         """Texts of the names and instance attributes that ``value`` reads."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
+from patcher.facts.bookkeeping import CREATES, Bookkeeping, CacheMethod, elements_of, last_name, makes_tensor
 from patcher.facts.breaks import GraphBreaks
 from patcher.facts.classes import INITIALISERS, ClassFacts
 from patcher.facts.infer import Inference
@@ -21,48 +22,6 @@ from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Category
 
 _WHOLE = ast.Slice()
-#: Special methods that are not called while a model computes.
-_OUTSIDE = frozenset(
-    f"__{n}__"
-    for n in "repr str format reduce reduce_ex getstate setstate copy deepcopy del hash sizeof init_subclass".split()
-) | {"extra_repr"}
-_CREATES = frozenset("zeros ones empty full zeros_like ones_like empty_like full_like tensor new_zeros new_empty".split())
-#: Calls that move or describe data: what they cost is no loss outside of a graph.
-_CHEAP = (
-    api.ALIASING
-    | frozenset(api.HOST_VALUES)
-    | api.HOST_READS
-    | _CREATES
-    | frozenset(
-        "copy_ zero_ fill_ add_ sub_ index_copy_ index_add_ scatter_ masked_fill_ index_select gather clone repeat cat "
-        "stack concat arange int float bool len range min max abs tuple list dict zip enumerate isinstance hasattr "
-        "getattr append extend get items keys values format is_floating_point rearrange is_compiling graph_break "
-        "ValueError RuntimeError IndexError AssertionError TypeError KeyError NotImplementedError".split()
-    )
-)
-_HEAVY = frozenset(
-    "matmul bmm mm einsum baddbmm softmax scaled_dot_product_attention linear conv1d conv2d layer_norm".split()
-)
-
-
-@dataclass(frozen=True, eq=False)
-class CacheMethod:
-    """A method that reads or writes the index of a cache.
-
-    ``first``: the statement of its outermost block that touches the cache's state first. ``breaks``: its own explicit
-    graph breaks. ``host_reads``: places that read an integer tensor of the cache on the host. ``calls_reader``: works
-    on the buffers with an index that another such method reads. ``only_resets``: does nothing but empty the cache.
-    ``computes``: what it does beside moving data, or "". ``heavy``: that this is a kernel worth compiling for sure.
-    """
-
-    function: ast.FunctionDef
-    first: ast.stmt
-    breaks: tuple[ast.stmt, ...]
-    host_reads: tuple[ast.expr, ...]
-    calls_reader: bool
-    only_resets: bool
-    computes: str
-    heavy: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +44,25 @@ class _Write:
     position: int
 
 
+def candidates(syntax: Syntax) -> frozenset[ast.ClassDef]:
+    """The classes that both make a tensor and write into something, which is what most classes do not."""
+    making: set[ast.ClassDef | None] = set()
+    writing: set[ast.ClassDef | None] = set()
+    for call in syntax.by_type[ast.Call]:
+        assert isinstance(call, ast.Call)
+        last = last_name(call.func)
+        if last in CREATES:
+            making.add(syntax.class_of(call))
+        elif last in ("copy_", "fill_", "index_copy_"):
+            writing.add(syntax.class_of(call))
+    if making:
+        for n in syntax.by_type[ast.Subscript]:
+            assert isinstance(n, ast.Subscript)
+            if isinstance(n.ctx, ast.Store):
+                writing.add(syntax.class_of(n))
+    return frozenset(c for c in making & writing if c is not None)
+
+
 def cache_of(
     cls: ast.ClassDef, facts: ClassFacts, syntax: Syntax, inference: Inference, breaks: GraphBreaks
 ) -> Cache | None:
@@ -105,10 +83,12 @@ class _Reading:
         self.breaks = breaks
         self.origins = Origins(cls, syntax, inference)
         self.initial = self._initial_methods()
+        self.tensors: frozenset[str] = frozenset()
         self.methods = [f for fs in self.origins.own.values() for f in fs if f not in self.initial]
 
     def cache(self) -> Cache | None:
         made = self._made()
+        self.tensors = frozenset(a for a, values in made.items() if any(map(self._is_tensor, values)))
         indices = {a for a, values in made.items() if values and all(self._counts(v) for v in values)}
         stores = {a for a, values in made.items() if values and all(self._stores(v) for v in values)}
         if not indices or not stores:
@@ -127,12 +107,11 @@ class _Reading:
             return None
         # The other half of a pair is written like the first, but may not be read or sized in a way that is understood.
         buffers |= {w.attribute for w in writes if self._place(w) & index}
-        tensors = {a for a in indices if any(self._is_tensor(v) for v in made[a])}
         return Cache(
             self.cls,
             frozenset(buffers),
             frozenset(index),
-            tuple(self._cache_methods(frozenset(index), frozenset(buffers), frozenset(tensors))),
+            self._bookkeeping(frozenset(index), frozenset(buffers), self.tensors & indices),
             self._foreign(writes, frozenset(indices | stores), frozenset(index)),
         )
 
@@ -178,26 +157,9 @@ class _Reading:
                             made.setdefault(name, []).append(value)
         return made
 
-    def _elements(self, e: ast.expr) -> list[ast.expr] | None:
-        """What a list or dict that is written out holds, or None when ``e`` is neither."""
-        match e:
-            case ast.List(elts=elements) | ast.Tuple(elts=elements):
-                return list(elements)
-            case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element) | ast.DictComp(value=element):
-                return [element]
-            case ast.Dict(values=values):
-                return list(values)
-            case ast.BinOp(left=ast.List() as left, op=ast.Mult()):
-                return left.elts
-            case ast.BinOp(left=_, op=ast.Mult(), right=ast.List() as right):
-                return right.elts
-            case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]):
-                return self._elements(inner)
-        return None
-
     def _counts(self, e: ast.expr) -> bool:
         """Whether ``e`` is an integer, an integer tensor, or a list of one of these."""
-        inner = self._elements(e)
+        inner = elements_of(e)
         if inner is not None:
             return bool(inner) and all(map(self._counts, inner))
         if isinstance(e, ast.Constant):
@@ -206,20 +168,22 @@ class _Reading:
         if value.is_tensor:
             if value.dtype is not None and value.dtype.category is Category.INT:
                 return True
-            match e:
-                case ast.Call(args=[listed, *_]) if self.syntax.qualified(e.func) == "torch.tensor":
-                    unnamed = not any(k.arg == "dtype" for k in e.keywords)
-                    return unnamed and self._elements(listed) is not None and self._counts(listed)
+            if isinstance(e, ast.Call) and e.args and not any(k.arg == "dtype" for k in e.keywords):
+                match self.syntax.qualified(e.func):
+                    case "torch.tensor":
+                        return elements_of(e.args[0]) is not None and self._counts(e.args[0])
+                    case "torch.arange":
+                        return not any(self.inference.of(a).python == "float" for a in e.args)
             return False
         return value.python in ("int", "size")
 
     def _is_tensor(self, e: ast.expr) -> bool:
-        inner = self._elements(e)
+        inner = elements_of(e)
         return any(map(self._is_tensor, inner)) if inner is not None else self.inference.of(e).is_tensor
 
     def _stores(self, e: ast.expr) -> bool:
         """Whether ``e`` is a tensor that may be floating, or a list of such."""
-        inner = self._elements(e)
+        inner = elements_of(e)
         if inner is not None:
             return bool(inner) and all(map(self._stores, inner))
         value = self.inference.of(e)
@@ -237,19 +201,16 @@ class _Reading:
         return max([deepest, *least])
 
     def _rank(self, e: ast.expr) -> int:
-        inner = self._elements(e)
+        inner = elements_of(e)
         if inner is not None:
             return 1 + min(map(self._rank, inner), default=0)
         rank = self.inference.of(e).rank
         if rank is not None:
             return rank.offset if rank.base is None else 0
-        if isinstance(e, ast.Call) and e.args and self._is_creator(e):
+        if isinstance(e, ast.Call) and e.args and makes_tensor(e):
             sizes = {len(s.elts) if isinstance(s, (ast.Tuple, ast.List)) else 0 for s in self._written_out(e.args[0])}
             return min(sizes, default=0)
         return 0
-
-    def _is_creator(self, e: ast.Call) -> bool:
-        return isinstance(e.func, (ast.Attribute, ast.Name)) and _last(e.func) in _CREATES
 
     def _written_out(self, e: ast.expr) -> list[ast.AST]:
         """``e``, or what the name ``e`` may be bound to."""
@@ -288,8 +249,8 @@ class _Reading:
         match n:
             case ast.Assign(targets=found):
                 targets = [t for t in found if isinstance(t, ast.Subscript)]
-            case ast.AugAssign(target=ast.Subscript() as target):
-                targets = [target]
+            case ast.AugAssign(target=ast.Subscript() as place):
+                targets = [place]
             case ast.Call(func=ast.Attribute(value=value, attr="copy_" | "fill_"), args=[_, *_]):
                 targets = [value]
             case ast.Call(func=ast.Attribute(value=value, attr="index_copy_"), args=[dim, places, _]):
@@ -307,7 +268,8 @@ class _Reading:
         """Origins of the place where a write starts; none when it names a single row."""
         if isinstance(w.part, ast.Slice):
             return self.origins.of(w.part.lower) if w.part.lower is not None else frozenset()
-        return self.origins.of(w.part) if self.inference.of(w.part).is_tensor else frozenset()
+        origins = self.origins.of(w.part)
+        return origins if origins & self.tensors and not is_python(self.inference, w.part) else frozenset()
 
     def _advanced(self) -> frozenset[str]:
         """The attributes that a method other than the initialiser adds to."""
@@ -324,7 +286,7 @@ class _Reading:
         return frozenset(found - wraps)
 
     def _stored(self, n: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-        """Attribute and new value (or what is added to it) for each store that ``n`` makes into ``self.x`` or ``self.x[i]``."""
+        """Attribute and new value (or what is added to it) for each store into ``self.x`` or ``self.x[i]`` in ``n``."""
         pairs: list[tuple[ast.expr, ast.expr]] = []
         match n:
             case ast.Assign(targets=targets, value=value):
@@ -341,10 +303,14 @@ class _Reading:
                 if (chain := self._chain(target)) is not None and chain[0] in self.origins.of(value):
                     pairs.append((target, value))
         for target, value in pairs:
-            plain = isinstance(n, (ast.Assign, ast.AugAssign)) and isinstance(target, ast.Name)
-            chain = None if plain else self._chain(target)
-            if chain is not None:
-                yield chain[0], value
+            chain = self._chain(target)
+            bound = isinstance(target, ast.Name) and not isinstance(n, ast.Call)  # a local, or a tensor that it names
+            if chain is None or (bound and (isinstance(n, ast.Assign) or chain[0] not in self.tensors)):
+                continue
+            through = self.origins.own.get(chain[0], ())  # a property that stores what it is given
+            inner = {name for f in through for m in own_nodes(f) for name, _ in self._stored(m)}
+            for name in inner or {chain[0]}:
+                yield name, value
 
     def _read_back(self, buffer: str) -> bool:
         """Whether some method reads a prefix of ``buffer`` or all of it."""
@@ -367,130 +333,12 @@ class _Reading:
             return False
         return parent.attr.endswith("_") or parent.attr in {"shape", "dtype", "device", "ndim", *api.HOST_VALUES}
 
-    # --- the methods that matter ------------------------------------------------------------------------------------
-
-    def _cache_methods(
+    def _bookkeeping(
         self, index: frozenset[str], buffers: frozenset[str], tensors: frozenset[str]
-    ) -> Iterator[CacheMethod]:
-        readers = {
-            f.name
-            for f in self.methods
-            if any(self.origins.attribute(n) in index for n in own_nodes(f)) and self.origins.returned(f.name) & index
-        }
-        for f in self.methods:
-            if f.name in _OUTSIDE or f.name == "__new__":
-                continue
-            nodes = list(own_nodes(f))
-            if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
-                continue
-            touched = [n for n in nodes if self.origins.attribute(n) in index | buffers | tensors]
-            calls = [n for n in nodes if self.origins.attribute(n) in readers - {f.name}]
-            reads = tuple(e for n in nodes for e in self._read_by_host(n, tensors))
-            direct = any(self.origins.attribute(n) in index for n in touched)
-            through = bool(calls) and any(self.origins.attribute(n) in buffers for n in touched)
-            if not (direct or through or reads):
-                continue
-            first = min([*touched, *calls], key=lambda n: (n.lineno, n.col_offset))  # type: ignore[attr-defined]
-            computes, heavy = self._computes(nodes)
-            yield CacheMethod(
-                f,
-                self._outermost(first, f),
-                tuple(s for s in nodes if isinstance(s, ast.stmt) and self._is_break(s, f)),
-                reads,
-                through,
-                direct and not reads and self._only_resets(nodes, index),
-                computes,
-                heavy,
-            )
-
-    def _is_break(self, s: ast.stmt, f: ast.FunctionDef) -> bool:
-        parent = self.syntax.parents[s]
-        return self.breaks.is_break(s) and not (isinstance(parent, ast.If) and self.breaks.is_break(parent))
-
-    def _outermost(self, node: ast.AST, f: ast.FunctionDef) -> ast.stmt:
-        path = [node, *self.syntax.ancestors(node)]
-        found = path[path.index(f) - 1]
-        assert isinstance(found, ast.stmt)
-        return found
-
-    def _read_by_host(self, n: ast.AST, tensors: frozenset[str]) -> Iterator[ast.expr]:
-        """Parts of ``n`` that come from the cache's integer tensors and that the host needs a number for."""
-        found: list[ast.expr | None] = []
-        match n:
-            case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in api.HOST_READS:
-                found = [value]
-            case ast.Call(func=ast.Name(id="int" | "float" | "bool" | "range"), args=arguments):
-                found = list(arguments)
-            case ast.Slice(lower=lower, upper=upper, step=step):
-                found = [lower, upper, step]
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                found = [test] if self.inference.of(test).is_tensor else []
-            case ast.Assert(msg=ast.JoinedStr(values=values)):
-                found = [v.value for v in values if isinstance(v, ast.FormattedValue)]
-        for e in found:
-            if e is not None and not is_python(self.inference, e) and self.origins.of(e) & tensors:
-                yield e
-
-    def _only_resets(self, nodes: list[ast.AST], index: frozenset[str]) -> bool:
-        """Whether the index is only set to constants."""
-        for n in nodes:
-            if isinstance(n, ast.Return) and n.value is not None and not isinstance(n.value, (ast.Constant, ast.Name)):
-                return False
-            if self.origins.attribute(n) not in index:
-                continue
-            match self._use(n):
-                case ast.Call(func=ast.Attribute(attr="zero_") | ast.Name(id="len")):
-                    continue
-                case ast.Call(func=func) if _last(func) in _CREATES:
-                    continue
-                case ast.For(body=[ast.Expr(value=ast.Call(func=ast.Attribute(attr="zero_")))]):
-                    continue
-                case ast.Call(func=ast.Attribute(attr="fill_"), args=[ast.Constant()]):
-                    continue
-                case ast.Assign(value=value) if self._constant(value):
-                    continue
-            return False
-        return True
-
-    def _use(self, n: ast.AST) -> ast.AST:
-        """What is done with ``self.x`` or ``self.x[i]``: the call, the loop or the assignment that it stands in."""
-        node, parent = n, self.syntax.parents[n]
-        while isinstance(parent, (ast.Subscript, ast.Attribute)) and parent.value is node:
-            node, parent = parent, self.syntax.parents[parent]
-        return parent
-
-    def _constant(self, value: ast.expr) -> bool:
-        inner = self._elements(value)
-        if inner is not None:
-            return all(map(self._constant, inner))
-        if isinstance(value, ast.Call):
-            return self._is_creator(value)
-        return isinstance(value, ast.Constant)
-
-    def _computes(self, nodes: list[ast.AST]) -> tuple[str, bool]:
-        """The first thing that is more than moving data, and whether it is a kernel worth compiling for sure."""
-        unknown = ""
-        for n in nodes:
-            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult):
-                return "a matrix product", True
-            if not isinstance(n, ast.Call):
-                continue
-            what = self.syntax.qualified(n.func) or ""
-            name = self.origins.attribute(n.func)
-            last = _last(n.func)
-            if last in _HEAVY or what.startswith("torch.nn.functional.") or (name and name in self.facts.stores):
-                return f"`{ast.unparse(n.func)}`", True
-            own = name is not None and name in self.origins.own
-            if last not in _CHEAP and not own and not self.breaks.is_break(ast.Expr(n)) and not self._in_guard(n):
-                unknown = unknown or f"`{ast.unparse(n.func)}`"
-        return unknown, False
-
-    def _in_guard(self, n: ast.AST) -> bool:
-        """Whether ``n`` stands in an explicit break, or in an error that is raised."""
-        return any(
-            isinstance(p, ast.Raise) or (isinstance(p, ast.stmt) and self.breaks.is_break(p))
-            for p in self.syntax.ancestors(n)
-        )
+    ) -> tuple[CacheMethod, ...]:
+        stored = frozenset(self.facts.stores)
+        books = Bookkeeping(self.origins, self.syntax, self.inference, self.breaks, stored)
+        return tuple(books.methods(self.methods, index, buffers, tensors))
 
     def _foreign(self, writes: list[_Write], state: frozenset[str], index: frozenset[str]) -> ast.expr | None:
         """An amount that is read out of a tensor which is no state of the cache."""
@@ -502,10 +350,6 @@ class _Reading:
             for n in own_nodes(m):
                 amounts += [value for attribute, value in self._stored(n) if attribute in index]
         return next((f for e in amounts if (f := self.origins.read_of_data(e, state)) is not None), None)
-
-
-def _last(func: ast.expr) -> str:
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def _no_dimension(part: ast.expr) -> bool:
@@ -538,6 +382,6 @@ def _starts_inside(part: ast.expr) -> bool:
 
 def _declared(value: ast.expr | None) -> ast.expr | None:
     """The value that a class-level assignment gives, also through ``dataclasses.field(default=...)``."""
-    if isinstance(value, ast.Call) and _last(value.func) == "field":
+    if isinstance(value, ast.Call) and last_name(value.func) == "field":
         return next((k.value for k in value.keywords if k.arg == "default"), None)
     return value

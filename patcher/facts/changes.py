@@ -10,6 +10,7 @@ from patcher.facts.syntax import Syntax, dotted
 from patcher.facts.wording import suggests_change
 
 INITIALISERS = ("__init__", "__post_init__")
+_HARMLESS = ("print", "set", "open", "input")
 _CHOICES = (ast.Constant, ast.IfExp, ast.BoolOp)
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
 
@@ -83,6 +84,13 @@ class Changes:
         if isinstance(n.func, ast.Attribute) and suggests_change(n.func.attr):
             self._change(n.func.value)
         name = n.func.id if isinstance(n.func, ast.Name) else ""
+        text = dotted(n.func) or ""
+        last = text.rpartition(".")[2]
+        changes = last not in _HARMLESS and last[:1].islower() and suggests_change(last)
+        if changes and not self._resolved(text).startswith("torch."):
+            for argument in n.args:  # a function that changes something may change what it is given
+                if isinstance(argument, ast.Attribute):
+                    self._change(argument)
         if name in ("hasattr", "getattr", "setattr", "delattr") and len(n.args) > 1:
             if name in ("setattr", "delattr"):
                 self._change(n.args[0])

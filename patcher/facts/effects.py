@@ -137,14 +137,18 @@ class Effects:
             name, receiver, rest = e.func.attr, e.func.value, e.args
         else:
             if isinstance(e.func, ast.Name) and e.func.id in ("float", "len", "abs", "min", "max"):
-                if all(of(a).is_number for a in e.args) or e.func.id == "len" and of(e.args[0]).is_tensor:
+                if all(of(a).is_number for a in e.args) or (e.func.id == "len" and of(e.args[0]).is_tensor):
                     return self._first(*e.args)
             return f"`{_text(e.func)}` may raise or have an effect"
         x = of(receiver)
         if not x.is_tensor:
             return f"what `{_text(receiver)}` holds is not known"
         if name in api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | frozenset(api.CASTS):
-            if name.startswith("clamp") or name == "clip" or name in ("softplus", "elu", "leaky_relu", "nan_to_num", "celu"):
+            if (
+                name.startswith("clamp")
+                or name == "clip"
+                or name in ("softplus", "elu", "leaky_relu", "nan_to_num", "celu")
+            ):
                 if not all(of(a).is_number or of(a).python == "none" for a in [*rest, *keywords]):
                     return f"the shapes in `{_text(e)}` are not known to fit"
             elif rest and name not in ("gelu",):
@@ -256,7 +260,10 @@ class Effects:
             call = isinstance(outer, ast.Call) and (self.syntax.qualified(outer.func) or "").startswith("torch.")
             return not (isinstance(outer, ast.Return) or call)
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
-            return parent.func.attr in ("append", "extend", "insert", "add", "setdefault", "update") and load is not parent.func.value
+            return (
+                parent.func.attr in ("append", "extend", "insert", "add", "setdefault", "update")
+                and load is not parent.func.value
+            )
         return False
 
     def may_overlap(self, e: ast.expr) -> bool:
@@ -294,7 +301,9 @@ class Effects:
         for use in self.flow_of(function).uses.get(definition, ()):
             outer = self.through_views(use)
             parent = self.syntax.parents[outer]
-            if isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Store) or isinstance(use.ctx, ast.Store):
+            if (isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Store)) or isinstance(
+                use.ctx, ast.Store
+            ):
                 return f"`{definition.name}` is changed in place"
             if isinstance(parent, ast.AugAssign) and parent.target is outer:
                 return f"`{definition.name}` is changed in place"
@@ -307,7 +316,6 @@ class Effects:
             if isinstance(parent, ast.Return) or self.shares(use):
                 return f"`{definition.name}` may be an existing tensor, and is handed on"
         return None
-
 
     def used_up_by_callers(self, function: FunctionNode) -> bool:
         """Whether every caller is known and puts the result into an operator, so that nobody keeps the object."""

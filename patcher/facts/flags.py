@@ -104,7 +104,7 @@ class Flags:
         return []
 
     def _passed_over(self, e: ast.expr, conjunction: bool) -> bool:
-        """Whether ``e``, which is not the last operand, never is the result: ``t > 1 and ...``, as 0 and 1 are static."""
+        """Whether ``e``, not the last operand, never is the result: ``t > 1 and ...``, as sizes 0 and 1 are static."""
         if not isinstance(e, ast.Compare) or len(e.ops) > 1 or type(e.ops[0]) not in _RELATIONS:
             return False
         relation, left, right = _RELATIONS[type(e.ops[0])], e.left, e.comparators[0]
@@ -189,7 +189,7 @@ class Flags:
             if isinstance(op, ast.In) and not isinstance(right, (ast.Tuple, ast.List)):
                 return False
         sources = [self.source(e) for e in sides]
-        if Source.TENSOR in sources or any(map(self._never_a_number, sides)):
+        if Source.TENSOR in sources or any(self._never_a_number(e) or self.inference.of(e).data for e in sides):
             return False
         if Source.VARYING in sources:
             return True
@@ -358,9 +358,7 @@ class Flags:
             return method and own == (self.syntax.class_of(function), function.name)
         return not method and isinstance(call.func, ast.Name) and call.func.id == function.name
 
-    def _parameter(
-        self, function: FunctionNode, keyword: str | None, position: int | None, depth: int
-    ) -> Reach | None:
+    def _parameter(self, function: FunctionNode, keyword: str | None, position: int | None, depth: int) -> Reach | None:
         positional = [*function.args.posonlyargs, *function.args.args]
         if self.syntax.method_of(function) is function and self_name(function) is not None:
             positional = positional[1:]

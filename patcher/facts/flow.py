@@ -108,8 +108,9 @@ class Flow:
                 self.before[s] = dict(env)
                 self._loads(test, env)
                 return _join((self._block(body, dict(env)), self._block(orelse, dict(env))))
-            case ast.For(target=target, iter=it, body=body, orelse=orelse) | ast.AsyncFor(
-                target=target, iter=it, body=body, orelse=orelse
+            case (
+                ast.For(target=target, iter=it, body=body, orelse=orelse)
+                | ast.AsyncFor(target=target, iter=it, body=body, orelse=orelse)
             ):
                 self._loads(it, env)
                 return self._loop(env, body, orelse, lambda e: self._bind(target, e, "iteration", it))
@@ -208,9 +209,7 @@ class Flow:
             ends.append(self._block(case.body, here))
         return _join(ends)
 
-    def _bind(
-        self, target: ast.expr, env: Env, how: str, value: ast.expr | None, path: tuple[int, ...] = ()
-    ) -> None:
+    def _bind(self, target: ast.expr, env: Env, how: str, value: ast.expr | None, path: tuple[int, ...] = ()) -> None:
         match target:
             case ast.Name(id=name):
                 env[name] = frozenset({self._definition(name, target, how, value, path)})

@@ -186,14 +186,22 @@ class _Touches:
         """Whether ``e`` is the attribute, of the instance that the method works on."""
         if self.inference.instance_attribute(e) != (self.facts.node, self.store.name):
             return False
-        assert isinstance(e, ast.Attribute) and isinstance(e.value, ast.Name)
+        return self._sees_instance(e)
+
+    def _sees_instance(self, e: ast.AST) -> bool:
+        """Whether the method's name for its instance still means that where ``e`` stands."""
         method = self.syntax.method_of(e)
+        me = self_name(method) if method is not None else None
+        if method is None or me is None:
+            return False
         for scope in self.syntax.ancestors(e):
             if scope is method:
                 break
-            if self.syntax.binds(scope, e.value.id):
+            if self.syntax.binds(scope, me):
                 return False
-        return True
+        return not any(
+            isinstance(n, ast.Name) and n.id == me and not isinstance(n.ctx, ast.Load) for n in ast.walk(method)
+        )
 
     def _objects(self) -> Iterator[tuple[ast.expr, bool]]:
         """Every expression that may be the object; and whether it is for sure."""
@@ -258,6 +266,8 @@ class _Touches:
         if called and path[-1] in CONTAINER_METHODS | api.TENSOR_ONLY:
             return False
         if any(part.startswith("__") or suggests_configuration(part) for part in path):
+            return False
+        if not self._sees_instance(whole):
             return False
         inside = (ast.JoinedStr, ast.MatchValue)  # positions are not exact in the one, a name has to stand in the other
         return not any(isinstance(p, inside) for p in self.syntax.ancestors(whole))

@@ -41,8 +41,8 @@ class Row:
 class Fate:
     """What becomes of a tensor in its function.
 
-    ``crosses``: how it gets to code that may be compiled by itself, or None. ``obstacle``: why a copy in its place could
-    be told from it, or None.
+    ``crosses``: how it gets to code that may be compiled by itself, or None. ``obstacle``: why a copy in its place
+    could be told from it, or None.
     """
 
     crosses: str | None = None
@@ -106,7 +106,9 @@ class Indices:
                 return row
         return None
 
-    def _reshaped(self, base: ast.expr, name: str, arguments: list[ast.expr], keywords: list[ast.keyword]) -> Row | None:
+    def _reshaped(
+        self, base: ast.expr, name: str, arguments: list[ast.expr], keywords: list[ast.keyword]
+    ) -> Row | None:
         row = self._row(base)
         if row is None:
             return None
@@ -116,7 +118,8 @@ class Indices:
         if name == "unsqueeze" and row.rank == 1:
             return replace(row, rank=2) if texts in (["0"], ["-2"]) else None
         if name in ("view", "reshape") and not keywords:
-            sizes = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
+            whole = arguments[0] if len(arguments) == 1 else None
+            sizes = whole.elts if isinstance(whole, (ast.Tuple, ast.List)) else arguments
             if len(sizes) == 2 and ast.unparse(sizes[0]) == "1" and not isinstance(sizes[1], ast.Starred):
                 return replace(row, rank=2)
         return None
@@ -140,18 +143,22 @@ class Indices:
         return True
 
     def _in_loop(self, e: ast.expr) -> bool:
-        return any(isinstance(p, (ast.For, ast.AsyncFor, ast.While, ast.comprehension)) for p in self.syntax.ancestors(e))
+        loops = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        return any(isinstance(parent, loops) for parent in self.syntax.ancestors(e))
 
-    def same_number(self, a: ast.expr, b: ast.expr) -> bool:
-        """Whether two expressions are written alike, and the names in them are bound by the same assignments."""
-        names_a = [n for n in ast.walk(a) if isinstance(n, ast.Name)]
-        names_b = [n for n in ast.walk(b) if isinstance(n, ast.Name)]
-        definitions = self.inference.definitions
-        return (
-            ast.dump(a) == ast.dump(b)
-            and not any(isinstance(n, (ast.Call, ast.NamedExpr)) and not _reads_size(n) for n in ast.walk(a))
-            and all(definitions(x) == definitions(y) for x, y in zip(names_a, names_b, strict=True))
-        )
+    def same_number(self, length: ast.expr, at: ast.expr) -> bool:
+        """Whether ``at`` is written like ``length``, an expression that came before it, and holds the same number."""
+        before = [n for n in ast.walk(length) if isinstance(n, ast.Name)]
+        now = [n for n in ast.walk(at) if isinstance(n, ast.Name)]
+        if ast.dump(length) != ast.dump(at) or not all(map(_only_reads, ast.walk(at))):
+            return False
+        if self.syntax.statement_of(length) is self.syntax.statement_of(at):
+            return True
+        function = self.syntax.function_of(at)
+        if function is None or self._in_loop(length):
+            return False
+        local = self.flow_of(function).reaching
+        return all(local.get(a) and local.get(a) == local.get(b) for a, b in zip(before, now, strict=True))
 
     # --- where a tensor goes ----------------------------------------------------------------------------------------
 
@@ -274,11 +281,12 @@ def _adds_first(index: ast.expr) -> bool:
     return ast.unparse(index) in ("None", "(None, :)", "(None, ...)", "None, :", "None, ...")
 
 
-def _reads_size(e: ast.AST) -> bool:
-    return isinstance(e, ast.Call) and (
-        (isinstance(e.func, ast.Attribute) and e.func.attr == "size")
-        or (isinstance(e.func, ast.Name) and e.func.id == "len")
-    )
+def _only_reads(e: ast.AST) -> bool:
+    """Whether evaluating ``e`` again, its parts aside, gives the same; of calls, only ``x.size(0)`` and ``len(x)``."""
+    if isinstance(e, ast.Call):
+        name = e.func.attr if isinstance(e.func, ast.Attribute) else e.func.id if isinstance(e.func, ast.Name) else ""
+        return name in ("size", "len")
+    return not isinstance(e, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
 
 
 def _declared_outside(function: FunctionNode, name: str) -> bool:

@@ -137,7 +137,7 @@ class Inference:
         function = self.syntax.function_of(name)
         while function is not None:
             flow = self.flow_of(function)
-            if name in flow.reaching and flow.reaching[name]:
+            if flow.reaching.get(name):
                 return flow.reaching[name]
             outer = frozenset(d for d in flow.by_node.values() if d.name == name.id)
             if outer:
@@ -204,8 +204,10 @@ class Inference:
         known = self._evidence.get(d)
         if known is None:
             self._evidence[d] = False
-            function = self.syntax.function_of(d.node) if d.how != "parameter" else self.syntax.parents.get(
-                self.syntax.parents[d.node]
+            function = (
+                self.syntax.function_of(d.node)
+                if d.how != "parameter"
+                else self.syntax.parents.get(self.syntax.parents[d.node])
             )
             known = False
             if isinstance(function, _FUNCTIONS):
@@ -399,7 +401,9 @@ class Inference:
         if value != start:
             self._values.clear()
             if value.is_tensor:
-                value = tensor(value.rank if value.rank and value.rank.base is None else None, trainable=value.trainable)
+                value = tensor(
+                    value.rank if value.rank and value.rank.base is None else None, trainable=value.trainable
+                )
         return value
 
     def _store_value(self, s: Store) -> Value:
@@ -586,7 +590,9 @@ class Inference:
         if not e.args:
             return UNKNOWN
         x = self.of(e.args[0])
-        floating = DType(Category.FLOAT, x.dtype.token) if x.dtype else DType(Category.FLOAT, f"out@{e.lineno}:{e.col_offset}")
+        floating = (
+            DType(Category.FLOAT, x.dtype.token) if x.dtype else DType(Category.FLOAT, f"out@{e.lineno}:{e.col_offset}")
+        )
         if module.module == "torch.nn.Embedding":
             shape = f"{x.shape}|{dotted(e.func)}" if x.shape else None
             return tensor(x.rank.plus(1) if x.rank else None, WEIGHTS, shape)
@@ -692,7 +698,9 @@ class Inference:
             if rule == "float":
                 dtype = DType(Category.FLOAT, "default")
             elif rule == "arange":
-                numbers = [self.of(a) for a in e.args] + [self.of(keywords[k]) for k in ("start", "end", "step") if k in keywords]
+                numbers = [self.of(a) for a in e.args] + [
+                    self.of(keywords[k]) for k in ("start", "end", "step") if k in keywords
+                ]
                 if all(n.python in ("int", "size") for n in numbers):
                     dtype = INT64
                 elif any(n.python == "float" for n in numbers):
@@ -820,12 +828,12 @@ class Inference:
         return all(self.of(a).is_number or self.of(a).python == "none" for a in [*arguments, *keywords.values()])
 
     def _cast(self, name: str) -> DType:
-        category = Category.BOOL if name == "torch.bool" else Category.FLOAT if name in api.FLOAT_DTYPES else Category.INT
+        category = (
+            Category.BOOL if name == "torch.bool" else Category.FLOAT if name in api.FLOAT_DTYPES else Category.INT
+        )
         return DType(category, _canonical(name))
 
-    def _converted(
-        self, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]
-    ) -> DType | None:
+    def _converted(self, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> DType | None:
         named = keywords.get("dtype") or next((a for a in arguments if self._is_dtype(a)), None)
         if named is not None:
             return self.dtype_of(named)
@@ -843,14 +851,12 @@ class Inference:
     def _is_device(self, e: ast.expr) -> bool:
         return "device" in (dotted(e) or "") or isinstance(e, ast.Constant)
 
-    def _reduction(
-        self, name: str, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]
-    ) -> Value:
+    def _reduction(self, name: str, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> Value:
         if name in api.REDUCE_BOOL:
             dtype: DType | None = BOOL
-        elif name in api.REDUCE_INT:
-            dtype = INT64
-        elif name in api.REDUCE_SUM and x.dtype is not None and x.dtype.category in (Category.BOOL, Category.INT):
+        elif name in api.REDUCE_INT or (
+            name in api.REDUCE_SUM and x.dtype is not None and x.dtype.category in (Category.BOOL, Category.INT)
+        ):
             dtype = INT64
         else:
             dtype = x.dtype
@@ -925,7 +931,14 @@ def _constant(value: object) -> Value:
 
 
 def _canonical(name: str) -> str:
-    short = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16"}
+    short = {
+        "float": "float32",
+        "double": "float64",
+        "half": "float16",
+        "long": "int64",
+        "int": "int32",
+        "short": "int16",
+    }
     last = name.rpartition(".")[2]
     return f"torch.{short.get(last, last)}"
 

@@ -54,7 +54,7 @@ class Lookups:
         return Lookup(False, traced, False, complete, self._why_not_constant(cls, family, runs))
 
     def _runs(self, getters: list[str]) -> set[str]:
-        """Everything that the functions mention, with those that they call; "~x" for a global of theirs or a builtin."""
+        """All that the functions mention, with those that they call; "~x" for a global of theirs or a builtin."""
         project = self.project
         found: set[str] = set()
         seen: set[str] = set()

@@ -15,9 +15,11 @@ from patcher.facts.syntax import Syntax, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Methods of builtin containers, strings and tensors: a call of one on an unknown object reaches nothing of ours.
-_COMMON_METHODS = frozenset(
-    name for kind in (dict, list, set, str, bytes) for name in dir(kind) if not name.startswith("_")
-) | torch_api.TENSOR_ONLY | torch_api.ALIASING
+_COMMON_METHODS = (
+    frozenset(name for kind in (dict, list, set, str, bytes) for name in dir(kind) if not name.startswith("_"))
+    | torch_api.TENSOR_ONLY
+    | torch_api.ALIASING
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class ClassSummary:
 class ModuleSummary:
     """One file.
 
-    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed``, ``doubts``: as `Changes`
-    has them. ``one_graph``: something is compiled with ``fullgraph`` or exported, so that a graph break is an error.
+    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed`` and ``doubts``: as
+    `Changes` has them. ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error.
     """
 
     path: str
@@ -313,11 +315,11 @@ class Project:
         return self._functions.get(name)
 
     def methods(self, cls: str, name: str) -> list[str]:
-        """What ``name`` may be on an instance of ``cls`` or of a class below it: its own or inherited, and overrides."""
+        """What ``name`` may be on an instance of ``cls`` or of a class below: its own or inherited, and overrides."""
         return self._method(cls, name)
 
     def family(self, name: str) -> tuple[set[str], set[str]]:
-        """Classes that share instances with ``name`` (bases, subclasses and their bases), and bases that are unknown."""
+        """Classes that share instances with ``name`` (bases, subclasses, their bases), and bases that are unknown."""
         family: set[str] = set()
         unknown: set[str] = set()
         stack = [name, *(child for child, _ in self.subclasses(name))]

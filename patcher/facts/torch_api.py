@@ -162,4 +162,6 @@ EAGER_GUARDS = frozenset(
     {"torch.compiler.is_compiling", "torch._dynamo.is_compiling", "torch.compiler.is_dynamo_compiling"}
 )
 TRACING_GUARDS = frozenset({"torch.jit.is_tracing", "torch.jit.is_scripting"})
-GRAPH_BREAK = frozenset({"torch._dynamo.graph_break", "torch.compiler.graph_break", "torch._dynamo.decorators.graph_break"})
+GRAPH_BREAK = frozenset(
+    {"torch._dynamo.graph_break", "torch.compiler.graph_break", "torch._dynamo.decorators.graph_break"}
+)

@@ -210,7 +210,7 @@ def broadcast(a: Value, b: Value) -> tuple[Rank | None, str | None]:
     if not a.is_tensor:
         a, b = b, a
     if not b.is_tensor:
-        return (a.rank, a.shape) if b.is_number or b.kind is Kind.PYTHON and b.python == "" else (None, None)
+        return (a.rank, a.shape) if b.is_number or (b.kind is Kind.PYTHON and b.python == "") else (None, None)
     if b.is_scalar_tensor:
         return a.rank, a.shape
     if a.is_scalar_tensor:

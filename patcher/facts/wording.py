@@ -18,7 +18,8 @@ _CHANGING = _set(
     "merge move mutate new next now open perf poll pop popitem prepare print push put random rand randint recv refresh "
     "register reload remove rename replace request reserve reset resize restore rotate run sample save seed seek send "
     "set setattr setdefault shuffle sort start step stop store swap switch take tick time timestamp train uniform "
-    "unique unregister unset update urandom use uuid write read readline counter perf monotonic today lock release"
+    "unique unregister unset update urandom use uuid write read readline counter perf monotonic today lock release "
+    "insort heappush heappop heapify heapreplace"
 )
 #: Words for what is different at another time.
 _VARYING = _set(
