@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -150,7 +151,7 @@ class _Patch:
         a, b, c, d = span_of(node)
         return a, self._characters(a, b), c, self._characters(c, d)
 
-    def find(self, node: ast.AST, kind: type[cst.CSTNode]) -> cst.CSTNode:
+    def find(self, node: ast.AST, kind: type[Any]) -> Any:
         span = self.span(node)
         for candidate in self.spans.get(span, ()):
             if isinstance(candidate, kind):
@@ -159,7 +160,7 @@ class _Patch:
             for key, nodes in self.spans.items():
                 if key[2:] == span[2:]:
                     for candidate in nodes:
-                        if isinstance(candidate, kind) and candidate.name.value == node.name:  # type: ignore[attr-defined]
+                        if isinstance(candidate, kind) and candidate.name.value == node.name:
                             return candidate
         raise EditError(f"no {kind.__name__} at line {span[0]}, column {span[1]}")
 
@@ -180,7 +181,9 @@ class _Patch:
                 if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
                     return line
                 raise EditError(f"line {span[0]} holds several statements")
-        return self.find(node, cst.BaseCompoundStatement)
+        found = self.find(node, cst.BaseCompoundStatement)
+        assert isinstance(found, cst.CSTNode)
+        return found
 
     def place(self, node: ast.stmt) -> cst.CSTNode:
         """As ``line``; for a statement that stands behind the colon of its block, that whole block."""
@@ -199,7 +202,7 @@ class _Patch:
     # --- new code ---------------------------------------------------------------------------------------------------
 
     def build_expression(self, code: Code, place: cst.BaseExpression | None = None) -> cst.BaseExpression:
-        """``code`` with its parts; the parentheses of ``place`` stay where they are, so a part that is it comes without."""
+        """``code`` with its parts; the parentheses of ``place`` stay: a part that is it comes without."""
         try:
             tree = cst.parse_expression(_with_places(code), config=self.module.config_for_parsing)
         except cst.ParserSyntaxError as e:
@@ -454,7 +457,7 @@ class _Apply(cst.CSTTransformer):
         if isinstance(updated, cst.SimpleStatementSuite) and (original in plan.before or original in plan.after):
             line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
             body = [*plan.before.get(original, ()), line, *plan.after.get(original, ())]
-            return cst.IndentedBlock(body)  # type: ignore[arg-type]
+            return cst.IndentedBlock(body)
         new: list[cst.CSTNode] = [updated]
         if original in plan.statements:
             new = plan.statements[original]
@@ -501,7 +504,7 @@ def _with_import(module: cst.Module, name: str) -> cst.Module:
             break
     new = cst.parse_statement(f"import {name}", config=module.config_for_parsing)
     if at < len(body):
-        new = new.with_changes(leading_lines=body[at].leading_lines)  # type: ignore[attr-defined]
+        new = new.with_changes(leading_lines=body[at].leading_lines)
         body[at] = body[at].with_changes(leading_lines=())
     body.insert(at, new)
     return module.with_changes(body=body)

@@ -135,7 +135,7 @@ def _find(
 def _step(text: str, wanted: list[_Found], compiles: bool) -> tuple[str, list[_Found], list[Bug]]:
     """The text after one pass, the findings that were fixed in it, and the rewrites that had to be refused.
 
-    All compatible fixes are made at once; when that fails, the first one that works alone, and those before it are bugs.
+    All compatible fixes are made at once; when that fails, the first that works alone, and those before it are bugs.
     """
     fixes = choose(f.finding.fix for f in wanted if f.finding.fix is not None)
     chosen = [f for f in wanted if any(f.finding.fix is c for c in fixes)]

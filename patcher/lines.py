@@ -1,4 +1,4 @@
-"""Lines as Python counts them: only ``\\n``, ``\\r\\n`` and ``\\r`` end one (``str.splitlines`` knows others)."""
+r"""Lines as Python counts them: only ``\n``, ``\r\n`` and ``\r`` end one (``str.splitlines`` knows others)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class PatchResult:
 
 @dataclass(frozen=True)
 class FileResult:
-    """One file: its path as the user will see it, its bytes before and after, or the one line that says what is wrong."""
+    """One file: its path as the user sees it, its bytes before and after, or the line that says what is wrong."""
 
     path: str
     before: bytes = field(default=b"", repr=False)

@@ -122,7 +122,8 @@ class Finding:
 class Example:
     """A source that a rule reports, what it becomes, and how both are run.
 
-    ``before`` and ``after`` start below ``import torch``, ``import torch.nn as nn``, ``import torch.nn.functional as F``.
+    ``before`` and ``after`` start below ``import torch``, ``import torch.nn as nn`` and
+    ``import torch.nn.functional as F``.
     ``run`` defines ``make()`` (a module or function), ``calls`` (a list of argument tuples, or functions of what
     ``make`` returned) and optionally ``train = True`` (gradients are compared, Dynamo runs on ``aot_eager``).
     ``after=None``: reported, not rewritten. ``gain=False``: the rewrite is for a cost that this run cannot show.
@@ -139,7 +140,7 @@ class Example:
 
 @dataclass(frozen=True)
 class NearMiss:
-    """A source that looks like the pattern and must come out unchanged. ``reported``: display-only findings are fine."""
+    """A source that looks like the pattern and has to stay. ``reported``: display-only findings are fine."""
 
     source: str
     title: str

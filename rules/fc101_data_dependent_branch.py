@@ -26,8 +26,9 @@ class DataDependentBranch:
         hold tensors of one shape and dtype, and that no gradient of the untaken arm can be infinite or NaN (or that
         gradients are off), and that the result, where an arm is an existing tensor, is not handed on or changed in
         place. A condition with one element that is not known to be 0-d is reshaped to ``()``, which raises for more
-        elements just as ``if`` does. Activations are taken to be finite where gradients are concerned. A tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating;
-        otherwise the original's dtype would depend on its data. Anything else is reported and left alone.
+        elements just as ``if`` does. Activations are taken to be finite where gradients are concerned. A tensor of
+        unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's dtype
+        would depend on its data. Anything else is reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).

@@ -16,7 +16,8 @@ def data(batch, places, rows):
     ids[:, 1 : 1 + places] = 7
     return ids, torch.randn(rows, 4, generator=g)
 def make(): return Merge()
-calls = [data(1, 2, 2), data(2, 2, 4), data(3, 2, 6), data(2, 0, 0), data(2, 3, 1), data(1, 1, 1), data(2, 2, 3), data(2, 2, 5)]
+sizes = (1, 2, 2), (2, 2, 4), (3, 2, 6), (2, 0, 0), (2, 3, 1), (1, 1, 1), (2, 2, 3), (2, 2, 5)
+calls = [data(*s) for s in sizes]
 train = True
 """
 
@@ -498,9 +499,9 @@ class _Form:
     def same_mask(self, row: int) -> list[Code] | str | None:
         """``x[m] = y[m]`` (the right side may be converted with ``.to`` or ``.type_as``)."""
         call, source = None, self.node.value
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-            if source.func.attr in ("to", "type_as") and isinstance(source.func.value, ast.Subscript):
-                call, source = source, source.func.value
+        match source:
+            case ast.Call(func=ast.Attribute(attr="to" | "type_as", value=ast.Subscript() as inner)):
+                call, source = source, inner
         if not isinstance(source, ast.Subscript) or not self.facts.same_expression(source.slice, self.mask):
             return None
         other = self.facts.value(source.value)

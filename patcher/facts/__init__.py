@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
+from patcher.facts.bookkeeping import CacheMethod
 from patcher.facts.breaks import GraphBreaks
 from patcher.facts.caches import Cache, cache_of, candidates
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
@@ -15,7 +16,7 @@ from patcher.facts.effects import Effects
 from patcher.facts.flags import Flags, Reach
 from patcher.facts.flow import Definition, Flow
 from patcher.facts.holdings import Held, Holdings, Read
-from patcher.facts.indices import Fate, Indices, Row
+from patcher.facts.indices import Indices
 from patcher.facts.infer import Inference
 from patcher.facts.lookups import Lookup
 from patcher.facts.meetings import Meeting, Meetings
@@ -67,8 +68,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 class Facts:
     """Everything that rules may ask about one module. Answers are worked out when asked for, and kept.
 
-    ``target_torch``: the oldest (major, minor) release that the patched code is for. ``strategies``: what the user chose, by the key
-    of the rule.
+    ``target_torch``: the oldest (major, minor) release that the patched code is for. ``strategies``:
+    what the user chose, by the key of the rule.
     """
 
     def __init__(

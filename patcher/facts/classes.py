@@ -17,7 +17,7 @@ class Store:
     """One assignment to ``self.name``.
 
     ``how``: "assign", "buffer" (``register_buffer``), "parameter" (``register_parameter``), "module" (``add_module``),
-    "declared" (a class-level assignment or annotation; ``value`` may be None) or "other" (augmented, tuple, ``del`` ...).
+    "declared" (at class level; ``value`` may be None) or "other" (augmented, tuple, ``del`` ...).
     """
 
     name: str

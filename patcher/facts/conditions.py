@@ -63,8 +63,8 @@ class Conditions:
                 return self.reads_data(operand)
             case ast.NamedExpr(value=value):
                 return self.reads_data(value)
-        value = self.inference.of(test)
-        return value.is_tensor or value.data
+        held = self.inference.of(test)
+        return held.is_tensor or held.data
 
     def take_apart(self, test: ast.expr) -> Condition | str:
         """The parts of ``test``, or why it cannot be taken apart."""
@@ -74,7 +74,7 @@ class Conditions:
             rest = [v for v in test.values if self.reads_data(v)]
             late = [v for v in guard if test.values.index(v) > test.values.index(rest[0])]
             for v in late:
-                if self.inference.of(v).kind is not Kind.PYTHON or (reason := self.effects.why_not_total(v)):
+                if self.inference.of(v).kind is not Kind.PYTHON or self.effects.why_not_total(v) is not None:
                     return f"`{ast.unparse(v)}` would be evaluated before the tensor"
             tensor = self._junction(every, rest)
             return tensor if isinstance(tensor, str) else Condition(tensor, tuple(guard), every)

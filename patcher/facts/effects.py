@@ -136,9 +136,10 @@ class Effects:
                 return f"`{_text(e.func)}` may have an effect or state of its own"
             name, receiver, rest = e.func.attr, e.func.value, e.args
         else:
-            if isinstance(e.func, ast.Name) and e.func.id in ("float", "len", "abs", "min", "max"):
-                if all(of(a).is_number for a in e.args) or (e.func.id == "len" and of(e.args[0]).is_tensor):
-                    return self._first(*e.args)
+            name = e.func.id if isinstance(e.func, ast.Name) else ""
+            numbers = name in ("float", "abs", "min", "max") and all(of(a).is_number for a in e.args)
+            if numbers or (name == "len" and len(e.args) == 1 and of(e.args[0]).is_tensor):
+                return self._first(*e.args)
             return f"`{_text(e.func)}` may raise or have an effect"
         x = of(receiver)
         if not x.is_tensor:
@@ -176,7 +177,7 @@ class Effects:
         return None
 
     def why_not_smooth(self, e: ast.expr) -> str | None:
-        """None when the gradient through ``e`` is finite at all finite inputs; else what may make it infinite or NaN."""
+        """None when the gradient through ``e`` is finite at all finite inputs; else what may make it infinite."""
         of = self.inference.of
         for node in ast.walk(e):
             if not isinstance(node, ast.expr) or not of(node).is_tensor:
@@ -295,7 +296,7 @@ class Effects:
                 return node
 
     def escapes(self, definition: Definition, function: FunctionNode) -> str | None:
-        """How the object that ``definition`` binds leaves the function or is changed in place; None when it does not."""
+        """How the object that ``definition`` binds leaves the function or is changed in place, or None."""
         if definition.name in self.flow_of(function).captured:
             return f"`{definition.name}` is read by a nested function"
         for use in self.flow_of(function).uses.get(definition, ()):

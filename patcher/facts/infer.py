@@ -431,8 +431,9 @@ class Inference:
             if what.startswith("math."):
                 return python("float")
             return UNKNOWN
-        if e.attr in ("max", "min", "eps", "tiny", "smallest_normal") and isinstance(e.value, ast.Call):
-            if self.syntax.qualified(e.value.func) in ("torch.finfo", "torch.iinfo"):
+        if e.attr in ("max", "min", "eps", "tiny") and isinstance(e.value, ast.Call):
+            limits = self.syntax.qualified(e.value.func)
+            if limits in ("torch.finfo", "torch.iinfo"):
                 return python("number")
         if e.attr == "values" and isinstance(e.value, ast.Call):
             pair = self._reduced_with_dim(e.value)

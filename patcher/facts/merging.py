@@ -53,7 +53,7 @@ class Merge:
     at_once: bool = False
 
 
-class _Refused(Exception):
+class _Refused(Exception):  # noqa: N818 - it is no error, it is the answer
     """There is no proof; the text says what is missing."""
 
 

@@ -126,9 +126,9 @@ class _Collector:
         for n in by_type[ast.Attribute]:
             assert isinstance(n, ast.Attribute)
             parent = parents[n]
-            if isinstance(parent, ast.Attribute):
-                if not isinstance(n.value, ast.Name) or n.value.id in self.imports:
-                    continue
+            inner = not isinstance(n.value, ast.Name) or n.value.id in self.imports
+            if inner and isinstance(parent, ast.Attribute):
+                continue
             function, first = self.owner(n)
             root = n.value.id if isinstance(n.value, ast.Name) else None
             if isinstance(n.ctx, ast.Load):

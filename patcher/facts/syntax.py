@@ -10,6 +10,7 @@ from functools import cached_property
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 
@@ -61,10 +62,9 @@ class Syntax:
                         if isinstance(item, ast.AST):
                             parents[item] = node
                             stack.append(item)
-                elif isinstance(child, ast.AST):
-                    if not isinstance(child, (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)):
-                        parents[child] = node
-                        stack.append(child)
+                elif isinstance(child, ast.AST) and not isinstance(child, _MARKS):
+                    parents[child] = node
+                    stack.append(child)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around ``node``, innermost first."""

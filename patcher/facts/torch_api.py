@@ -104,7 +104,8 @@ CREATORS = {
 }
 #: Top-level packages whose functions take and give tensors.
 TENSOR_LIBRARIES = frozenset(
-    "torch torchvision torchaudio einops opt_einsum xformers flash_attn timm transformers diffusers rotary_embedding_torch "
+    "torch torchvision torchaudio einops opt_einsum xformers flash_attn timm transformers diffusers "
+    "rotary_embedding_torch "
     "math typing functools copy dataclasses warnings collections itertools operator".split()
 )
 RANDOM = frozenset(
@@ -126,8 +127,8 @@ SHAPE_KEEPING_MODULES = frozenset(
 
 # --- operators with a bool argument: qualified name -> (keyword, position or None) ---------------------------------
 
-#: Arguments that take a bool and nothing else: anything but True and False (or None, where it is the default) raises, and a
-#: symbolic bool ends the graph. Arguments that Python code only tests (``inplace``, ``antialias``) are left out.
+#: Arguments that take a bool and nothing else: anything but True and False (or None, where it is the default) raises,
+#: and a symbolic bool ends the graph. Arguments that Python code only tests (``inplace``, ``antialias``) are left out.
 BOOL_ARGUMENTS: dict[str, tuple[tuple[str, int | None], ...]] = {
     "torch.nn.functional.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),
     "torch._C._nn.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),
