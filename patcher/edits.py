@@ -276,7 +276,7 @@ class _Patch:
         line = new[at]
         if lost and isinstance(line, cst.SimpleStatementLine) and self._ends_line(lost[-1]):
             with_comment = self._with_comment(line, lost[-1])
-            if self._width(with_comment, first) <= LINE_LENGTH or isinstance(first, cst.SimpleStatementLine):
+            if self._width(with_comment, first) <= max(LINE_LENGTH, self._width(first, first)):
                 new[at] = with_comment
                 lost.pop()
         leading += [cst.EmptyLine(comment=c.deep_clone()) for c in lost]

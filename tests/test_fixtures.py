@@ -14,13 +14,17 @@ from tests.dynamo import Counts, Raised, Ran, count, equal, loaded, run_eagerly
 
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures"
 each_fixture = pytest.mark.parametrize("name", sorted(path.parent.name for path in FOLDER.glob("*/before.py")))
-#: The tool's own output is compared as soon as one fixture says what is to be found in it; then all must.
-the_tool = pytest.mark.skipif(not any(FOLDER.glob("*/findings.txt")), reason="no fixture has a findings.txt yet")
 
 
 def patched(path: Path) -> PatchResult:
     """What a default run makes of the file, taken by itself."""
     return patch(path.read_text(encoding="utf-8"), path.name, tuple(load_rules()), Settings())
+
+
+def findings(name: str) -> list[tuple[int, str]]:
+    """What ``findings.txt`` lists: ``line code`` a line, in the order of the lines."""
+    lines = (FOLDER / name / "findings.txt").read_text(encoding="utf-8").splitlines()
+    return [(int(line.split()[0]), line.split()[1]) for line in lines]
 
 
 def eager(name: str, which: str) -> Ran:
@@ -48,15 +52,17 @@ def test_patched_model_runs_the_same(name: str) -> None:
 def test_patched_model_compiles_better(name: str) -> None:
     before, after = compiled(name, "before.py"), compiled(name, "after.py")
     told = f"before: {before}\nafter: {after}"
-    assert after.breaks == after.dropped_frames == after.limit_hits == 0 < before.breaks, told
-    assert after.recompiles < before.recompiles, told
-    assert after.graphs < before.graphs, told
+    assert after.breaks < before.breaks, told
     assert after.launches < before.launches, told
-    assert after.operators >= before.operators, f"something is no longer compiled\n{told}"
+    assert after.graphs <= before.graphs, told
+    assert (after.limit_hits, after.dropped_frames) <= (before.limit_hits, before.dropped_frames), told
+    if not any(code == "FC301" for _, code in findings(name)):  # a cache keeps breaks: its strategies are about where
+        assert after.breaks == after.dropped_frames == after.limit_hits == 0, told
+        assert after.recompiles < before.recompiles, told
+        assert after.operators >= before.operators, f"something is no longer compiled\n{told}"
     assert equal([output for output, _ in eager(name, "after.py").outputs], list(after.outputs), 1e-4) is None
 
 
-@the_tool
 @each_fixture
 def test_tool_writes_the_patched_model(name: str) -> None:
     result = patched(FOLDER / name / "before.py")
@@ -64,16 +70,12 @@ def test_tool_writes_the_patched_model(name: str) -> None:
     assert result.text == (FOLDER / name / "after.py").read_text(encoding="utf-8")
 
 
-@the_tool
 @each_fixture
 def test_tool_finds_what_there_is(name: str) -> None:
-    """``findings.txt`` has one ``line code`` a line, in the order of the lines."""
-    expected = [line.split() for line in (FOLDER / name / "findings.txt").read_text(encoding="utf-8").splitlines()]
     found = sorted((finding.line, finding.code) for finding in patched(FOLDER / name / "before.py").found)
-    assert [[str(line), code] for line, code in found] == expected
+    assert found == findings(name)
 
 
-@the_tool
 @each_fixture
 def test_patched_model_is_left_alone(name: str) -> None:
     path = FOLDER / name / "after.py"

@@ -37,6 +37,8 @@ class Effects:
                 if self.inference.instance_attribute(e) is not None:
                     value = of(e)
                     return None if value.kind is not Kind.UNKNOWN else f"what `{_text(e)}` holds is not known"
+                if of(e).is_number and isinstance(base, ast.Attribute):
+                    return self.why_not_total(base) if of(base).kind is not Kind.UNKNOWN else None
                 if e.attr in ("shape", "dtype", "device", "ndim", "T", "mT") and of(base).is_tensor:
                     return self.why_not_total(base)
                 if isinstance(base, ast.Call) and self.syntax.qualified(base.func) == "torch.finfo":
@@ -77,7 +79,7 @@ class Effects:
         if isinstance(op, _ARITHMETIC):
             return self._why_not_pair(e, left, right)
         if isinstance(op, ast.Div):
-            if not (a.is_tensor or b.is_tensor) and not _nonzero(right):
+            if not (a.is_tensor or b.is_tensor) and not self._nonzero(right):
                 return f"`{_text(e)}` may divide by zero"
             return self._why_not_pair(e, left, right)
         if isinstance(op, ast.Pow) and isinstance(right, ast.Constant) and isinstance(right.value, (int, float)):
@@ -169,6 +171,11 @@ class Effects:
                 return self._first(receiver)
         return f"`{_text(e)}` may raise or have an effect"
 
+    def _nonzero(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a Python number that is written down somewhere, and is not 0."""
+        value = self.inference.of(e)
+        return value.is_number and isinstance(value.constant, (int, float)) and value.constant != 0
+
     def _first(self, *parts: ast.expr) -> str | None:
         for part in parts:
             reason = self.why_not_total(part)
@@ -187,7 +194,7 @@ class Effects:
                 return f"`{_text(node)}` would get a zero gradient in place of none"
             match node:
                 case ast.BinOp(op=ast.Div(), right=right):
-                    if not _nonzero(right):
+                    if not self._nonzero(right):
                         return f"the gradient of `{_text(node)}` is infinite where `{_text(right)}` is 0"
                 case ast.BinOp(op=ast.Pow(), right=right):
                     if not (isinstance(right, ast.Constant) and isinstance(right.value, int) and right.value >= 1):
@@ -251,15 +258,18 @@ class Effects:
 
     def shares(self, load: ast.expr) -> bool:
         """Whether this use of a name gives the object, or a view of it, another holder (a return does not count)."""
-        parent = self.syntax.parents[self.through_views(load)]
-        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Starred)):
+        outer = self.through_views(load)
+        parent = self.syntax.parents[outer]
+        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+            return parent.value is outer
+        if isinstance(parent, (ast.Yield, ast.YieldFrom, ast.Starred)):
             return True
         if isinstance(parent, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
-            outer: ast.AST = parent
-            while isinstance(outer, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
-                outer = self.syntax.parents[outer]
-            call = isinstance(outer, ast.Call) and (self.syntax.qualified(outer.func) or "").startswith("torch.")
-            return not (isinstance(outer, ast.Return) or call)
+            holder: ast.AST = parent
+            while isinstance(holder, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
+                holder = self.syntax.parents[holder]
+            call = isinstance(holder, ast.Call) and (self.syntax.qualified(holder.func) or "").startswith("torch.")
+            return not (isinstance(holder, ast.Return) or call)
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
             return (
                 parent.func.attr in ("append", "extend", "insert", "add", "setdefault", "update")
@@ -334,10 +344,6 @@ class Effects:
 def _text(e: ast.AST) -> str:
     text = " ".join(ast.unparse(e).split())
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _nonzero(e: ast.expr) -> bool:
-    return isinstance(e, ast.Constant) and isinstance(e.value, (int, float)) and e.value != 0
 
 
 def _is_ellipsis(e: ast.expr) -> bool:

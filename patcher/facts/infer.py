@@ -148,7 +148,7 @@ class Inference:
     def _name(self, name: ast.Name) -> Value:
         definitions = self.definitions(name)
         if not definitions:
-            return UNKNOWN
+            return self._module_constant(name.id)
         values = [self.defined(d) for d in definitions]
         value = reduce(join, values)
         if value.kind is Kind.UNKNOWN:
@@ -161,6 +161,17 @@ class Inference:
                 return UNKNOWN
             value = tensor()
         return tokened(value, _token(definitions))
+
+    def _module_constant(self, name: str) -> Value:
+        """A number or string that the module binds once, at its top level."""
+        bound = [n for n in self.syntax.by_type[ast.Name] if isinstance(n, ast.Name) and n.id == name]
+        stores = [n for n in bound if not isinstance(n.ctx, ast.Load)]
+        if len(stores) != 1 or name in self.syntax.imports:
+            return UNKNOWN
+        statement = self.syntax.parents[stores[0]]
+        if statement not in self.syntax.tree.body or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            return UNKNOWN
+        return _constant(statement.value.value) if isinstance(statement.value, ast.Constant) else UNKNOWN
 
     def defined(self, d: Definition) -> Value:
         """The value that a definition binds."""

@@ -70,7 +70,7 @@ TENSOR_ONLY = (
         "masked_fill_ masked_scatter masked_scatter_ scatter scatter_ gather index_select cumsum cumprod softmax "
         "log_softmax argsort topk matmul bmm mm add sub mul div pow eq ne lt le gt ge new_zeros new_ones new_tensor "
         "new_full new_empty type_as to_dense is_floating_point stride requires_grad repeat_interleave "
-        "unique nonzero narrow tril triu flip roll grad_fn data_ptr element_size".split()
+        "unique nonzero narrow tril triu flip roll grad_fn data_ptr element_size bool long short".split()
     )
 ) - frozenset("sign round all any sum max min".split()) | frozenset("all any sum max min".split())
 
