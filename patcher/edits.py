@@ -1,48 +1,14 @@
-"""Fixes on a syntax tree that keeps every character: choose those that go together, and make them.
-
-This is the only place that uses LibCST, and it sees only files that have something to fix.
-"""
+"""Which fixes go together, and the text with them made: only statements that change are taken apart."""
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
-
+from patcher.concrete import Patch
 from patcher.lines import split_lines
-from patcher.rule import Code, Decorate, Edit, Fix, Insert, Replace, ReplaceStatements
-
-_HOLE = re.compile(r"\{(\d+)\}")
-_PLACE = re.compile(r"^__part_(\d+)__$")
-Span = tuple[int, int, int, int]
-LINE_LENGTH = 119
-
-
-class EditError(Exception):
-    """A fix that cannot be made: a bug of the rule."""
-
-
-def span_of(node: ast.AST) -> Span:
-    """(line, column, end line, end column) of ``node``, columns in UTF-8 bytes as ``ast`` counts them."""
-    return (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)  # type: ignore[attr-defined]
-
-
-def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
-    """The nodes that ``edit`` replaces, or stands beside."""
-    match edit:
-        case Replace(target=target):
-            return (target,)
-        case ReplaceStatements(targets=targets):
-            return targets
-        case Insert(anchor=anchor):
-            return (anchor,)
-        case Decorate(target=target):
-            return (target,)
+from patcher.rule import Decorate, Edit, Fix, Insert
+from patcher.spans import Span, nodes_of, span_of, targets_of
 
 
 def choose(fixes: Iterable[Fix]) -> list[Fix]:
@@ -69,442 +35,47 @@ def _overlap(a: Span, b: Span) -> bool:
 
 def apply(text: str, fixes: Sequence[Fix]) -> str:
     """``text`` with all ``fixes`` made. Raises EditError when one does not fit the text."""
-    return _Patch(text).apply(fixes)
+    tree = ast.parse(text)
+    lines = split_lines(text)
+    edits = [edit for fix in fixes for edit in fix.edits]
+    for first, last, here in reversed(_regions(tree, edits)):
+        patched = Patch("".join(lines[first - 1 : last]), first).apply(here)
+        lines[first - 1 : last] = [patched]
+    for name in sorted({name for fix in fixes for name in fix.imports}, reverse=True):
+        _import(tree, lines, name)
+    return "".join(lines)
 
 
-@dataclass
-class _Plan:
-    """What happens at each node of the concrete tree."""
-
-    replace: dict[cst.CSTNode, cst.BaseExpression]
-    statements: dict[cst.CSTNode, list[cst.CSTNode]]
-    before: dict[cst.CSTNode, list[cst.CSTNode]]
-    after: dict[cst.CSTNode, list[cst.CSTNode]]
-    decorators: dict[cst.CSTNode, list[cst.Decorator]]
-    spaced: dict[cst.CSTNode, list[cst.EmptyLine]]
-
-
-class _Patch:
-    def __init__(self, text: str) -> None:
-        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        self.module = wrapper.module
-        self.lines = split_lines(text)
-        self.spans: dict[Span, list[cst.CSTNode]] = {}
-        for node, where in wrapper.resolve(PositionProvider).items():
-            key = (where.start.line, where.start.column, where.end.line, where.end.column)
-            self.spans.setdefault(key, []).append(node)
-        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
-        stack: list[cst.CSTNode] = [self.module]
-        while stack:
-            node = stack.pop()
-            for child in node.children:
-                self.parents[child] = node
-                stack.append(child)
-
-    def apply(self, fixes: Sequence[Fix]) -> str:
-        plan = _Plan({}, {}, {}, {}, {}, {})
-        for fix in fixes:
-            for edit in fix.edits:
-                self._add(edit, plan)
-        module = self.module.visit(_Apply(plan))
-        assert isinstance(module, cst.Module)
-        for name in sorted({name for fix in fixes for name in fix.imports}):
-            module = _with_import(module, name)
-        return module.code
-
-    def _add(self, edit: Edit, plan: _Plan) -> None:
-        match edit:
-            case Replace(target=target, code=code):
-                old = self.expression(target)
-                new = self.build_expression(code, old)
-                if isinstance(old, cst.Attribute) and isinstance(new, cst.Attribute):
-                    new = new.with_changes(dot=old.dot)  # with the line break and the comment before it
-                plan.replace[old] = _fit(new, self.parents[old], old)
-            case ReplaceStatements(targets=targets, code=codes):
-                lines = [self.line(t) for t in targets]
-                new_lines = [self.build_statement(c) for c in codes]
-                used = [p for c in codes for p in _parts(c)]
-                new_lines = [self.fold(n, self._indent(lines[0])) for n in new_lines]
-                plan.statements[lines[0]] = self.keep_comments(lines, new_lines, used)
-                for line in lines[1:]:
-                    plan.statements[line] = []
-                follower = self.next_line(lines[-1])
-                below = [] if codes else _left_over(lines, follower)
-                if follower is not None:
-                    plan.spaced[follower] = [*below, *_blank_end(lines[-1])]
-                elif below:
-                    plan.spaced[self.parents[lines[-1]]] = below
-            case Insert(anchor=anchor, code=codes, after=after):
-                where = plan.after if after else plan.before
-                where.setdefault(self.place(anchor), []).extend(self.build_statement(c) for c in codes)
-            case Decorate(target=target, code=code):
-                function = self.find(target, cst.FunctionDef)
-                plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
-
-    # --- from ast to cst --------------------------------------------------------------------------------------------
-
-    def _characters(self, line: int, column: int) -> int:
-        text = self.lines[line - 1]
-        return column if text.isascii() else len(text.encode()[:column].decode())
-
-    def span(self, node: ast.AST) -> Span:
-        a, b, c, d = span_of(node)
-        return a, self._characters(a, b), c, self._characters(c, d)
-
-    def find(self, node: ast.AST, kind: type[Any]) -> Any:
-        span = self.span(node)
-        for candidate in self.spans.get(span, ()):
-            if isinstance(candidate, kind):
-                return candidate
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for key, nodes in self.spans.items():
-                if key[2:] == span[2:]:
-                    for candidate in nodes:
-                        if isinstance(candidate, kind) and candidate.name.value == node.name:
-                            return candidate
-        raise EditError(f"no {kind.__name__} at line {span[0]}, column {span[1]}")
-
-    def expression(self, node: ast.expr) -> cst.BaseExpression:
-        found = self.find(node, cst.BaseExpression)
-        assert isinstance(found, cst.BaseExpression)
-        return found
-
-    def line(self, node: ast.stmt) -> cst.CSTNode:
-        """The statement line or compound statement of ``node``."""
-        span = self.span(node)
-        for candidate in self.spans.get(span, ()):
-            if isinstance(candidate, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-                return candidate
-        for candidate in self.spans.get(span, ()):
-            if isinstance(candidate, cst.BaseSmallStatement):
-                line = self.parents[candidate]
-                if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
-                    return line
-                raise EditError(f"line {span[0]} holds several statements")
-        found = self.find(node, cst.BaseCompoundStatement)
-        assert isinstance(found, cst.CSTNode)
-        return found
-
-    def place(self, node: ast.stmt) -> cst.CSTNode:
-        """As ``line``; for a statement that stands behind the colon of its block, that whole block."""
-        for candidate in self.spans.get(self.span(node), ()):
-            block = self.parents[candidate] if isinstance(candidate, cst.BaseSmallStatement) else None
-            if isinstance(block, cst.SimpleStatementSuite) and len(block.body) == 1:
-                return block
-        return self.line(node)
-
-    def next_line(self, line: cst.CSTNode) -> cst.CSTNode | None:
-        """The statement below ``line`` in its block."""
-        body = getattr(self.parents[line], "body", ())
-        at = next((i for i, other in enumerate(body) if other is line), len(body))
-        return body[at + 1] if at + 1 < len(body) else None
-
-    # --- new code ---------------------------------------------------------------------------------------------------
-
-    def build_expression(self, code: Code, place: cst.BaseExpression | None = None) -> cst.BaseExpression:
-        """``code`` with its parts; the parentheses of ``place`` stay: a part that is it comes without."""
-        try:
-            tree = cst.parse_expression(_with_places(code), config=self.module.config_for_parsing)
-        except cst.ParserSyntaxError as e:
-            raise EditError(f"template {code.template!r}: {e.message}") from e
-        new = _fill(tree, self._fillings(code, place))
-        assert isinstance(new, cst.BaseExpression)
-        return new
-
-    def build_statement(self, code: Code) -> cst.CSTNode:
-        try:
-            tree = cst.parse_statement(_with_places(code), config=self.module.config_for_parsing)
-        except cst.ParserSyntaxError as e:
-            raise EditError(f"template {code.template!r}: {e.message}") from e
-        new = _fill(tree, self._fillings(code))
-        assert isinstance(new, cst.CSTNode)
-        return new
-
-    def _indent(self, node: cst.CSTNode) -> int:
-        """How far the lines of ``node`` are indented, in characters."""
-        depth = 0
-        parent: cst.CSTNode | None = node
-        while parent is not None:
-            if isinstance(parent, cst.IndentedBlock):
-                depth += len(parent.indent if parent.indent is not None else self.module.default_indent)
-            parent = self.parents.get(parent)
-        return depth
-
-    def _fillings(self, code: Code, place: cst.BaseExpression | None = None) -> list[cst.BaseExpression]:
-        return [self.build_expression(p, place) if isinstance(p, Code) else self._filling(p, place) for p in code.parts]
-
-    def _filling(self, part: ast.expr, place: cst.BaseExpression | None) -> cst.BaseExpression:
-        found = self.expression(part)
-        copy = found.deep_clone()
-        return copy.with_changes(lpar=(), rpar=()) if found is place else copy
-
-    def fold(self, line: cst.CSTNode, indent: int) -> cst.CSTNode:
-        """``line`` with the arguments of an over-long call on lines of their own."""
-        if isinstance(line, cst.If) and isinstance(line.body, cst.IndentedBlock):
-            inner = [self.fold(s, indent + len(self.module.default_indent)) for s in line.body.body]
-            return line.with_changes(body=line.body.with_changes(body=inner))
-        if not isinstance(line, cst.SimpleStatementLine):
-            return line
-        width = max(len(text) for text in self.module.code_for_node(line).split("\n"))
-        small = line.body[0]
-        call = small.value if isinstance(small, (cst.Assign, cst.Return, cst.Expr)) else None
-        if indent + width <= LINE_LENGTH or not isinstance(call, cst.Call) or not call.args:
-            return line
-        newline = self.module.default_newline
-        inner_line = cst.ParenthesizedWhitespace(
-            cst.TrailingWhitespace(newline=cst.Newline(newline)),
-            indent=True,
-            last_line=cst.SimpleWhitespace(self.module.default_indent),
-        )
-        last_line = cst.ParenthesizedWhitespace(cst.TrailingWhitespace(newline=cst.Newline(newline)), indent=True)
-        comma = cst.Comma(whitespace_before=cst.SimpleWhitespace(""), whitespace_after=inner_line)
-        arguments = [a.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace("")) for a in call.args]
-        arguments[-1] = arguments[-1].with_changes(comma=comma.with_changes(whitespace_after=last_line))
-        folded = call.with_changes(args=arguments, whitespace_before_args=inner_line)
-        return line.with_changes(body=[small.with_changes(value=folded), *line.body[1:]])
-
-    def keep_comments(self, old: list[cst.CSTNode], new: list[cst.CSTNode], used: list[ast.expr]) -> list[cst.CSTNode]:
-        """``new`` with the leading lines of ``old`` and every comment of it that no used part carries along."""
-        first = old[0]
-        carried = {c for part in used for c in _comments(self.expression(part))}
-        lost = [c for node in old for c in _comments(node, outer=node is not first) if c not in carried]
-        lost = list(dict.fromkeys(lost))
-        leading = list(getattr(first, "leading_lines", ()))
-        if not new:
-            return new
-        at = 0 if isinstance(first, cst.SimpleStatementLine) else -1
-        line = new[at]
-        if lost and isinstance(line, cst.SimpleStatementLine) and self._ends_line(lost[-1]):
-            with_comment = self._with_comment(line, lost[-1])
-            if self._width(with_comment, first) <= max(LINE_LENGTH, self._width(first, first)):
-                new[at] = with_comment
-                lost.pop()
-        leading += [cst.EmptyLine(comment=c.deep_clone()) for c in lost]
-        new[0] = new[0].with_changes(leading_lines=leading)
-        return new
-
-    def _with_comment(self, line: cst.SimpleStatementLine, comment: cst.Comment) -> cst.SimpleStatementLine:
-        space = self.parents[comment]
-        assert isinstance(space, cst.TrailingWhitespace)
-        whitespace = space.whitespace if space.whitespace.value else cst.SimpleWhitespace("  ")
-        end = line.trailing_whitespace.with_changes(whitespace=whitespace, comment=comment.deep_clone())
-        return line.with_changes(trailing_whitespace=end)
-
-    def _width(self, line: cst.CSTNode, place: cst.CSTNode) -> int:
-        """The length of the longest line of ``line``, indented as ``place`` is."""
-        return self._indent(place) + max(map(len, self.module.code_for_node(line).split("\n")))
-
-    def _ends_line(self, comment: cst.Comment) -> bool:
-        return isinstance(self.parents[comment], cst.TrailingWhitespace)
+def _regions(tree: ast.Module, edits: Sequence[Edit]) -> list[tuple[int, int, list[Edit]]]:
+    """Runs of whole top-level statements (first and last line, from 1) with the edits that touch or quote them."""
+    regions: list[tuple[int, int, list[Edit]]] = []
+    for statement in tree.body:
+        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
+        last = statement.end_lineno or first
+        if regions and first <= regions[-1][1]:
+            first, last = regions[-1][0], max(last, regions.pop()[1])
+        regions.append((first, last, []))
+    for edit in edits:
+        at = [n.lineno for n in nodes_of(edit)]  # type: ignore[attr-defined]
+        touched = [i for i, (first, last, _) in enumerate(regions) if any(first <= line <= last for line in at)]
+        i, j = touched[0], touched[-1]
+        merged = (regions[i][0], regions[j][1], [e for _, _, es in regions[i : j + 1] for e in es] + [edit])
+        regions[i : j + 1] = [merged]
+    return [region for region in regions if region[2]]
 
 
-def _parts(code: Code) -> Iterator[ast.expr]:
-    for part in code.parts:
-        if isinstance(part, Code):
-            yield from _parts(part)
-        else:
-            yield part
-
-
-def _with_places(code: Code) -> str:
-    text = _HOLE.sub(lambda m: f"__part_{m[1]}__", code.template)
-    return text.replace("{{", "{").replace("}}", "}")
-
-
-def _comments(node: cst.CSTNode, outer: bool = False) -> list[cst.Comment]:
-    """The comments inside of ``node`` in order; ``outer``: with those of its own leading lines."""
-    skip = () if outer else tuple(getattr(node, "leading_lines", ()))
-    found: list[cst.Comment] = []
-
-    def walk(n: cst.CSTNode) -> None:
-        if isinstance(n, cst.Comment):
-            found.append(n)
-        for child in n.children:
-            if child not in skip:
-                walk(child)
-
-    walk(node)
-    return found
-
-
-def _left_over(removed: list[cst.CSTNode], follower: cst.CSTNode | None) -> list[cst.EmptyLine]:
-    """The comments of ``removed``, with its blank lines where ``follower``, which comes to stand there, has none."""
-    lines: list[cst.EmptyLine] = []
-    for node in removed:
-        lines += [line.deep_clone() for line in getattr(node, "leading_lines", ())]
-        lines += [cst.EmptyLine(comment=c.deep_clone()) for c in _comments(node)]
-    spaced = follower is None or any(line.comment is None for line in getattr(follower, "leading_lines", ()))
-    return [line for line in lines if line.comment is not None or not spaced]
-
-
-def _blank_end(node: cst.CSTNode) -> list[cst.EmptyLine]:
-    """The blank lines at the end of a compound statement, which stand in its innermost block."""
-    while True:
-        orelse = getattr(node, "orelse", None)
-        body = orelse if orelse is not None else getattr(node, "body", None)
-        if isinstance(body, cst.IndentedBlock):
-            if body.footer:
-                blank = sum(line.comment is None for line in body.footer)
-                return [cst.EmptyLine(indent=False) for _ in range(blank)]
-            node = body.body[-1]
-        elif isinstance(body, (cst.Else, cst.If)):
-            node = body
-        else:
-            return []
-
-
-def _fill(
-    tree: cst.CSTNode, parts: list[cst.BaseExpression]
-) -> cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel:  # type: ignore[type-arg]
-    return tree.visit(_Fill(parts))
-
-
-class _Fill(cst.CSTTransformer):
-    """Puts the parts into their places, in parentheses where the place binds tighter."""
-
-    def __init__(self, parts: list[cst.BaseExpression]) -> None:
-        self.parts = parts
-        self.stack: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.stack.append(node)
-        return True
-
-    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        self.stack.pop()
-        if isinstance(updated, cst.Name) and (place := _PLACE.match(updated.value)):
-            part = self.parts[int(place[1])].deep_clone()
-            return _fit(part, self.stack[-1], original) if self.stack else part
-        if isinstance(updated, cst.IndentedBlock):
-            return updated.with_changes(indent=None)  # as the module indents
-        return updated
-
-
-_ATOMS = (
-    cst.Name,
-    cst.Attribute,
-    cst.Call,
-    cst.Subscript,
-    cst.Integer,
-    cst.Float,
-    cst.SimpleString,
-    cst.FormattedString,
-    cst.List,
-    cst.Dict,
-    cst.Set,
-    cst.ListComp,
-    cst.DictComp,
-    cst.SetComp,
-)
-_TIGHT = (cst.Attribute, cst.Subscript, cst.Call, cst.UnaryOperation, cst.BinaryOperation, cst.Comparison, cst.Await)
-_LOOSE = (cst.Lambda, cst.NamedExpr, cst.IfExp, cst.Yield, cst.GeneratorExp)
-
-
-def _fit(new: cst.BaseExpression, parent: cst.CSTNode, place: cst.CSTNode) -> cst.BaseExpression:
-    """``new`` in parentheses when it would not keep its meaning (or its lines) in ``place`` under ``parent``."""
-    if new.lpar:
-        return new
-    atom = isinstance(new, _ATOMS) and not (
-        isinstance(new, (cst.Integer, cst.Float)) and isinstance(parent, cst.Attribute)
-    )
-    if getattr(place, "lpar", ()):
-        return new.with_changes(lpar=place.lpar, rpar=place.rpar)  # type: ignore[attr-defined]
-    wrap = False
-    if isinstance(new, cst.Tuple):
-        wrap = not isinstance(parent, (cst.Assign, cst.Return, cst.Index))
-    elif isinstance(parent, cst.Call) and parent.func is not place:
-        wrap = isinstance(new, _LOOSE[1:2])
-    elif isinstance(parent, _TIGHT):
-        wrap = not atom
-    elif isinstance(parent, (cst.BooleanOperation, cst.IfExp)):
-        wrap = (
-            isinstance(new, (*_LOOSE, cst.BooleanOperation))
-            if isinstance(parent, cst.BooleanOperation)
-            else isinstance(new, _LOOSE)
-        )
-    elif isinstance(parent, (cst.Arg, cst.Assign, cst.Return, cst.Expr, cst.Index)):
-        wrap = isinstance(new, (cst.NamedExpr, cst.Yield))
-    else:
-        wrap = isinstance(new, _LOOSE)
-    if not wrap and not atom and _spans_lines(new) and not isinstance(parent, cst.Arg):
-        wrap = True
-    if not wrap:
-        return new
-    return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def _spans_lines(node: cst.CSTNode) -> bool:
-    """Whether ``node`` breaks over lines by the grace of brackets that are not its own."""
-    if isinstance(node, cst.ParenthesizedWhitespace):
-        return True
-    if getattr(node, "lpar", ()) or isinstance(node, (cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set)):
-        inner = node.func if isinstance(node, cst.Call) else node.value if isinstance(node, cst.Subscript) else None
-        return _spans_lines(inner) if inner is not None and not getattr(node, "lpar", ()) else False
-    return any(_spans_lines(c) for c in node.children)
-
-
-class _Apply(cst.CSTTransformer):
-    def __init__(self, plan: _Plan) -> None:
-        self.plan = plan
-
-    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
-        plan = self.plan
-        if original in plan.replace:
-            return plan.replace[original]
-        if original in plan.decorators:
-            assert isinstance(updated, cst.FunctionDef)
-            updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])
-        if isinstance(updated, cst.SimpleStatementSuite) and (original in plan.before or original in plan.after):
-            line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
-            body = [*plan.before.get(original, ()), line, *plan.after.get(original, ())]
-            return cst.IndentedBlock(body)
-        new: list[cst.CSTNode] = [updated]
-        if original in plan.statements:
-            new = plan.statements[original]
-            if not new:
-                return cst.RemoveFromParent()  # type: ignore[return-value]
-        if plan.spaced.get(original):
-            lines = [line.deep_clone() for line in plan.spaced[original]]
-            if isinstance(updated, cst.IndentedBlock):
-                return updated.with_changes(footer=[*lines, *updated.footer])
-            new[0] = new[0].with_changes(leading_lines=[*lines, *getattr(new[0], "leading_lines", ())])
-        if original in plan.before:
-            first = plan.before[original]
-            leading = list(getattr(new[0], "leading_lines", ()))
-            blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
-            new[0] = new[0].with_changes(leading_lines=leading[blank:])  # what a comment says is about what follows it
-            new = [first[0].with_changes(leading_lines=leading[:blank]), *first[1:], *new]
-        if original in plan.after:
-            new = [*new, *plan.after[original]]
-        return new[0] if len(new) == 1 else cst.FlattenSentinel(new)
-
-
-def _with_import(module: cst.Module, name: str) -> cst.Module:
-    """``import name`` below the docstring and the ``__future__`` imports, beside the first import that is there."""
-    body = list(module.body)
+def _import(tree: ast.Module, lines: list[str], name: str) -> None:
+    """Put ``import name`` above the first import, below the docstring and the ``__future__`` imports."""
     at = 0
-    for i, line in enumerate(body):
-        if not isinstance(line, cst.SimpleStatementLine):
+    for i, statement in enumerate(tree.body):
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        docstring = i == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if future or docstring:
+            at = statement.end_lineno or 0
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+            at = statement.lineno - 1
             break
-        small = line.body[0]
-        if (
-            isinstance(small, cst.ImportFrom)
-            and isinstance(small.module, cst.Name)
-            and small.module.value == "__future__"
-        ):
-            at = i + 1
-        elif (
-            i == 0
-            and isinstance(small, cst.Expr)
-            and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
-        ):
-            at = 1
-        elif isinstance(small, (cst.Import, cst.ImportFrom)):
-            at = i
+        else:
             break
-    new = cst.parse_statement(f"import {name}", config=module.config_for_parsing)
-    if at < len(body):
-        new = new.with_changes(leading_lines=body[at].leading_lines)
-        body[at] = body[at].with_changes(leading_lines=())
-    body.insert(at, new)
-    return module.with_changes(body=body)
+    ending = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\n", "\r"))), "\n")
+    lines.insert(at, f"import {name}{ending}")

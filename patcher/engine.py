@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from patcher.edits import EditError, apply, choose
+from patcher.edits import apply, choose
 from patcher.facts import Facts
 from patcher.facts.project import Project, summarise
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Rule
 from patcher.settings import Settings
+from patcher.spans import EditError
 from patcher.suppress import Suppressions, suppressions
 
 MAX_PASSES = 10

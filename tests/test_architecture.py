@@ -27,9 +27,11 @@ WALLS: dict[str, set[str]] = {
     "patcher.results": set(),
     "patcher.lines": set(),
     "patcher.facts": {"patcher.settings"},
-    "patcher.edits": {"patcher.rule", "patcher.facts", "patcher.lines"},
+    "patcher.spans": {"patcher.rule"},
+    "patcher.concrete": {"patcher.rule", "patcher.lines", "patcher.spans"},
+    "patcher.edits": {"patcher.concrete", "patcher.rule", "patcher.lines", "patcher.spans"},
     "patcher.suppress": {"patcher.facts", "patcher.results", "patcher.rule", "patcher.lines"},
-    "patcher.engine": {"patcher.edits", "patcher.suppress", "patcher.facts", *TYPES, "patcher.lines"},
+    "patcher.engine": {"patcher.edits", "patcher.spans", "patcher.suppress", "patcher.facts", *TYPES, "patcher.lines"},
     "patcher.source": {"patcher.results", "patcher.settings"},
     "patcher.discover": {"patcher.source"},
     "patcher.atomic": {"patcher.source"},
@@ -57,7 +59,7 @@ WALLS: dict[str, set[str]] = {
     "patcher": set(),
 }
 LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
-LIBCST_IS_FOR = {"patcher.edits"}
+LIBCST_IS_FOR = {"patcher.concrete"}
 FORBIDDEN_WORDS = {
     "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
     "manager", "managers", "misc", "util", "utils", "visitor", "visitors",

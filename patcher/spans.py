@@ -1,0 +1,48 @@
+"""Where nodes stand, and what an edit touches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from patcher.rule import Code, Decorate, Edit, Insert, Replace, ReplaceStatements
+
+Span = tuple[int, int, int, int]
+
+
+class EditError(Exception):
+    """A fix that cannot be made: a bug of the rule."""
+
+
+def span_of(node: ast.AST) -> Span:
+    """(line, column, end line, end column) of ``node``, columns in UTF-8 bytes as ``ast`` counts them."""
+    return (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)  # type: ignore[attr-defined]
+
+
+def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
+    """The nodes that ``edit`` replaces, or stands beside."""
+    match edit:
+        case Replace(target=target):
+            return (target,)
+        case ReplaceStatements(targets=targets):
+            return targets
+        case Insert(anchor=anchor):
+            return (anchor,)
+        case Decorate(target=target):
+            return (target,)
+
+
+def nodes_of(edit: Edit) -> Iterator[ast.AST]:
+    """The targets of ``edit`` and every expression that its new code quotes."""
+    yield from targets_of(edit)
+    for code in edit.code if isinstance(edit.code, tuple) else (edit.code,):
+        yield from parts_of(code)
+
+
+def parts_of(code: Code) -> Iterator[ast.expr]:
+    """The expressions that ``code`` quotes."""
+    for part in code.parts:
+        if isinstance(part, Code):
+            yield from parts_of(part)
+        else:
+            yield part
