@@ -1,4 +1,4 @@
-"""Write what the rules say about themselves: docs/rules.md, and the table in README.md.
+"""Write what the rules say about themselves: docs/rules.md, and the table and the diff in README.md.
 
 python docs/generate.py            write both
 python docs/generate.py --check    write nothing; exit status 1 when one of them is out of date
@@ -22,6 +22,8 @@ from rules import load_rules
 
 HEADINGS = ("What it does", "Why it breaks compilation", "Fix safety", "References")
 START, END = "<!-- rules: written by docs/generate.py -->", "<!-- end of rules -->"
+DIFF_START, DIFF_END = "<!-- diff: written by docs/generate.py -->", "<!-- end of diff -->"
+FIXTURE = "vision_language"
 _HEADING = re.compile(rf"^(?:#+\s*)?({'|'.join(HEADINGS)})\s*:?$", re.IGNORECASE)
 _UNDERLINE = re.compile(r"^[-=~]{3,}$")
 
@@ -98,13 +100,25 @@ def page(rules: Sequence[Rule]) -> str:
     return "\n\n".join([head, table(rules, ""), *(chapter(rule) for rule in rules)]) + "\n"
 
 
+def fixture_diff() -> str:
+    """What a default run changes in a fixture; tests hold its ``after.py`` to what the tool writes."""
+    before, after = ((ROOT / "fixtures" / FIXTURE / f"{w}.py").read_text().splitlines() for w in ("before", "after"))
+    lines = difflib.unified_diff(before, after, "a/model.py", "b/model.py", lineterm="", n=1)
+    return "\n".join(["```diff", *lines, "```"])
+
+
+def between(text: str, start: str, end: str, new: str) -> str:
+    """``text`` with ``new`` between two markers."""
+    before, found, rest = text.partition(start)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"README.md has lost its markers {start!r} and {end!r}")
+    return f"{before}{start}\n\n{new}\n\n{end}{after}"
+
+
 def readme(text: str, rules: Sequence[Rule]) -> str:
-    """README.md with a fresh table between its two markers."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise SystemExit(f"README.md has lost its markers {START!r} and {END!r}")
-    return f"{before}{START}\n\n{table(rules, 'docs/rules.md')}\n\n{END}{after}"
+    """README.md with a fresh table and a fresh diff between their markers."""
+    return between(between(text, START, END, table(rules, "docs/rules.md")), DIFF_START, DIFF_END, fixture_diff())
 
 
 def main() -> None:
