@@ -49,14 +49,19 @@ class Applied:
 
 
 def project_root(path: str) -> Path:
-    """The nearest folder at or above ``path`` that looks like a project, else the folder of ``path`` itself."""
+    """The nearest folder at or above ``path`` that looks like a project.
+
+    Without one: the working folder when ``path`` lies below it, so that a later ``restore`` there finds the runs, else
+    the folder of ``path`` itself.
+    """
     start = Path(os.path.abspath(path))
     if not start.is_dir():
         start = start.parent
     for folder in (start, *start.parents):
         if any((folder / marker).exists() for marker in _MARKERS):
             return folder
-    return start
+    here = Path.cwd()
+    return here if here in (start, *start.parents) else start
 
 
 def sha256(data: bytes) -> str:

@@ -48,6 +48,8 @@ class DataDependentBranch:
         if facts.merging.is_elif(node):
             return
         merge = facts.merging.of(node)
+        if facts.spelled("torch.where", node) is None and not facts.importable("torch", node):
+            merge = "`torch` is another name here"
         message = "a branch on tensor data ends the graph"
         if isinstance(merge, str):
             yield Finding(node, message, assumption=merge)
@@ -463,7 +465,7 @@ class _Writer:
 
     def statements(self, merge: Merge, facts: Facts) -> list[Code]:
         lines = []
-        if len(merge.results) > 1:
+        if len(merge.results) > 1 or merge.test_first:
             for condition in dict.fromkeys(c for _, choice in merge.results for c in choice.conditions()):
                 self.names[condition] = name = facts.fresh_name("_condition", merge.replaced[0])
                 lines.append(Code(f"{name} = {{0}}", (_tensor(condition.tensor),)))

@@ -450,6 +450,7 @@ class _Form:
         self.where = facts.spelled("torch.where", node) or "torch.where"
         self.torch = facts.spelled("torch", node) or "torch"
         self.imports = () if facts.spelled("torch", node) else ("torch",)
+        self.named = not self.imports or facts.importable("torch", node)
 
     def fix(self) -> Fix | str:
         """The rewritten statements, or what is not proven."""
@@ -458,7 +459,11 @@ class _Form:
         if not self.into_value.is_tensor or self.into_value.dtype is None:
             return f"what `{ast.unparse(self.into)}` holds is not known"
         if self.facts.effects.may_overlap(self.into):
-            return f"`{ast.unparse(self.into)}` is an expanded view"
+            return f"`{ast.unparse(self.into)}` may be an expanded view"
+        if not self.named:
+            return "`torch` is another name here"
+        if not self.facts.syntax.alone(self.node):
+            return "the line holds more than this statement"
         if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in ast.walk(self.node)):
             return "the statement binds names inside of expressions"
         row = self.row_dimensions()
@@ -504,6 +509,8 @@ class _Form:
                 call, source = source, inner
         if not isinstance(source, ast.Subscript) or not self.facts.same_expression(source.slice, self.mask):
             return None
+        if (reason := self.facts.effects.why_not_total(self.mask)) is not None:
+            return reason  # it is written twice, and evaluated once
         other = self.facts.value(source.value)
         if not other.is_tensor or other.shape is None:
             return f"what `{ast.unparse(source.value)}` holds is not known"
@@ -540,6 +547,8 @@ class _Form:
             return f"what `{ast.unparse(node.value)}` holds is not known"
         elif not (floating or (value.python in ("int", "size") and sign != "/")):
             return "an integer tensor may not take this value"
+        if sign in "*/" and not self.facts.grad_off(node) and self.facts.effects.why_not_smooth(node.value) is not None:
+            return "infinity times the zero gradient of a place that the mask leaves out is no zero"
         if sign == "/" and not (isinstance(node.value, ast.Constant) and node.value.value):
             return "a division by zero could reach the gradient at places that the mask leaves out"
         changed = Code(f"{{0}} {sign} {{1}}", (self.into, node.value))

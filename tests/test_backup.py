@@ -179,6 +179,14 @@ def test_project_root(tmp_path: Path) -> None:
     assert project_root(str(tmp_path / "repo/src")) == tmp_path / "repo"
 
 
+def test_project_root_without_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work/models").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+    assert project_root("models") == tmp_path / "work"
+    monkeypatch.chdir(tmp_path / "work/models")
+    assert project_root(str(tmp_path / "work")) == tmp_path / "work"
+
+
 def test_leftovers_and_runs_without_manifest(tmp_path: Path, store: Store) -> None:
     apply(changed(tmp_path, "a.py"), store, "1", [])
     (tmp_path / ".fix-compile-0001-abcd.tmp").write_bytes(b"half")

@@ -164,22 +164,33 @@ class Facts:
         return _dump(a) == _dump(b)
 
     def grad_off(self, node: ast.AST) -> bool:
-        """Whether no gradient can be recorded at ``node``."""
+        """Whether no gradient can be recorded at ``node``: the innermost context or decorator that says so decides."""
         for parent in self.syntax.ancestors(node):
             if isinstance(parent, (ast.With, ast.AsyncWith)):
-                for item in parent.items:
-                    call = item.context_expr
-                    if isinstance(call, ast.Call):
-                        what = self.qualified(call.func)
-                        off = isinstance(call.args[0], ast.Constant) and not call.args[0].value if call.args else False
-                        if (what in api.GRAD_OFF and not call.args) or (what == "torch.set_grad_enabled" and off):
-                            return True
+                for item in reversed(parent.items):
+                    if (off := self._switches_grad_off(item.context_expr)) is not None:
+                        return off
             elif isinstance(parent, _FUNCTIONS):
-                for d in parent.decorator_list:
-                    what = self.qualified(d.func if isinstance(d, ast.Call) else d)
-                    if what in api.GRAD_OFF and not (isinstance(d, ast.Call) and d.args):
-                        return True
+                found = [self._switches_grad_off(d) for d in parent.decorator_list]
+                decided = [off for off in found if off is not None]
+                if decided and isinstance(parent, ast.FunctionDef):
+                    return decided[-1]
+                return False  # where a function stands says nothing about where it is called
+            elif isinstance(parent, ast.Lambda):
+                return False
         return False
+
+    def _switches_grad_off(self, e: ast.expr) -> bool | None:
+        """True or False for a context or decorator that switches gradients off or on; None for any other."""
+        call = e if isinstance(e, ast.Call) else None
+        what = self.qualified(call.func if call is not None else e)
+        arguments = [*call.args, *(k.value for k in call.keywords)] if call is not None else []
+        if what in api.GRAD_OFF and not arguments:
+            return True
+        if what in api.GRAD_OFF or what == "torch.set_grad_enabled":
+            flag = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else None
+            return flag is not None and bool(flag) is (what in api.GRAD_OFF)
+        return False if what == "torch.enable_grad" else None
 
     def eager_only(self, node: ast.AST) -> bool:
         """Whether ``node`` stands under a test that compiled code never passes (``not is_compiling()``, tracing)."""
@@ -208,7 +219,7 @@ class Facts:
     def spelled(self, what: str, at: ast.AST) -> str | None:
         """How ``what`` ("torch.where") is written at ``at`` with the imports that are there; None without any."""
         best: str | None = None
-        for name, stands_for in self.syntax.imports.items():
+        for name, stands_for in self.syntax.runtime_imports.items():
             if what == stands_for or what.startswith(stands_for + "."):
                 if self._shadowed(name, at):
                     continue
@@ -217,9 +228,14 @@ class Facts:
                     best = text
         return best
 
+    def importable(self, name: str, at: ast.AST) -> bool:
+        """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing."""
+        other = self.syntax.imports.get(name, name) != name
+        return not other and not self._shadowed(name, at) and name not in self.syntax.names_in(self.syntax.tree)
+
     def _shadowed(self, name: str, at: ast.AST) -> bool:
         return any(
-            self.syntax.binds(scope, name)
+            self.syntax.binds(scope, name) or self.syntax.imports_locally(scope, name)
             for scope in [at, *self.syntax.ancestors(at)]
             if isinstance(scope, (*_FUNCTIONS, ast.Lambda, ast.Module))
         )

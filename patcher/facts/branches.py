@@ -93,6 +93,9 @@ class Branches:
             return False
         if any(use not in inside for use in flow.uses.get(definition, ())):
             return False
+        loads = [n for n in inside if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+        if any(flow.reaching.get(n) != frozenset({definition}) for n in loads):  # it is read before it is assigned here
+            return False
         branch = self.syntax.parents[body[0]]
         return not any(isinstance(n, ast.Name) and n.id == target.id and n not in inside for n in ast.walk(branch))
 
@@ -113,8 +116,9 @@ class Branches:
         """
         one_by_one, at_once = True, True
         for arm in arms:
-            done: set[str] = {ast.unparse(t.target) for t in arm.temporaries}
-            for name in arm.order:
+            for i, name in enumerate(arm.order):
+                own = arm.results[name].statement
+                done = {n for n in arm.order[:i] if arm.results[n].statement is not own}
                 for read in self.reads(arm.results[name].value) & set(targets):
                     if read in done:
                         at_once = False
@@ -122,10 +126,9 @@ class Branches:
                             one_by_one = False
                     elif targets.index(read) < targets.index(name):
                         one_by_one = False
-                done.add(name)
             for temporary in arm.temporaries:
                 for read in self.reads(temporary.value) & set(arm.results):
-                    if arm.results[read].statement.lineno < temporary.statement.lineno:
+                    if _starts(arm.results[read].statement) < _starts(temporary.statement):
                         return False
         return True if one_by_one else None if at_once else False
 
@@ -148,6 +151,10 @@ class Branches:
         """A synthetic load, known to the flow and to the parents as if it stood at ``branch``."""
         node = ast.copy_location(ast.Name(name, ast.Load()), branch)
         flow = self.flow_of(function)
-        flow.reaching[node] = flow.before[branch][name]
+        flow.reaching[node] = flow.state[node] = flow.before[branch][name]
         self.syntax.parents[node] = branch
         return node
+
+
+def _starts(statement: ast.stmt) -> tuple[int, int]:
+    return statement.lineno, statement.col_offset

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from patcher.facts.effects import Effects
 from patcher.facts.infer import Inference
-from patcher.facts.syntax import dotted
 from patcher.facts.values import Category, Kind
 
 
@@ -77,9 +76,16 @@ class Conditions:
                 if self.inference.of(v).kind is not Kind.PYTHON or self.effects.why_not_total(v) is not None:
                     return f"`{ast.unparse(v)}` would be evaluated before the tensor"
             tensor = self._junction(every, rest)
+            if late and not isinstance(tensor, str) and (reason := self._why_not_total(tensor)) is not None:
+                return reason
             return tensor if isinstance(tensor, str) else Condition(tensor, tuple(guard), every)
         tensor = self._tensor(test)
         return tensor if isinstance(tensor, str) else Condition(tensor)
+
+    def why_not_total(self, condition: Condition) -> str | None:
+        """None when all of ``condition`` can be evaluated at any time; else the reason that it cannot."""
+        reasons = (self.effects.why_not_total(g) for g in condition.guard)
+        return next((r for r in reasons if r is not None), None) or self._why_not_total(condition.tensor)
 
     def _junction(self, every: bool, values: list[ast.expr]) -> Tensor | str:
         parts: list[Tensor] = []
@@ -110,8 +116,9 @@ class Conditions:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self._tensor(operand)
                 return inner if isinstance(inner, str) else Negation(inner)
-            case ast.Call(func=func, args=[argument], keywords=[]) if dotted(func) == "bool":
-                return self._tensor(argument)
+            case ast.Call(func=ast.Name(id="bool") as func, args=[argument], keywords=[]):
+                if not self.inference.is_rebound(func):
+                    return self._tensor(argument)
             case ast.Call(func=ast.Attribute(value=receiver, attr="item"), args=[], keywords=[]):
                 value = self.inference.of(receiver)
                 if value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL:

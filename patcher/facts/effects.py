@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import math
 
 from patcher.facts import torch_api as api
-from patcher.facts.flow import Definition, Flow
-from patcher.facts.infer import Inference
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
-from patcher.facts.values import Category, Kind, broadcast
+from patcher.facts.aliasing import Aliasing
+from patcher.facts.syntax import dotted
+from patcher.facts.values import Category, Kind, Value, broadcast
 
+#: Operations that raise for integers.
+_FLOAT_ONLY = frozenset(
+    "mean softmax log_softmax softplus silu gelu mish elu selu celu hardswish hardsigmoid logsigmoid leaky_relu "
+    "hardtanh relu6".split()
+)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult)
 
 
-class Effects:
+class Effects(Aliasing):
     """Purity, totality, smoothness and aliasing of expressions."""
-
-    def __init__(self, syntax: Syntax, inference: Inference, flow_of: Callable[[FunctionNode], Flow]) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.flow_of = flow_of
 
     def why_not_total(self, e: ast.expr) -> str | None:
         """None when ``e`` can be evaluated where the source did not: no effect, no error; else the reason it cannot."""
@@ -34,12 +33,13 @@ class Effects:
                     return f"`{e.id}` may be unbound"
                 return None
             case ast.Attribute(value=base):
-                if self.inference.instance_attribute(e) is not None:
-                    value = of(e)
-                    return None if value.kind is not Kind.UNKNOWN else f"what `{_text(e)}` holds is not known"
+                if (own := self.inference.instance_attribute(e)) is not None:
+                    if not self.inference.surely_set(*own):
+                        return f"`{_text(e)}` may not be set"
+                    return None if of(e).kind is not Kind.UNKNOWN else f"what `{_text(e)}` holds is not known"
                 if of(e).is_number and isinstance(base, ast.Attribute):
                     return self.why_not_total(base) if of(base).kind is not Kind.UNKNOWN else None
-                if e.attr in ("shape", "dtype", "device", "ndim", "T", "mT") and of(base).is_tensor:
+                if e.attr in ("shape", "dtype", "device", "ndim") and of(base).is_tensor:
                     return self.why_not_total(base)
                 if isinstance(base, ast.Call) and self.syntax.qualified(base.func) == "torch.finfo":
                     return self._why_not_finfo(base)
@@ -51,6 +51,8 @@ class Effects:
             case ast.UnaryOp(operand=operand):
                 if isinstance(e.op, ast.Not) and of(operand).kind is not Kind.PYTHON:
                     return f"`not {_text(operand)}` reads a tensor"
+                if not self._takes(of(operand), e.op):
+                    return f"`{_text(e)}` may raise"
                 return self.why_not_total(operand)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 if isinstance(op, (ast.Is, ast.IsNot)):
@@ -76,6 +78,8 @@ class Effects:
 
     def _why_not_binary(self, e: ast.expr, left: ast.expr, op: ast.operator, right: ast.expr) -> str | None:
         a, b = self.inference.of(left), self.inference.of(right)
+        if isinstance(op, ast.Sub) and _is_bool(a) and (_is_bool(b) or not b.is_tensor):
+            return f"`{_text(e)}` may raise"
         if isinstance(op, _ARITHMETIC):
             return self._why_not_pair(e, left, right)
         if isinstance(op, ast.Div):
@@ -90,6 +94,13 @@ class Effects:
                 return self._why_not_pair(e, left, right)
         return f"`{_text(e)}` may raise"
 
+    def _takes(self, value: Value, op: ast.unaryop) -> bool:
+        """Whether a sign or ``~`` cannot fail on ``value``."""
+        category = value.dtype.category if value.dtype is not None else None
+        if isinstance(op, ast.Invert):
+            return category in (Category.BOOL, Category.INT) or value.python == "int"
+        return isinstance(op, ast.Not) or (value.is_tensor and category is not Category.BOOL) or value.is_number
+
     def _why_not_pair(self, e: ast.expr, left: ast.expr, right: ast.expr) -> str | None:
         a, b = self.inference.of(left), self.inference.of(right)
         if a.is_tensor or b.is_tensor:
@@ -102,14 +113,20 @@ class Effects:
     def _why_not_subscript(self, e: ast.expr, base: ast.expr, index: ast.expr) -> str | None:
         x = self.inference.of(base)
         if x.python == "size":
-            return self.why_not_total(base)
+            owner = base.value if isinstance(base, ast.Attribute) and base.attr == "shape" else None
+            there = owner is not None and _has_dimension(self.inference.of(owner), index)
+            return self.why_not_total(base) if there else f"`{_text(e)}` may be out of range"
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         if x.is_tensor and all(isinstance(p, ast.Slice) or _is_ellipsis(p) or _is_none(p) for p in parts):
             slices = [p for p in parts if isinstance(p, ast.Slice)]
-            if all(_plain_bound(b) for s in slices for b in (s.lower, s.upper, s.step)):
+            bounds = [b for s in slices for b in (s.lower, s.upper) if b is not None]
+            steps = [s.step for s in slices if s.step is not None]
+            whole = all(self.inference.of(b).python in ("int", "size", "none") for b in bounds)
+            forward = all(isinstance(s, ast.Constant) and s.value for s in steps)
+            if whole and forward and sum(map(_is_ellipsis, parts)) < 2:
                 rank = x.rank
                 if not slices or (rank is not None and rank.offset >= len(slices)):
-                    return self.why_not_total(base)
+                    return self._first(base, *bounds)
         return f"`{_text(e)}` may be out of range"
 
     def _why_not_call(self, e: ast.Call) -> str | None:
@@ -126,8 +143,10 @@ class Effects:
                 return f"`{_text(e.func)}` may raise or have an effect"
             receiver, rest = e.args[0], e.args[1:]
             if name in ("zeros_like", "ones_like", "full_like") and of(receiver).is_tensor:
-                return self._first(receiver, *rest)
-            if name == "where" and len(e.args) == 3:
+                return self._first(receiver, *rest, *keywords)
+            if name == "where" and len(e.args) == 3 and not keywords:
+                if not _is_bool(of(receiver)):
+                    return f"`{_text(receiver)}` is not known to be boolean"
                 for a, b in ((e.args[1], e.args[2]), (e.args[0], e)):
                     if broadcast(of(a), of(b))[1] is None:
                         return f"the shapes in `{_text(e)}` are not known to fit"
@@ -139,13 +158,19 @@ class Effects:
             name, receiver, rest = e.func.attr, e.func.value, e.args
         else:
             name = e.func.id if isinstance(e.func, ast.Name) else ""
-            numbers = name in ("float", "abs", "min", "max") and all(of(a).is_number for a in e.args)
-            if numbers or (name == "len" and len(e.args) == 1 and of(e.args[0]).is_tensor):
+            arity = {"float": 1, "abs": 1, "min": 2, "max": 2}.get(name)
+            numbers = arity == len(e.args) and not keywords and all(of(a).is_number for a in e.args)
+            length = name == "len" and len(e.args) == 1 and _has_dimension(of(e.args[0]), ast.Constant(0))
+            if (numbers or length) and isinstance(e.func, ast.Name) and not self.inference.is_rebound(e.func):
                 return self._first(*e.args)
             return f"`{_text(e.func)}` may raise or have an effect"
         x = of(receiver)
         if not x.is_tensor:
             return f"what `{_text(receiver)}` holds is not known"
+        if self._in_place(e, name):
+            return f"`{_text(e)}` changes a tensor in place"
+        if not _accepts(name, x):
+            return f"`{_text(e)}` may raise for integers"
         if name in api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | frozenset(api.CASTS):
             if (
                 name.startswith("clamp")
@@ -154,17 +179,21 @@ class Effects:
             ):
                 if not all(of(a).is_number or of(a).python == "none" for a in [*rest, *keywords]):
                     return f"the shapes in `{_text(e)}` are not known to fit"
+                if name.startswith("cl") and all(of(a).python == "none" for a in [*rest, *keywords]):
+                    return f"`{_text(e)}` may raise"
             elif rest and name not in ("gelu",):
                 return f"`{_text(e)}` may raise"
             return self._first(receiver, *rest, *keywords)
-        if name in ("to", "type_as", "detach", "contiguous", "size", "dim", "numel", "sum", "mean", "any", "all"):
-            if name in ("sum", "mean", "any", "all") and (rest or keywords):
-                return f"`{_text(e)}` may raise"
-            if name == "size" and not (x.rank is not None and x.rank.offset >= 1) and rest:
-                return f"`{_text(e)}` may raise"
-            if name == "mean" and x.dtype is not None and x.dtype.category in (Category.INT, Category.BOOL):
-                return f"`{_text(e)}` raises for integers"
-            return self._first(receiver, *(a for a in rest if of(a).python != "dtype"))
+        if name == "size":
+            plain = not keywords and (not rest or (len(rest) == 1 and _has_dimension(x, rest[0])))
+            return self._first(receiver) if plain else f"`{_text(e)}` may raise"
+        if name in ("detach", "dim", "numel", "sum", "mean", "any", "all"):
+            return self._first(receiver) if not (rest or keywords) else f"`{_text(e)}` may raise"
+        if name in ("to", "type_as"):
+            targets = [*rest, *keywords]
+            if all(of(a).python == "dtype" or of(a).is_tensor or _is_device(a) for a in targets):
+                return self._first(receiver, *(a for a in targets if of(a).is_tensor))
+            return f"`{_text(e)}` may raise"
         if name in ("softmax", "log_softmax"):
             dims = [*rest, *keywords]
             if len(dims) == 1 and isinstance(dims[0], ast.UnaryOp) and _text(dims[0]) == "-1":
@@ -187,6 +216,8 @@ class Effects:
         """None when the gradient through ``e`` is finite at all finite inputs; else what may make it infinite."""
         of = self.inference.of
         for node in ast.walk(e):
+            if isinstance(node, ast.expr) and _is_infinite(of(node)):
+                return f"`{_text(node)}` is infinite"
             if not isinstance(node, ast.expr) or not of(node).is_tensor:
                 continue
             value = of(node)
@@ -205,145 +236,41 @@ class Effects:
                         return f"the gradient of `{_text(node)}` may be infinite"
         return None
 
-    # --- aliasing ---------------------------------------------------------------------------------------------------
-
-    def aliases(self, e: ast.expr) -> bool:
-        """Whether ``e`` may give an object (or a view of one) that exists already."""
-        match e:
-            case ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
-                return False
-            case ast.IfExp(body=body, orelse=orelse):
-                return self.aliases(body) or self.aliases(orelse)
-            case ast.Call(func=func):
-                what = self.syntax.qualified(func)
-                name = what.rpartition(".")[2] if what else func.attr if isinstance(func, ast.Attribute) else ""
-                if name in api.CREATORS or what in api.CREATORS or name in ("where", "clone", "cat", "stack"):
-                    return False
-                if name.endswith("_") and not name.endswith("__"):
-                    return True
-                known = api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | api.REDUCTIONS
-                if name in known | {"masked_fill", "masked_scatter", "repeat", "cumsum", "softmax", "log_softmax"}:
-                    return what is not None and not what.startswith("torch.")
-                if own := self.inference.instance_attribute(func):
-                    module = self.inference.attribute(*own).module
-                    return module not in ("torch.nn.Linear", "torch.nn.Embedding", "torch.nn.LayerNorm")
-                return True
-        return True
-
-    def fresh(self, e: ast.expr) -> bool:
-        """Whether nobody else can hold the object that ``e`` gives (a local that was made here and never shared)."""
-        if not self.aliases(e):
-            return True
-        if not isinstance(e, ast.Name):
-            return False
-        function = self.syntax.function_of(e)
-        definitions = self.inference.definitions(e)
-        if function is None or not definitions or e.id in self.flow_of(function).captured:
-            return False
-        for d in definitions:
-            if d.how == "augmented":
-                continue
-            if d.how != "assign" or d.value is None or d.path or self.aliases(d.value):
-                return False
-            for use in self.flow_of(function).uses.get(d, ()):
-                if use is not e and self.shares(use) and not self._later(use, e):
-                    return False
-        return True
-
-    def _later(self, a: ast.expr, b: ast.expr) -> bool:
-        """Whether ``a`` only ever runs after ``b``: it stands below, and no loop holds ``b``."""
-        if any(isinstance(p, (ast.For, ast.AsyncFor, ast.While)) for p in self.syntax.ancestors(b)):
-            return False
-        return (a.lineno, a.col_offset) > (b.lineno, b.col_offset)
-
-    def shares(self, load: ast.expr) -> bool:
-        """Whether this use of a name gives the object, or a view of it, another holder (a return does not count)."""
-        outer = self.through_views(load)
-        parent = self.syntax.parents[outer]
-        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
-            return parent.value is outer
-        if isinstance(parent, (ast.Yield, ast.YieldFrom, ast.Starred)):
-            return True
-        if isinstance(parent, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
-            holder: ast.AST = parent
-            while isinstance(holder, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
-                holder = self.syntax.parents[holder]
-            call = isinstance(holder, ast.Call) and (self.syntax.qualified(holder.func) or "").startswith("torch.")
-            return not (isinstance(holder, ast.Return) or call)
-        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
-            return (
-                parent.func.attr in ("append", "extend", "insert", "add", "setdefault", "update")
-                and load is not parent.func.value
-            )
-        return False
-
-    def may_overlap(self, e: ast.expr) -> bool:
-        """Whether ``e`` is seen to be an expanded view, several places of which share memory."""
-        if isinstance(e, ast.Name):
-            definitions = self.inference.definitions(e)
-            return any(d.how == "assign" and d.value is not None and self.may_overlap(d.value) for d in definitions)
-        if isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute):
-            if e.func.attr in ("expand", "expand_as", "broadcast_to"):
-                return True
-            return e.func.attr in api.ALIASING and self.may_overlap(e.func.value)
-        return False
-
-    def through_views(self, load: ast.expr) -> ast.expr:
-        """The outermost expression around ``load`` that may still be the same object or a view of it."""
-        node: ast.expr = load
-        while True:
-            parent = self.syntax.parents[node]
-            if isinstance(parent, ast.Subscript) and parent.value is node:
-                node = parent
-            elif isinstance(parent, ast.Attribute) and parent.attr in api.ALIASING:
-                call = self.syntax.parents[parent]
-                node = call if isinstance(call, ast.Call) and call.func is parent else parent
-            elif isinstance(parent, ast.IfExp) and parent.test is not node:
-                node = parent
-            elif isinstance(parent, ast.keyword) or not isinstance(parent, ast.expr):
-                return node
-            else:
-                return node
-
-    def escapes(self, definition: Definition, function: FunctionNode) -> str | None:
-        """How the object that ``definition`` binds leaves the function or is changed in place, or None."""
-        if definition.name in self.flow_of(function).captured:
-            return f"`{definition.name}` is read by a nested function"
-        for use in self.flow_of(function).uses.get(definition, ()):
-            outer = self.through_views(use)
-            parent = self.syntax.parents[outer]
-            if (isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Store)) or isinstance(
-                use.ctx, ast.Store
-            ):
-                return f"`{definition.name}` is changed in place"
-            if isinstance(parent, ast.AugAssign) and parent.target is outer:
-                return f"`{definition.name}` is changed in place"
-            if isinstance(parent, ast.Attribute) and parent.attr.endswith("_") and not parent.attr.endswith("__"):
-                return f"`{definition.name}` is changed in place"
-            if isinstance(parent, ast.Return) and self.used_up_by_callers(function):
-                continue
-            while isinstance(parent, (ast.Tuple, ast.List, ast.Dict)):
-                parent = self.syntax.parents[parent]
-            if isinstance(parent, ast.Return) or self.shares(use):
-                return f"`{definition.name}` may be an existing tensor, and is handed on"
-        return None
-
-    def used_up_by_callers(self, function: FunctionNode) -> bool:
-        """Whether every caller is known and puts the result into an operator, so that nobody keeps the object."""
-        calls = self.inference.calls_of(function)
-        return bool(calls) and all(self.used_up(call) for call in calls)
-
-    def used_up(self, e: ast.expr) -> bool:
-        """Whether the value of ``e`` goes straight into an operator or a torch function."""
-        parent = self.syntax.parents[self.through_views(e)]
-        if isinstance(parent, ast.Call):
-            return (self.syntax.qualified(parent.func) or "").startswith("torch.")
-        return isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare))
-
 
 def _text(e: ast.AST) -> str:
     text = " ".join(ast.unparse(e).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_infinite(value: Value) -> bool:
+    return isinstance(value.constant, float) and not math.isfinite(value.constant)
+
+
+def _is_bool(value: Value) -> bool:
+    return value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL
+
+
+def _is_device(e: ast.expr) -> bool:
+    return isinstance(e, ast.Attribute) and e.attr == "device"
+
+
+def _accepts(name: str, x: Value) -> bool:
+    """Whether the operation is there for the dtype of ``x``; an unknown one is taken to be floating."""
+    category = x.dtype.category if x.dtype is not None else Category.UNKNOWN
+    if category is Category.BOOL:
+        return name == "clone" or name not in api.SMOOTH_SAME | api.SMOOTH_FLOAT | _FLOAT_ONLY
+    if category is Category.INT:
+        return name not in _FLOAT_ONLY
+    return True
+
+
+def _has_dimension(x: Value, index: ast.expr) -> bool:
+    """Whether ``index`` is a dimension that ``x``, a tensor, is known to have."""
+    minus = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub)
+    value = index.operand if isinstance(index, ast.UnaryOp) and minus else index
+    if not x.is_tensor or x.rank is None or not isinstance(value, ast.Constant) or type(value.value) is not int:
+        return False
+    return value.value <= x.rank.offset if minus else value.value < x.rank.offset
 
 
 def _is_ellipsis(e: ast.expr) -> bool:
@@ -352,9 +279,3 @@ def _is_ellipsis(e: ast.expr) -> bool:
 
 def _is_none(e: ast.expr) -> bool:
     return isinstance(e, ast.Constant) and e.value is None
-
-
-def _plain_bound(e: ast.expr | None) -> bool:
-    if isinstance(e, ast.UnaryOp):
-        e = e.operand
-    return e is None or isinstance(e, (ast.Constant, ast.Name))

@@ -39,6 +39,10 @@ def _join(envs: Iterable[Env | None]) -> Env | None:
     missing: dict[str, frozenset[Definition]] = {}
     out: Env = {}
     for name in names:
+        first = alive[0].get(name)
+        if first is not None and all(env.get(name) is first for env in alive):
+            out[name] = first  # the very same set: nothing was assigned on the way
+            continue
         reach: frozenset[Definition] = frozenset()
         for env in alive:
             here = env.get(name)
@@ -52,11 +56,16 @@ def _join(envs: Iterable[Env | None]) -> Env | None:
 
 
 class Flow:
-    """Reaching definitions in ``function``: ``reaching[name_load]`` and the environment before each ``if``."""
+    """Reaching definitions in ``function``: ``reaching[name_load]`` and the environment before each ``if``.
+
+    ``state[name_load]``: two loads of a name that have one state (``is``) have no assignment and no meeting of paths
+    between them. The same definitions may reach both all the same, in a loop.
+    """
 
     def __init__(self, function: FunctionNode) -> None:
         self.function = function
         self.reaching: dict[ast.Name, frozenset[Definition]] = {}
+        self.state: dict[ast.Name, frozenset[Definition]] = {}
         self.before: dict[ast.stmt, Env] = {}
         self.uses: dict[Definition, list[ast.Name]] = {}
         self.by_node: dict[ast.AST, Definition] = {}
@@ -100,7 +109,7 @@ class Flow:
             case ast.AugAssign(target=target, value=value):
                 self._loads(value, env)
                 if isinstance(target, ast.Name):
-                    self.reaching[target] = self.reaching.get(target, frozenset()) | env.get(target.id, frozenset())
+                    self._load(target, env)
                     env[target.id] = frozenset({self._definition(target.id, s, "augmented", value)})
                 else:
                     self._loads(target, env)
@@ -225,13 +234,17 @@ class Flow:
             case _:
                 self._loads(target, env)
 
+    def _load(self, name: ast.Name, env: Env) -> None:
+        self.state[name] = env.get(name.id, frozenset())
+        self.reaching[name] = self.reaching.get(name, frozenset()) | self.state[name]
+
     def _loads(self, node: ast.AST, env: Env) -> None:
         stack = [node]
         while stack:
             n = stack.pop()
             if isinstance(n, ast.Name):
                 if isinstance(n.ctx, ast.Load):
-                    self.reaching[n] = self.reaching.get(n, frozenset()) | env.get(n.id, frozenset())
+                    self._load(n, env)
             elif isinstance(n, ast.NamedExpr):
                 self._loads(n.value, env)
                 self._bind(n.target, env, "assign", n.value)

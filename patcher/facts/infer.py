@@ -10,7 +10,7 @@ from functools import reduce
 from patcher.facts import torch_api as api
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
 from patcher.facts.flow import Definition, Flow
-from patcher.facts.project import Project
+from patcher.facts.project import ClassSummary, Project
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.values import (
     BOOL,
@@ -67,6 +67,8 @@ class Inference:
         self._values: dict[ast.AST, Value] = {}
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
         self._evidence: dict[Definition, bool] = {}
+        self._states: dict[str, list[object]] = {}
+        self._families: dict[ast.ClassDef, list[ClassSummary]] = {}
         self._parameters: dict[FunctionNode, dict[str, Value]] = {}
 
     def of(self, expr: ast.expr) -> Value:
@@ -96,6 +98,8 @@ class Inference:
                 return python("bool", data=inner.is_tensor or inner.data)
             case ast.UnaryOp(operand=operand):
                 inner = self.of(operand)
+                if isinstance(inner.constant, float) and isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
+                    return replace(inner, constant=-inner.constant)
                 return replace(inner, constant=None) if inner.kind is Kind.PYTHON else inner
             case ast.Compare(left=left, ops=ops, comparators=others):
                 if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops):
@@ -107,7 +111,7 @@ class Inference:
                 a, b = self.of(left), self.of(others[0])
                 if isinstance(ops[0], (ast.Eq, ast.NotEq)):
                     a, b = _identifier(a, b, left), _identifier(b, a, others[0])
-                return compare(a, b)
+                return compare(a, b, equality=isinstance(ops[0], (ast.Eq, ast.NotEq)))
             case ast.BoolOp(values=values):
                 parts = [self.of(v) for v in values]
                 if all(p.kind is Kind.PYTHON for p in parts):
@@ -160,13 +164,26 @@ class Inference:
             ):
                 return UNKNOWN
             value = tensor()
-        return tokened(value, _token(definitions))
+        token = _token(definitions)
+        if len(definitions) > 1:  # which of them it is may change from one turn of a loop to the next
+            states = self._states.setdefault(token, [])
+            state = self._state(name)
+            at = next((i for i, known in enumerate(states) if known is state), len(states))
+            if at == len(states):
+                states.append(state)
+            token = f"{token}#{at}"
+        return tokened(value, token)
+
+    def _state(self, name: ast.Name) -> object:
+        function = self.syntax.function_of(name)
+        state = self.flow_of(function).state.get(name) if function is not None else None
+        return state if state else name
 
     def _module_constant(self, name: str) -> Value:
         """A number or string that the module binds once, at its top level."""
         bound = [n for n in self.syntax.by_type[ast.Name] if isinstance(n, ast.Name) and n.id == name]
         stores = [n for n in bound if not isinstance(n.ctx, ast.Load)]
-        if len(stores) != 1 or name in self.syntax.imports:
+        if len(stores) != 1 or name in self.syntax.imports or name in self.project.foreign_stores:
             return UNKNOWN
         statement = self.syntax.parents[stores[0]]
         if statement not in self.syntax.tree.body or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -254,15 +271,16 @@ class Inference:
         assert isinstance(argument, ast.arg)
         function = self.syntax.parents[self.syntax.parents[argument]]
         token = _token(frozenset({d}))
+        default = _default(function, argument)
+        if isinstance(default, ast.Constant) and default.value is None:
+            return UNKNOWN
         if argument.annotation is not None:
             value = self.annotated(argument.annotation)
             if value.kind is not Kind.UNKNOWN:
                 return tokened(value, token)
-        default = _default(function, argument)
         if isinstance(default, ast.Constant) and isinstance(default.value, (bool, int, float, str)):
-            return replace(_constant(default.value), constant=None)
-        if isinstance(default, ast.Constant) and default.value is None:
-            return UNKNOWN
+            like = _constant(default.value)
+            return python("number" if like.python in ("int", "float") else like.python)
         if isinstance(function, _FUNCTIONS):
             passed = self._passed(function).get(argument.arg)
             if passed is not None:
@@ -300,7 +318,7 @@ class Inference:
             category = _TENSOR_ANNOTATIONS[last]
             return tensor(dtype=DType(category, "?" + last) if category is not Category.UNKNOWN else None)
         if text in ("int", "float", "bool", "str"):
-            return python(text)
+            return python("number" if text == "float" else text)  # an int is a float, as annotations go
         if isinstance(annotation, ast.Subscript):
             base = (dotted(annotation.value) or "").rpartition(".")[2]
             if base in _JAXTYPING and isinstance(annotation.slice, ast.Tuple):
@@ -391,7 +409,43 @@ class Inference:
             known = self._attributes[key] = self._stored(cls, name)
         return known
 
+    def sets_by_code(self, cls: ast.ClassDef) -> bool:
+        """Whether assigning an attribute of an instance of ``cls`` may run code of the project."""
+        return any("__setattr__" in c.methods for c in self._family(cls))
+
+    def _family(self, cls: ast.ClassDef) -> list[ClassSummary]:
+        """The classes of the project that share instances with ``cls``, itself first."""
+        known = self._families.get(cls)
+        if known is None:
+            name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
+            names = [name, *sorted(self.project.family(name)[0] - {name})]
+            known = self._families[cls] = [c for n in names if (c := self.project.known_class(n)) is not None]
+        return known
+
+    def _set_elsewhere(self, cls: ast.ClassDef, name: str) -> bool:
+        """Whether code other than the methods of ``cls`` decides what ``self.name`` is."""
+        if name in self.class_facts(cls).methods:
+            return True
+        others = [c for c in self._family(cls) if c.name != (self.syntax.qualname(cls) or cls.name)]
+        return any(name in c.stores | c.init_stores | c.methods | c.declared for c in others)
+
+    def surely_set(self, cls: ast.ClassDef, name: str) -> bool:
+        """Whether every instance has the attribute: the class sets it, or its constructor on every path."""
+        stores = self.class_facts(cls).stores.get(name, [])
+        if any(s.method is None and s.value is not None for s in stores):
+            return True
+        statements = {s.statement for s in stores if s.method is not None and s.method.name in INITIALISERS}
+        return any(
+            _on_every_path(s.method.body, statements) for s in stores if s.method and s.method.name in INITIALISERS
+        ) or (name == "training" and self.project.is_module_class(f"{self.module}.{self.syntax.qualname(cls)}"))
+
     def _stored(self, cls: ast.ClassDef, name: str) -> Value:
+        value = self._stored_here(cls, name)
+        if value.kind not in (Kind.TENSOR, Kind.PYTHON) or name == "training":
+            return value
+        return UNKNOWN if name in self.project.foreign_stores or self._set_elsewhere(cls, name) else value
+
+    def _stored_here(self, cls: ast.ClassDef, name: str) -> Value:
         stores = self.class_facts(cls).stores.get(name, [])
         stores = [s for s in stores if s.how != "declared"] or stores
         if not stores:
@@ -439,6 +493,8 @@ class Inference:
         if what is not None:
             if what in api.FLOAT_DTYPES or what in api.INT_DTYPES or what == "torch.bool":
                 return python("dtype", constant=what)
+            if what in ("math.inf", "math.nan", "torch.inf", "torch.nan"):
+                return python("float", constant=float(what[-3:]))
             if what.startswith("math."):
                 return python("float")
             return UNKNOWN
@@ -561,7 +617,7 @@ class Inference:
             if built is not None:
                 return built
         if isinstance(e.func, ast.Name):
-            return self._builtin(e, e.func.id)
+            return UNKNOWN if self.is_rebound(e.func) else self._builtin(e, e.func.id)
         if not isinstance(e.func, ast.Attribute):
             return UNKNOWN
         own = self.instance_attribute(e.func)
@@ -584,6 +640,9 @@ class Inference:
     def _builtin(self, e: ast.Call, name: str) -> Value:
         arguments = [self.of(a) for a in e.args]
         data = any(a.is_tensor or a.data for a in arguments)
+        if name == "float" and len(arguments) == 1 and isinstance(e.args[0], ast.Constant):
+            text = str(e.args[0].value).strip().lower().lstrip("+-")
+            return python(name, constant=float("inf") if text in ("inf", "infinity", "nan") else None)
         if name in ("int", "float", "bool") and len(arguments) == 1:
             return python(name, data=data)
         if name == "len":
@@ -605,15 +664,29 @@ class Inference:
         floating = (
             DType(Category.FLOAT, x.dtype.token) if x.dtype else DType(Category.FLOAT, f"out@{e.lineno}:{e.col_offset}")
         )
+        layer = self._layer(e.func)
         if module.module == "torch.nn.Embedding":
-            shape = f"{x.shape}|{dotted(e.func)}" if x.shape else None
+            shape = f"{x.shape}|{layer}" if x.shape and layer else None
             return tensor(x.rank.plus(1) if x.rank else None, WEIGHTS, shape)
         if module.module == "torch.nn.Linear" and x.is_tensor:
             lead = leading(x.shape)
-            return tensor(x.rank, floating, f"{lead}|{dotted(e.func)}" if lead else None)
+            return tensor(x.rank, floating, f"{lead}|{layer}" if lead and layer else None)
         if module.module in api.SHAPE_KEEPING_MODULES and x.is_tensor:
             return tensor(x.rank, floating, x.shape)
         return UNKNOWN
+
+    def _layer(self, func: ast.expr) -> str | None:
+        """A name for the module that ``func`` is, the same only where it is the same module; None without one."""
+        root = func
+        while isinstance(root, ast.Attribute) and isinstance(root.value, ast.Attribute):
+            root = root.value
+        if (own := self.instance_attribute(root)) is not None:
+            stores = self.class_facts(own[0]).stores.get(own[1], [])
+            steady = stores and all(s.method is None or s.method.name in INITIALISERS for s in stores)
+            return dotted(func) if steady else None
+        if isinstance(func, ast.Name) and len(found := self.definitions(func)) == 1:
+            return _token(found)
+        return None
 
     def _function(self, e: ast.Call, what: str) -> Value:
         if what in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
@@ -657,6 +730,11 @@ class Inference:
             if self.project.known_class(name) is not None and self.project.is_module_class(name):
                 return Value(Kind.MODULE, module=name)
         return None
+
+    def is_rebound(self, name: ast.Name) -> bool:
+        """Whether the name of a builtin stands for something else here."""
+        tree = self.syntax.tree
+        return bool(self.definitions(name)) or self.syntax.binds(tree, name.id) or name.id in self.syntax.imports
 
     def definitions_of_root(self, expr: ast.expr) -> bool:
         """Whether the name that ``expr`` starts from is bound in a function around it."""
@@ -779,21 +857,36 @@ class Inference:
             return python("number" if name == "item" else "container", data=True)
         if name in api.HOST_VALUES:
             return python(api.HOST_VALUES[name])
-        if plain in api.SMOOTH_SAME or plain in ("masked_fill", "masked_scatter", "contiguous", "detach", "cumsum"):
-            if plain in ("cumsum",) and x.dtype and x.dtype.category in (Category.BOOL, Category.INT):
-                return tensor(x.rank, INT64, x.shape)
-            if plain in ("clamp", "clip", "clamp_min", "clamp_max") and not self._numbers(arguments, keywords):
-                return tensor(x.rank if inplace else None, x.dtype if inplace else None)
+        if name == "type" and not e.args and not keywords:
+            return python("str")
+        if plain == "cumsum":
+            dtype = self.dtype_of(keywords["dtype"]) if "dtype" in keywords else _summed(x.dtype)
+            return tensor(x.rank, dtype, x.shape)
+        if plain in ("masked_fill", "masked_scatter") and not inplace:  # a larger mask makes the result larger
+            mask = self.of(arguments[0]) if arguments else UNKNOWN
+            shape = x.shape if mask.is_tensor and broadcast(x, mask)[1] == x.shape else None
+            return tensor(x.rank if shape else None, x.dtype, shape)
+        if plain in api.SMOOTH_SAME or plain in ("masked_fill", "masked_scatter", "contiguous", "detach"):
+            if plain in ("clamp", "clip", "clamp_min", "clamp_max") and not inplace:
+                if not self._numbers(arguments, keywords):
+                    return tensor()
+                bounds = [self.of(a) for a in [*arguments, *keywords.values()]]
+                floated = x.dtype is not None and x.dtype.category in (Category.BOOL, Category.INT)
+                if floated and any(b.python not in ("int", "size", "none") for b in bounds):
+                    return tensor(x.rank, None, x.shape)
             return tensor(x.rank, x.dtype, x.shape)
         if plain in api.SMOOTH_FLOAT or plain in api.STEEP_FLOAT or plain in ("softmax", "log_softmax"):
-            dtype = self.dtype_of(keywords["dtype"]) if "dtype" in keywords else x.dtype.floated() if x.dtype else None
-            return tensor(x.rank, dtype, x.shape)
+            named = keywords.get("dtype") or next((a for a in arguments if self._is_dtype(a)), None)
+            dtype = self.dtype_of(named) if named is not None else x.dtype.floated() if x.dtype else None
+            plainly = named is not None or all(self._numbers([a], {}) for a in arguments)
+            return tensor(x.rank, dtype if plainly else None, x.shape)
         if name in api.PREDICATES:
             return tensor(x.rank, BOOL, x.shape)
         if name in ("eq", "ne", "lt", "le", "gt", "ge") and arguments:
             return compare(x, self.of(arguments[0]))
         if plain in ("add", "sub", "mul", "div") and arguments:
-            return arithmetic(x, self.of(arguments[0]), division=plain == "div")
+            result = arithmetic(x, self.of(arguments[0]), division=plain == "div")
+            return replace(result, dtype=None) if {"rounding_mode", "alpha"} & set(keywords) else result
         if name in api.REDUCTIONS:
             return self._reduction(name, x, arguments, keywords)
         if name in api.CASTS:
@@ -803,6 +896,8 @@ class Inference:
         if name == "type_as" and arguments:
             return tensor(x.rank, self.of(arguments[0]).dtype, x.shape)
         if name in ("view", "reshape"):
+            if name == "view" and (keywords or (len(arguments) == 1 and not self._is_size(arguments[0]))):
+                return tensor()
             return tensor(self._sizes(arguments), x.dtype)
         if name in ("view_as", "reshape_as", "expand_as") and arguments:
             other = self.of(arguments[0])
@@ -836,6 +931,13 @@ class Inference:
             return tensor(x.rank, x.dtype, x.shape)
         return UNKNOWN
 
+    def _is_size(self, e: ast.expr) -> bool:
+        """Whether this argument of ``view`` can be taken for a size: a bare name may hold a dtype."""
+        value = self.of(e)
+        if isinstance(e, (ast.Name, ast.Attribute)):
+            return value.is_number or value.python == "container"
+        return value.python != "dtype"
+
     def _numbers(self, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> bool:
         return all(self.of(a).is_number or self.of(a).python == "none" for a in [*arguments, *keywords.values()])
 
@@ -849,33 +951,37 @@ class Inference:
         named = keywords.get("dtype") or next((a for a in arguments if self._is_dtype(a)), None)
         if named is not None:
             return self.dtype_of(named)
-        if arguments:
-            other = self.of(arguments[0])
-            if other.is_tensor:
-                return other.dtype
-            if other.kind is Kind.UNKNOWN and dotted(arguments[0]) and not self._is_device(arguments[0]):
-                return None
-        return x.dtype
+        others = [*arguments, *(v for k, v in keywords.items() if k not in ("device", "non_blocking", "copy"))]
+        if others and self.of(others[0]).is_tensor:
+            return self.of(others[0]).dtype
+        return x.dtype if all(map(self._is_device, others[:1])) and all(map(self._is_flag, others[1:])) else None
 
     def _is_dtype(self, e: ast.expr) -> bool:
         return self.of(e).python == "dtype" or (isinstance(e, ast.Attribute) and e.attr == "dtype")
 
     def _is_device(self, e: ast.expr) -> bool:
-        return "device" in (dotted(e) or "") or isinstance(e, ast.Constant)
+        """Whether an argument of ``to`` is a device: by its name, or a string such as "cuda:0"."""
+        named = isinstance(e, ast.Constant) and isinstance(e.value, str) and e.value.islower() and "." not in e.value
+        return named or (dotted(e) or "").rpartition(".")[2] == "device"
+
+    def _is_flag(self, e: ast.expr) -> bool:
+        return isinstance(e, ast.Constant) and isinstance(e.value, bool)
 
     def _reduction(self, name: str, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> Value:
         if name in api.REDUCE_BOOL:
             dtype: DType | None = BOOL
-        elif name in api.REDUCE_INT or (
-            name in api.REDUCE_SUM and x.dtype is not None and x.dtype.category in (Category.BOOL, Category.INT)
-        ):
+        elif name in api.REDUCE_INT:
             dtype = INT64
+        elif name in api.REDUCE_SUM:
+            dtype = _summed(x.dtype)
         else:
             dtype = x.dtype
         if "dtype" in keywords:
             dtype = self.dtype_of(keywords["dtype"])
         dims = [a for a in arguments if not (name in ("norm",) and a is arguments[0])]
         dim = keywords.get("dim") or keywords.get("axis") or (dims[0] if dims else None)
+        if "other" in keywords or (name in ("std", "var") and dims and (len(dims) > 1 or not _is_int(dims[0]))):
+            return tensor()
         if dim is None:
             return tensor(SCALAR, dtype)
         if name in ("max", "min", "median"):
@@ -900,6 +1006,34 @@ def _owned(value: Value, token: str) -> Value:
     if value.trainable and (value.dtype is None or value.dtype.token == "default"):
         dtype = WEIGHTS
     return tokened(replace(value, rank=rank, dtype=dtype, shape="()" if rank == SCALAR else None), token)
+
+
+def _on_every_path(body: list[ast.stmt], wanted: set[ast.stmt]) -> bool:
+    """Whether one of ``wanted`` runs whenever ``body`` does."""
+    for s in body:
+        if s in wanted:
+            return True
+        if isinstance(s, ast.With) and _on_every_path(s.body, wanted):
+            return True
+        if isinstance(s, ast.If) and _on_every_path(s.body, wanted) and _on_every_path(s.orelse, wanted):
+            return True
+        if any(isinstance(n, ast.Return) for n in ast.walk(s)):
+            return False
+    return False
+
+
+def _summed(dtype: DType | None) -> DType | None:
+    """The dtype of a sum: integers become int64, so an unknown dtype becomes another unknown one."""
+    if dtype is None or dtype.category is Category.FLOAT:
+        return dtype
+    if dtype.category is Category.UNKNOWN:
+        return DType(Category.UNKNOWN, f"sum of {dtype.token}")
+    return INT64
+
+
+def _is_int(e: ast.expr) -> bool:
+    value = e.operand if isinstance(e, ast.UnaryOp) else e
+    return isinstance(value, ast.Constant) and type(value.value) is int
 
 
 def _same_nature(value: Value, start: Value) -> bool:

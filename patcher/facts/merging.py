@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from patcher.facts.branches import Arm, Assigned, Branches
 from patcher.facts.conditions import Condition, Conditions
 from patcher.facts.effects import Effects
-from patcher.facts.flow import Flow
+from patcher.facts.flow import Definition, Flow
+from patcher.facts.gradients import Gradients
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Kind, Value
@@ -29,6 +30,15 @@ class Choice:
         if self.orelse is not None:
             yield from self.orelse.values()
 
+    def python_tests(self) -> Iterator[ast.expr]:
+        """The plain tests, those of mixed conditions among them."""
+        if isinstance(self.condition, Condition):
+            yield from self.condition.guard
+        elif self.condition is not None:
+            yield self.condition
+        if self.orelse is not None:
+            yield from self.orelse.python_tests()
+
     def conditions(self) -> Iterator[Condition]:
         """The tensor conditions, outermost first."""
         if isinstance(self.condition, Condition):
@@ -43,7 +53,7 @@ class Merge:
 
     ``replaced``: the statements that go. ``temporaries`` come first, under ``guard`` (a Python test that stays an
     ``if``) when there is one. Each of ``results`` is a target (None: returned) and its choice; ``at_once``: they have
-    to be assigned together.
+    to be assigned together. ``test_first``: the condition has to be evaluated before the temporaries.
     """
 
     replaced: tuple[ast.stmt, ...]
@@ -51,6 +61,7 @@ class Merge:
     temporaries: tuple[Assigned, ...] = ()
     guard: tuple[ast.expr, ...] = ()
     at_once: bool = False
+    test_first: bool = False
 
 
 class _Refused(Exception):  # noqa: N818 - it is no error, it is the answer
@@ -74,6 +85,7 @@ class Merging:
         self.flow_of = flow_of
         self.grad_off = grad_off
         self.conditions = Conditions(inference, effects)
+        self.gradients = Gradients(syntax, inference, effects)
         self.branches = Branches(syntax, inference, flow_of)
 
     def is_elif(self, node: ast.AST) -> bool:
@@ -97,8 +109,7 @@ class Merging:
     def _conditional(self, node: ast.IfExp) -> Merge:
         choice = Choice(node.body, self._condition(node.test), Choice(node.orelse))
         self._prove([choice])
-        if not all(map(self.effects.fresh, (node.body, node.orelse))):
-            self._used_up_here(node)
+        self._goes_nowhere(node)
         return Merge((), ((None, choice),))
 
     def _statement(self, node: ast.If) -> Merge:
@@ -110,9 +121,11 @@ class Merging:
         if in_order is False:
             raise _Refused("an arm reads both an old and a new value of what it assigns")
         self._prove(list(choices.values()))
-        for arm in arms:
-            for assigned in arm.results.values():
-                self._may_be_merged(node, assigned)
+        for name, choice in choices.items():
+            for arm in arms:
+                if name in arm.results:
+                    self._may_be_merged(node, arm.results[name], choice)
+        self._repeatable(list(choices.values()), set(order))
         guard = self._guard(node, choices)
         if guard is not None:
             choices = {n: Choice(c.value, Condition(guard.tensor), c.orelse) for n, c in choices.items()}
@@ -122,6 +135,7 @@ class Merging:
             tuple(t for arm in arms for t in arm.temporaries),
             guard.guard if guard is not None else (),
             at_once=in_order is None,
+            test_first=any(arm.temporaries for arm in arms) and not self._harmless(choices[order[0]]),
         )
 
     def _guard(self, node: ast.If, choices: dict[str, Choice]) -> Condition | None:
@@ -150,11 +164,13 @@ class Merging:
             pairs = list(zip(taken.value.elts, other.value.elts, strict=True))
         choices = [Choice(a, condition, Choice(b)) for a, b in pairs]
         self._prove(choices)
-        if not all(self.effects.fresh(e) for pair in pairs for e in pair):
+        if not all(self.effects.fresh(e, node) for pair in pairs for e in pair):
             raise _Refused("an arm returns an existing tensor, which the caller could tell from a copy")
+        self._repeatable(choices, set())
         self._total([t.value for t in arm.temporaries])
         replaced = (node,) if node.orelse else (node, rest[0])
-        return Merge(replaced, tuple((None, choice) for choice in choices), arm.temporaries)
+        test_first = bool(arm.temporaries) and not self._harmless(choices[0])
+        return Merge(replaced, tuple((None, choice) for choice in choices), arm.temporaries, test_first=test_first)
 
     # --- arms -------------------------------------------------------------------------------------------------------
 
@@ -169,6 +185,7 @@ class Merging:
         chained = node.orelse[0] if len(node.orelse) == 1 else None
         if isinstance(chained, ast.If) and self.is_elif(chained):
             arms, others = self._arms(chained, first)
+            self._evaluated_early(chained.test)
         else:
             other = self._arm(node.orelse)
             arms, others = [other], {n: Choice(a.value) for n, a in other.results.items()}
@@ -198,34 +215,60 @@ class Merging:
             raise _Refused(f"`{name}` may be unbound when the branch is not taken")
         return before
 
-    def _may_be_merged(self, branch: ast.If, assigned: Assigned) -> None:
+    def _may_be_merged(self, branch: ast.If, assigned: Assigned, choice: Choice) -> None:
         """An arm that is an existing tensor must not be told from a copy later."""
-        if not isinstance(assigned.target, ast.Name):
-            if not self.effects.fresh(assigned.value):
-                raise _Refused(f"`{ast.unparse(assigned.target)}` may be an existing tensor")
+        target = assigned.target
+        if not isinstance(target, ast.Name):
+            if not all(map(self.effects.fresh, choice.values())):
+                raise _Refused(f"`{ast.unparse(target)}` may be an existing tensor")
+            own = self.inference.instance_attribute(target)
+            if own is None or self.inference.attribute(*own).trainable or self.inference.sets_by_code(own[0]):
+                raise _Refused(f"assigning `{ast.unparse(target)}` may have an effect")
             return
         function = self.syntax.function_of(branch)
         assert function is not None
-        definition = self.flow_of(function).by_node.get(assigned.target)
-        before = self.branches.bound_before(branch, assigned.target.id)
-        everything = [assigned.value] if before is None else [assigned.value, before]
-        if definition is not None and not all(map(self.effects.fresh, everything)):
-            reason = self.effects.escapes(definition, function)
-            if reason is not None:
-                raise _Refused(reason)
+        definition = self.flow_of(function).by_node.get(target)
+        self._told_from_copy(branch, list(choice.values()), definition, target.id)
 
-    def _used_up_here(self, node: ast.IfExp) -> None:
-        """The value of a conditional expression must go into an operator, or into a name that does not escape."""
-        if self.effects.used_up(node):
+    def _told_from_copy(
+        self, branch: ast.stmt | ast.expr, values: list[ast.expr], definition: Definition | None, name: str | None
+    ) -> None:
+        """Refuse when one of ``values`` exists, and what is merged, into ``definition``, can be told from it."""
+        function = self.syntax.function_of(branch)
+        assert function is not None
+        uses = self.flow_of(function).uses.get(definition, []) if definition is not None else []
+        if self.grad_off(branch):
+            for value in values:
+                leaves = any(not self.grad_off(use) or self._returned(use) for use in uses)
+                if self.effects.aliases(value) and self.gradients.carries(value) and leaves:
+                    raise _Refused(f"`{_short(value)}` may carry a gradient out of here")
+        existing = [v for v in values if not self.effects.fresh(v, branch, name)]
+        if not existing:
             return
+        reason = self.effects.escapes(definition, function) if definition is not None else None
+        reason = reason or self.effects.changed_while_used(existing, branch, definition)
+        if reason is not None:
+            raise _Refused(reason)
+
+    def _returned(self, use: ast.expr) -> bool:
+        return isinstance(self.syntax.statement_of(use), ast.Return)
+
+    def _goes_nowhere(self, node: ast.IfExp) -> None:
+        """The value of a conditional expression must go into an operator, or into a name that does not escape."""
+        arms = [node.body, node.orelse]
+        function = self.syntax.function_of(node)
         parent = self.syntax.parents[self.effects.through_views(node)]
-        if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
-            function = self.syntax.function_of(node)
-            assert function is not None
+        named = isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name)
+        if function is not None and named and isinstance(parent, ast.Assign):
             definition = self.flow_of(function).by_node.get(parent.targets[0])
-            if definition is not None and self.effects.escapes(definition, function) is None:
+            if definition is not None:
+                self._told_from_copy(node, arms, definition, definition.name)
                 return
-        raise _Refused("an arm is an existing tensor, which could be told from a copy")
+        if all(self.effects.fresh(arm, node) and not self.effects.aliases(arm) for arm in arms):
+            return
+        if function is None or not self.effects.used_up(node):
+            raise _Refused("an arm is an existing tensor, which could be told from a copy")
+        self._told_from_copy(node, arms, None, None)
 
     # --- proofs -----------------------------------------------------------------------------------------------------
 
@@ -234,6 +277,38 @@ class Merging:
         if isinstance(condition, str):
             raise _Refused(condition)
         return condition
+
+    def _evaluated_early(self, test: ast.expr) -> None:
+        """The test of an ``elif`` is evaluated in any case, or as often as there are results."""
+        parts = test.values if isinstance(test, ast.BoolOp) else [test]
+        for part in parts:
+            while isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+                part = part.operand
+            reason = self._why_not_repeatable(part)
+            if reason is not None:
+                raise _Refused(reason)
+
+    def _why_not_repeatable(self, test: ast.expr) -> str | None:
+        condition = self.conditions.take_apart(test) if self.conditions.reads_data(test) else None
+        if isinstance(condition, Condition):
+            return self.conditions.why_not_total(condition)
+        return condition if isinstance(condition, str) else self.effects.why_not_total(test)
+
+    def _repeatable(self, choices: list[Choice], targets: set[str]) -> None:
+        """Python tests are written once for each result, in between the assignments of the others."""
+        if len(choices) < 2:
+            return
+        for choice in choices:
+            for test in choice.python_tests():
+                reason = self._why_not_repeatable(test)
+                if reason is not None:
+                    raise _Refused(reason)
+                if self.branches.reads(test) & targets:
+                    raise _Refused(f"`{_short(test)}` reads what the arms assign")
+
+    def _harmless(self, choice: Choice) -> bool:
+        """Whether it does not matter when the tensor conditions are evaluated."""
+        return all(self.conditions.why_not_total(c) is None for c in choice.conditions())
 
     def _total(self, values: list[ast.expr]) -> None:
         for value in values:
@@ -247,6 +322,8 @@ class Merging:
         for choice in choices:
             values = list(choice.values())
             self._total(values)
+            if not self.grad_off(values[0]) and (reason := self.gradients.why_not_alike(values)) is not None:
+                raise _Refused(reason)
             for e in values[1:]:
                 self._same(values[0], self.inference.of(values[0]), e, self.inference.of(e))
 

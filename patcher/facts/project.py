@@ -39,7 +39,8 @@ class FunctionSummary:
 class ClassSummary:
     """A class: dotted ``bases``, its ``methods``, the attributes that its own methods assign on ``self``.
 
-    ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class.
+    ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
+    names with a value at class level.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ClassSummary:
     stores: frozenset[str]
     init_stores: frozenset[str]
     built: tuple[tuple[str, str], ...] = ()
+    declared: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,13 @@ class _Collector:
                 frozenset(a for m in methods if m not in first for a in self.stores[m]),
                 frozenset(a for m in first for a in self.stores[m]),
                 tuple(sorted(self.built(first).items())),
+                frozenset(
+                    t.id
+                    for s in node.body
+                    if isinstance(s, (ast.Assign, ast.AnnAssign)) and s.value is not None
+                    for t in (s.targets if isinstance(s, ast.Assign) else [s.target])
+                    if isinstance(t, ast.Name)
+                ),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:

@@ -122,6 +122,21 @@ class Syntax:
                 return value
         raise LookupError("a statement outside of any block")
 
+    def alone(self, statement: ast.stmt) -> bool:
+        """Whether the lines of ``statement`` hold nothing else: no ``a; b`` and no ``if c: a``."""
+        parent, block = self.parents[statement], self.block_of(statement)
+        others = [s for s in block if s is not statement]
+        if any(s.lineno <= (statement.end_lineno or 0) and statement.lineno <= (s.end_lineno or 0) for s in others):
+            return False
+        body = getattr(parent, "body", None)
+        if isinstance(parent, ast.Module) or not isinstance(body, list):
+            return True
+        if block is not body:  # the place of an ``else`` is not known: its block is indented as the first one is
+            return self.alone(body[0]) and body[0].col_offset == statement.col_offset
+        header = [n for n in ast.iter_child_nodes(parent) if isinstance(n, (ast.expr, ast.arguments, ast.withitem))]
+        inner = [n.end_lineno for h in header for n in ast.walk(h) if isinstance(n, (ast.expr, ast.arg))]
+        return statement.lineno > max([getattr(parent, "lineno", 0), *filter(None, inner)])
+
     def following(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements after ``statement`` in its block."""
         block = self.block_of(statement)
@@ -131,6 +146,23 @@ class Syntax:
     def imports(self) -> dict[str, str]:
         """Name -> dotted thing, for imports outside of functions."""
         return {k: v for k, v, scope in self.all_imports if scope is None}
+
+    @cached_property
+    def runtime_imports(self) -> dict[str, str]:
+        """Those of ``imports`` that are there when code runs: not those of a class body or of ``if TYPE_CHECKING``."""
+        found: dict[str, str] = {}
+        for kind in (ast.Import, ast.ImportFrom):
+            for node in self.by_type[kind]:
+                assert isinstance(node, (ast.Import, ast.ImportFrom))
+                around = list(self.ancestors(node))
+                typing = any(isinstance(p, ast.If) and "TYPE_CHECKING" in ast.unparse(p.test) for p in around)
+                if not typing and not any(isinstance(p, _SCOPES[:-1]) for p in around):
+                    found.update(bindings_of_import(node, self.package))
+        return found
+
+    def imports_locally(self, function: ast.AST, name: str) -> bool:
+        """Whether an import statement in ``function`` binds ``name``."""
+        return (function, name) in self._local_imports
 
     @cached_property
     def all_imports(self) -> list[tuple[str, str, FunctionNode | None]]:
@@ -149,8 +181,12 @@ class Syntax:
 
     @cached_property
     def _bound(self) -> dict[ast.AST, set[str]]:
-        """Scope -> names that it assigns (imports and definitions aside)."""
+        """Scope -> names that it assigns or defines (imports aside, and methods)."""
         bound: dict[ast.AST, set[str]] = defaultdict(set)
+        for definition in [n for kind in (*_FUNCTIONS, ast.ClassDef) for n in self.by_type[kind]]:
+            scope = next(p for p in self.ancestors(definition) if isinstance(p, _SCOPES))
+            if not isinstance(scope, ast.ClassDef):
+                bound[scope].add(definition.name)  # type: ignore[attr-defined]
         for kind in (ast.Name, ast.arg, ast.ExceptHandler):
             for node in self.by_type[kind]:
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

@@ -195,9 +195,16 @@ def arithmetic(a: Value, b: Value, division: bool = False) -> Value:
     return tensor(rank, dtype, shape)
 
 
-def compare(a: Value, b: Value) -> Value:
-    """An element-wise comparison, or a Python one."""
+def compare(a: Value, b: Value, equality: bool = False) -> Value:
+    """An element-wise comparison, or a Python one.
+
+    ``equality``: with ``==`` and ``!=`` the other side decides, for ``tensor == None`` is a plain bool.
+    """
     if a.is_tensor or b.is_tensor:
+        other = b if a.is_tensor else a
+        if equality and not (other.is_tensor or other.is_number):
+            decided = other.python in ("none", "str", "container", "dtype")
+            return python("bool") if decided else Value(Kind.UNKNOWN, data=True)
         rank, shape = broadcast(a, b)
         return tensor(rank, BOOL, shape)
     if a.kind is Kind.PYTHON and b.kind is Kind.PYTHON:
@@ -229,6 +236,8 @@ def promote(a: Value, b: Value) -> DType | None:
     if a.dtype is None:
         return None
     if not b.is_tensor:
+        if b.python == "number" and a.dtype.category in (Category.BOOL, Category.INT):
+            return None
         if b.python in ("float", "number"):
             return a.dtype.floated()
         if b.python in ("int", "bool", "size"):
