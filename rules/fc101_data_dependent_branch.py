@@ -22,13 +22,14 @@ class DataDependentBranch:
         of a loop, ``try`` or user context manager the whole frame is dropped.
 
     Fix safety:
-        Safe when it is proven that both arms can be evaluated on any input (no effect, no error, no random numbers),
-        hold tensors of one shape and dtype, and that no gradient of the untaken arm can be infinite or NaN (or that
-        gradients are off), and that the result, where an arm is an existing tensor, is not handed on or changed in
-        place. A condition with one element that is not known to be 0-d is reshaped to ``()``, which raises for more
-        elements just as ``if`` does. Activations are taken to be finite where gradients are concerned. A tensor of
-        unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's dtype
-        would depend on its data. Anything else is reported and left alone.
+        Safe when it is proven that both arms, and the tests of an ``elif``, can be evaluated on any input (no effect,
+        no error, no random numbers) and hold tensors of one shape and dtype; that, unless gradients are off, the arms
+        send gradients to the same tensors, and none of the untaken arm can be infinite or NaN; and that, where an arm
+        is an existing tensor, the result is not handed on, nor either of them changed in place while it is in use. A
+        condition with one element that is not known to be 0-d is reshaped to ``()``, which raises for more elements
+        just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
+        tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
+        dtype would depend on its data. Anything else is reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).
@@ -268,6 +269,29 @@ calls = [(torch.ones(2, 3) * k,) for k in (1.0, 0.1, 2.0)]
 """,
         ),
         Example(
+            title="names that trade places",
+            before="""\
+class Traded(nn.Module):
+    def forward(self, x):
+        low, high = x - 1, x + 1
+        if x.sum() > 0:
+            low, high = high, low
+        return low - 2 * high
+""",
+            after="""\
+class Traded(nn.Module):
+    def forward(self, x):
+        low, high = x - 1, x + 1
+        _condition = x.sum() > 0
+        low, high = torch.where(_condition, high, low), torch.where(_condition, low, high)
+        return low - 2 * high
+""",
+            run="""\
+def make(): return Traded()
+calls = [(torch.linspace(-1, 2, 6) * k,) for k in (1.0, -1.0)]
+""",
+        ),
+        Example(
             title="a branch that only checks is reported",
             before="""\
 class Checked(nn.Module):
@@ -418,6 +442,203 @@ class Scaled(nn.Module):
         else:
             y = x * 2
         return y + 1
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the tensor is handed on under another name",
+            source="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if y.abs().amax() > 3:
+            z = y * 0.5
+        else:
+            z = y
+        return z, y
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="what an arm is an alias of changes before the last use",
+            source="""\
+class Later(nn.Module):
+    def forward(self, x):
+        if x.abs().amax() > 3:
+            y = x * 0.5
+        else:
+            y = x
+        x += 1
+        return y * 2
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a module may change its input in place",
+            source="""\
+class Act(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        if x.abs().amax() > 3:
+            x = x * 0.5
+        return self.act(x)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a module may give its input back",
+            source="""\
+class Same(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        y = x * 1
+        z = self.drop(y)
+        if y.abs().amax() > 3:
+            y = y * 0.5
+        return y, z
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the way to one arm's value is steep",
+            source="""\
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x)
+        n = (h * h).sum().sqrt()
+        if n > 1:
+            y = h * n
+        else:
+            y = h * 2
+        return y + 1
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="an alias made without gradients is used with them",
+            source="""\
+class Held(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        with torch.no_grad():
+            if x.sum() > 0:
+                scale = self.scale * 2
+            else:
+                scale = self.scale
+        return x * scale
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the test of the second arm is only valid after the first",
+            source="""\
+class Second(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * 2
+        elif x[1].sum() < -2:
+            y = x * 3
+        else:
+            y = x * 4
+        return y + 1
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the Python part of the test has an effect, and two results need it",
+            source="""\
+class Ticks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def tick(self):
+        self.n += 1
+        return True
+
+    def forward(self, x):
+        if self.tick() and x.sum() > 0:
+            a = x * 2
+            b = x * 3
+        else:
+            a = x * 4
+            b = x * 5
+        return a + b
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="an in-place variant in the arm",
+            source="""\
+class Inplace(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            z = F.relu(y, inplace=True)
+        else:
+            z = y * 3
+        return z + y
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a comparison with something that may be None gives a plain bool",
+            source="""\
+class Wanted(nn.Module):
+    def forward(self, x, wanted=None):
+        if x.sum() == wanted:
+            y = x * 2
+        else:
+            y = x * 3
+        return y + 1
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a parameter cannot be given a plain tensor",
+            source="""\
+class Weights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        if x.sum() > 0:
+            self.scale = self.scale * 0.5
+        return x * self.scale
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a size that both names had, a turn of the loop ago",
+            source="""\
+class Grown(nn.Module):
+    def forward(self, x):
+        y, total = x * 1, 0 * x.sum()
+        for i in range(4):
+            old = y * 1
+            if i % 2 == 1:
+                y = torch.cat([y, y])
+            if x.sum() > 0:
+                z = old * 2
+            else:
+                z = y * 2
+            total = total + z.sum()
+        return total
 """,
             reported=True,
         ),

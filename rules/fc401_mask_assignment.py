@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Category, Facts, Value, dotted, leading
+from patcher.facts import Category, Facts, Kind, Value, dotted, leading
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements, block
 
 ROWS = """\
@@ -60,7 +60,9 @@ class MaskAssignment:
             return
         target = targets[0]
         mask = facts.value(target.slice)
-        if not mask.is_tensor or mask.dtype is None or mask.dtype.category is not Category.BOOL:
+        boolean = mask.is_tensor and mask.dtype is not None and mask.dtype.category is Category.BOOL
+        doubtful = mask.data and mask.kind is Kind.UNKNOWN  # ``x == y`` with nobody knows what
+        if not boolean and not doubtful:
             return
         plain = isinstance(node, ast.Assign)
         value = facts.value(node.value)
@@ -69,7 +71,7 @@ class MaskAssignment:
         if not facts.reached(node) or facts.eager_only(node):
             return
         form = _Form(facts, node, target, mask)
-        outcome = form.fix()
+        outcome = form.fix() if boolean else f"whether `{ast.unparse(target.slice)}` is a tensor is not known"
         message = "an assignment through a mask has a data-dependent size"
         if isinstance(outcome, Fix):
             yield Finding(node, message, outcome)
@@ -425,6 +427,57 @@ class Expanded(nn.Module):
             reported=True,
         ),
         NearMiss(
+            title="a mask that is drawn anew each time it is written",
+            source="""\
+class Drawn(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        z = y * 2
+        y[torch.rand_like(y) > 0.5] = z[torch.rand_like(y) > 0.5]
+        return y
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="an argument may be an expanded view",
+            source="""\
+class Passed(nn.Module):
+    def forward(self, h):
+        m = h > 0
+        z = h.abs()
+        h[m] = z[m]
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="infinity at places that the mask leaves out",
+            source="""\
+class Endless(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.top = float("inf")
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        h[h > 0] *= self.top
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="one line, two statements",
+            source="""\
+class Short(nn.Module):
+    def forward(self, x):
+        y = x * 1; m = y > 0; z = y * 2
+        if x.dim() == 2: y[m] = z[m]
+        return y
+""",
+            reported=True,
+        ),
+        NearMiss(
             title="a list",
             source="""\
 class Listed(nn.Module):
@@ -450,7 +503,6 @@ class _Form:
         self.where = facts.spelled("torch.where", node) or "torch.where"
         self.torch = facts.spelled("torch", node) or "torch"
         self.imports = () if facts.spelled("torch", node) else ("torch",)
-        self.named = not self.imports or facts.importable("torch", node)
 
     def fix(self) -> Fix | str:
         """The rewritten statements, or what is not proven."""
@@ -460,12 +512,8 @@ class _Form:
             return f"what `{ast.unparse(self.into)}` holds is not known"
         if self.facts.effects.may_overlap(self.into):
             return f"`{ast.unparse(self.into)}` may be an expanded view"
-        if not self.named:
-            return "`torch` is another name here"
-        if not self.facts.syntax.alone(self.node):
-            return "the line holds more than this statement"
-        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in ast.walk(self.node)):
-            return "the statement binds names inside of expressions"
+        if (reason := self.facts.why_not_replaced(self.node, self.imports)) is not None:
+            return reason
         row = self.row_dimensions()
         if row is None:
             return "the mask is not known to have the leading shape of what it indexes"

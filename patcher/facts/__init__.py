@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
@@ -227,6 +227,16 @@ class Facts:
                 if best is None or (stands_for == "torch", -len(text)) > (best.startswith("torch."), -len(best)):
                     best = text
         return best
+
+    def why_not_replaced(self, statement: ast.stmt, imports: Sequence[str]) -> str | None:
+        """None when other statements can stand in the place of this one, with ``imports`` at the top of the module."""
+        if not all(self.importable(name, statement) for name in imports):
+            return "`torch` is another name here"
+        if not self.syntax.alone(statement):
+            return "the line holds more than this statement"
+        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(statement)):
+            return "the statement binds names inside of expressions"
+        return None
 
     def importable(self, name: str, at: ast.AST) -> bool:
         """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing."""

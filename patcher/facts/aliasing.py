@@ -414,4 +414,3 @@ def _by_identity(compare: ast.Compare) -> bool:
 
 def _end(node: ast.AST) -> tuple[int, int]:
     return node.end_lineno or 0, node.end_col_offset or 0  # type: ignore[attr-defined]
-

@@ -175,4 +175,3 @@ def _without(value: Value) -> bool:
     if value.kind is Kind.PYTHON:
         return value.python != "container"
     return value.dtype is not None and value.dtype.category in (Category.BOOL, Category.INT)
-

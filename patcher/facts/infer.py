@@ -162,7 +162,7 @@ class Inference:
                 v.is_tensor or (v.kind is Kind.UNKNOWN and self._used_as_tensor(d))
                 for d, v in zip(definitions, values, strict=True)
             ):
-                return UNKNOWN
+                return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else UNKNOWN
             value = tensor()
         token = _token(definitions)
         if len(definitions) > 1:  # which of them it is may change from one turn of a loop to the next

@@ -2,16 +2,17 @@
 
 Ranks, dtypes and shapes are symbolic. Two tensors with the same ``shape`` token have the same shape; a token "a|b" is
 the shape ``a`` with one more dimension at the end; ``Rank("x", 1)`` is one dimension more than whatever ``x`` has.
-Five presumptions, and no more, fill what source code does not say:
+Six presumptions, and no more, fill what source code does not say:
 
 - an attribute of a constructor argument (``cfg.width``, ``self.cfg.width``) that is never called is configuration,
   hence a Python value;
 - a name on which code that ``forward`` reaches uses what only a tensor has (``x.amax()``) is a tensor;
-- a tensor of unknown dtype that meets float arithmetic is floating (an integer there would make the dtype depend on
-  the branch that was taken);
+- a tensor of unknown dtype that meets float arithmetic or a function of floats (``mean``, ``torch.finfo``) is
+  floating, and one that meets integer arithmetic is not boolean (else the dtype would depend on the branch taken);
 - the weights of one module have one floating dtype (``model.half()`` converts them all);
 - an attribute of unknown kind that an integer tensor is tested for equality with (``ids == self.words.picture``) is a
-  Python number.
+  Python number;
+- a parameter whose default is a number, and an attribute that the constructor sets to one, hold numbers.
 """
 
 from __future__ import annotations
