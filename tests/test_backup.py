@@ -197,39 +197,57 @@ def test_leftovers_and_runs_without_manifest(tmp_path: Path, store: Store) -> No
     assert not (store.folder / "runs/0002").exists()
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+#: Runs a script that dies before or after so many renames: `python -c ... before 7 SCRIPT ARGUMENTS`.
+DYING = """
+import os, runpy, signal, sys
+when, left, rename = sys.argv[1], int(sys.argv[2]), os.replace
+def dying(*names, **options):
+    global left
+    left -= 1
+    if left < 0 and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(*names, **options)
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.replace = dying
+sys.argv = sys.argv[3:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def start(folder: Path, *dying: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, TOY, "-j", "1", str(folder)],
+        [sys.executable, *(("-c", DYING, *dying) if dying else ()), TOY, "-j", "1", str(folder)],
         env={"PYTHONPATH": ROOT, "PATH": ""},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
 
 
-def test_killed_at_any_moment(tmp_path: Path) -> None:
-    chance = random.Random(5)
-    seen = set()
-    for attempt in range(6):
-        folder = tmp_path / str(attempt)
-        (folder / "sub").mkdir(parents=True)
-        files = [folder / ("sub" if n % 2 else "") / f"m{n}.py" for n in range(60)]
-        for file in files:
-            file.write_bytes(OLD)
-        process = start(folder)
-        mark = folder / ".fix-compile/runs/0001/manifest.json"  # from here on files change
-        while attempt and not mark.exists() and process.poll() is None:
-            time.sleep(0.0005)
-        time.sleep(chance.random() * (0.05 if attempt else 0.3))
+@pytest.mark.parametrize(
+    "moment", ["before 0", "after 0", "before 5", "after 30", "before 60", "after 61", "at random"]
+)
+def test_killed_at_any_moment(tmp_path: Path, moment: str) -> None:
+    (tmp_path / "sub").mkdir()
+    files = [tmp_path / ("sub" if n % 2 else "") / f"m{n}.py" for n in range(60)]
+    for file in files:
+        file.write_bytes(OLD)
+    if moment == "at random":
+        process = start(tmp_path)
+        time.sleep(random.random() * 0.5)
         process.send_signal(signal.SIGKILL)
-        process.communicate()
-        contents = {file.read_bytes() for file in files}
-        assert contents <= {OLD, NEW}
-        seen.add(len(contents))
-        if mark.exists():
-            assert not restore(Store(folder / ".fix-compile")).refused
-        assert {file.read_bytes() for file in files} == {OLD}
-        assert not list(folder.rglob(".fix-compile-*.tmp"))
-    assert 2 in seen, "no run was killed between two files; the test has lost its point"
+    else:
+        process = start(tmp_path, *moment.split())
+    process.communicate()
+    contents = {file.read_bytes() for file in files}
+    assert contents <= {OLD, NEW}
+    if moment in ("before 5", "after 30"):
+        assert process.returncode == -signal.SIGKILL
+        assert contents == {OLD, NEW}, "it was to be killed between two files"
+    if (tmp_path / ".fix-compile/runs/0001/manifest.json").exists():
+        assert not restore(Store(tmp_path / ".fix-compile")).refused
+    assert {file.read_bytes() for file in files} == {OLD}
+    assert not list(tmp_path.rglob(".fix-compile-*.tmp"))
 
 
 def test_two_runs_at_once(tmp_path: Path) -> None:

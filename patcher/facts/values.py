@@ -12,7 +12,7 @@ Six presumptions, and no more, fill what source code does not say:
 - the weights of one module have one floating dtype (``model.half()`` converts them all);
 - an attribute of unknown kind that an integer tensor is tested for equality with (``ids == self.words.picture``) is a
   Python number;
-- a parameter whose default is a number, and an attribute that the constructor sets to one, hold numbers.
+- a parameter whose default is a number, and an attribute that the constructor sets to one, hold finite numbers.
 """
 
 from __future__ import annotations
