@@ -9,6 +9,7 @@ from typing import ClassVar
 from patcher.facts import Category, Facts, Kind, Value, dotted, leading
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements, block
 
+MOST_ROW_DIMENSIONS = 3
 ROWS = """\
 def data(batch, places, rows):
     g = torch.Generator().manual_seed(batch)
@@ -251,6 +252,40 @@ class Picked(nn.Module):
             run="""\
 def make(): return Picked()
 calls = [(torch.linspace(-1, 1, 6).view(2, 3),), (torch.ones(1, 3),)]
+""",
+        ),
+        Example(
+            title="rows of two dimensions",
+            before="""\
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.blank = nn.Embedding(20, 4), nn.Parameter(torch.ones(4, 1))
+
+    def forward(self, ids):
+        h = self.embed(ids).unsqueeze(-1).clone()
+        other = h * 2
+        h[ids == 7] = self.blank
+        h[ids > 7] = other[ids > 7]
+        return h
+""",
+            after="""\
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.blank = nn.Embedding(20, 4), nn.Parameter(torch.ones(4, 1))
+
+    def forward(self, ids):
+        h = self.embed(ids).unsqueeze(-1).clone()
+        other = h * 2
+        h.copy_(torch.where((ids == 7)[..., None, None], self.blank, h))
+        h.copy_(torch.where((ids > 7)[..., None, None], other, h))
+        return h
+""",
+            run="""\
+def make(): return Heads()
+calls = [(torch.tensor([[7, 1, 7]]),), (torch.tensor([[2, 1, 3], [9, 7, 11]]),)]
+train = True
 """,
         ),
         Example(
@@ -523,12 +558,13 @@ class _Form:
         return Fix((ReplaceStatements((self.node,), tuple(lines)),), imports=self.imports)
 
     def row_dimensions(self) -> int | None:
-        """How many dimensions of the tensor the mask leaves to a row: 0 or 1, or None when the shapes are unknown."""
-        if self.mask_value.shape is None or self.into_value.shape is None:
-            return None
-        if self.mask_value.shape == self.into_value.shape:
-            return 0
-        return 1 if self.mask_value.shape == leading(self.into_value.shape) else None
+        """How many dimensions of the tensor the mask leaves to a row, or None when the shapes are unknown."""
+        shape = self.into_value.shape
+        for row in range(MOST_ROW_DIMENSIONS + 1):
+            if shape is not None and shape == self.mask_value.shape:
+                return row
+            shape = leading(shape)
+        return None
 
     # --- the forms --------------------------------------------------------------------------------------------------
 
@@ -562,8 +598,10 @@ class _Form:
         other = self.facts.value(source.value)
         if not other.is_tensor or other.shape is None:
             return f"what `{ast.unparse(source.value)}` holds is not known"
-        mine = self.into_value.shape
-        if other.shape != mine and (row == 0 or leading(other.shape) != leading(mine)):
+        shapes = {self.into_value.shape, other.shape}
+        for _ in range(row):
+            shapes = {leading(shape) for shape in shapes}
+        if len(shapes) > 1 or None in shapes:
             return f"`{ast.unparse(source.value)}` is not known to have the shape of `{ast.unparse(self.into)}`"
         if not self.same_dtype(self.facts.value(self.node.value)):
             return "the value is not known to have the dtype of what it is assigned to"
@@ -587,7 +625,7 @@ class _Form:
         if value.is_tensor:
             if value.rank is None or value.rank.base is not None or value.rank.offset > row:
                 return "the value is not known to be one row or number for all places"
-            if not (self.same_dtype(value) or (value.is_scalar_tensor and row == 1 and floating)):
+            if not (self.same_dtype(value) or (value.is_scalar_tensor and row >= 1 and floating)):
                 return "the value is not known to have the dtype of what it changes"
             if sign in "*/" and not self.facts.grad_off(node):
                 return "places that the mask leaves out could reach the gradient of the value"
@@ -627,5 +665,6 @@ class _Form:
         return mine is not None and value.dtype is not None and value.dtype.same(mine)
 
     def chosen(self, mask: Code, value: Code, row: int) -> Code:
-        condition = Code("{0}.unsqueeze(-1)", (mask,)) if row else mask
+        widened = ".unsqueeze(-1)" if row == 1 else f"[...{', None' * row}]"
+        condition = Code(f"{{0}}{widened}", (mask,)) if row else mask
         return Code(f"{{0}}.copy_({self.where}({{1}}, {{2}}, {{0}}))", (self.into, condition, value))
