@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -289,7 +290,10 @@ class Project:
         self._reached = self._reach()
 
     def is_module_class(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether the dotted class derives from nn.Module, as far as the index can tell."""
+        """Whether the dotted class derives from nn.Module, as far as the index can tell.
+
+        A class with a ``forward`` and an ancestor outside of the index counts: one file is often all that is scanned.
+        """
         if name in ("torch.nn.Module", "torch.nn.modules.module.Module"):
             return True
         found = self._classes.get(name)
@@ -297,8 +301,13 @@ class Project:
             return name.startswith("torch.nn.") and not name.startswith("torch.nn.functional")
         if any(self.is_module_class(b, seen | {name}) for b in found.bases):
             return True
-        unknown = [b for b in found.bases if b not in self._classes and b not in _PLAIN_BASES]
-        return "forward" in found.methods and bool(unknown)
+        return "forward" in found.methods and self._has_unknown_ancestor(name, frozenset())
+
+    def _has_unknown_ancestor(self, name: str, seen: frozenset[str]) -> bool:
+        found = self._classes.get(name)
+        if found is None:
+            return name not in _PLAIN_BASES and not hasattr(builtins, name.rpartition(".")[2])
+        return name not in seen and any(self._has_unknown_ancestor(b, seen | {name}) for b in found.bases)
 
     def subclasses(self, name: str) -> list[tuple[str, ClassSummary]]:
         """Every class below ``name`` in the index, with its dotted name."""
