@@ -37,8 +37,8 @@ class ExpandedIndex:
 
     What it does:
         Writes ``.repeat(batch, 1)`` for ``.expand(batch, -1)`` where one row of integers, (T) or (1, T), goes to a
-        module, a function of the project, or the caller. Ids that are used up by operators in the same function are
-        left alone: there is nothing to win.
+        module, a function that is compiled by itself, or the caller. Ids that are used up by operators, or converted to
+        floating numbers, in the same function are left alone: there is nothing to win.
 
     Why it breaks compilation:
         ``expand`` gives rows that lie on top of each other (stride 0), but for a batch of one (stride T). A block that
@@ -300,6 +300,19 @@ class ExpandedIndex:
     def forward(self, x):
         ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
         return x + ids.float()
+""",
+        ),
+        NearMiss(
+            title="ids that are converted before a plain function, traced with its caller, gets them",
+            source="""\
+def waves(places, width):
+    return torch.sin(places / width)
+
+
+class Waves(nn.Module):
+    def forward(self, x):
+        places = torch.arange(x.shape[1], device=x.device).unsqueeze(0).expand(x.shape[0], -1)
+        return x + waves(places[..., None].to(torch.float32), 4.0) + waves(places.unsqueeze(-1), 8.0)
 """,
         ),
         NearMiss(

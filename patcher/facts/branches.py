@@ -132,10 +132,6 @@ class Branches:
                         return False
         return True if one_by_one else None if at_once else False
 
-    def is_instance(self, target: ast.expr) -> bool:
-        """Whether ``target`` is an attribute of the instance."""
-        return self.inference.instance_attribute(target) is not None
-
     def bound_before(self, branch: ast.stmt, name: str) -> ast.expr | None:
         """A name node that reads ``name`` as it is just before ``branch``; None when it may be unbound there."""
         function = self.syntax.function_of(branch)

@@ -38,10 +38,6 @@ class ClassFacts:
         }
         self.stores: defaultdict[str, list[Store]] = defaultdict(list)
         self.bases = tuple(syntax.qualified(b) or dotted(b) or "?" for b in node.bases)
-        self.is_dataclass = any(
-            (syntax.qualified(d.func if isinstance(d, ast.Call) else d) or "") in ("dataclasses.dataclass", "dataclass")
-            for d in node.decorator_list
-        )
         for s in node.body:
             match s:
                 case ast.AnnAssign(target=ast.Name(id=name), value=value, annotation=annotation):

@@ -184,7 +184,7 @@ class Indices:
                 if name in _TELLING or (name.endswith("_") and not name.endswith("__")):
                     return Fate(obstacle=f"`{name}` is used on it")
             case ast.Call(func=func) if func is not outer:
-                return self._handed_to(parent)
+                return Fate() if self._is_converted(e, outer) else self._handed_to(parent)
             case ast.Assign(targets=targets):
                 return self._assigned(targets, outer, seen)
             case ast.AnnAssign(target=target) | ast.NamedExpr(target=target):
@@ -194,6 +194,16 @@ class Indices:
             case ast.Yield() | ast.YieldFrom() | ast.Await() | ast.Delete() | ast.Lambda() | ast.withitem():
                 return Fate(obstacle="it is handed on")
         return Fate()
+
+    def _is_converted(self, e: ast.expr, outer: ast.AST) -> bool:
+        """Whether a conversion to floating numbers stands between ``e`` and ``outer``: it gives strides of its own."""
+        while e is not outer and isinstance(e, ast.expr):
+            value = self.inference.of(e)
+            if value.dtype is not None and value.dtype.category is Category.FLOAT:
+                return True
+            e = self.syntax.parents[e]  # type: ignore[assignment]
+        value = self.inference.of(outer) if isinstance(outer, ast.expr) else None
+        return value is not None and value.dtype is not None and value.dtype.category is Category.FLOAT
 
     def _assigned(self, targets: list[ast.expr], value: ast.AST, seen: frozenset[ast.AST]) -> Fate:
         if isinstance(value, _CONTAINERS):
@@ -225,11 +235,11 @@ class Indices:
                 if what.endswith("_") or any(k.arg == "inplace" for k in call.keywords):
                     return Fate(obstacle="it may be changed in place")
                 return Fate(crosses=text) if what in _CALLING else Fate()
-            return Fate(crosses=text) if self.project.reached(what) or self._builds_module(what) else Fate()
+            return Fate(crosses=text) if self._is_compiled(what) or self._builds_module(what) else Fate()
         if isinstance(func, ast.Name):
             if self.syntax.is_builtin(func):
                 return Fate() if func.id in _LOOKING_BUILTINS else Fate(obstacle="it is handed on")
-            known = self.inference.definitions(func) or self.project.reached(f"{self.module}.{func.id}")
+            known = self.inference.definitions(func) or self._is_compiled(f"{self.module}.{func.id}")
             return Fate(crosses=text) if known else Fate()
         if not isinstance(func, ast.Attribute):
             return Fate(crosses=text)
@@ -246,6 +256,11 @@ class Indices:
         rooted = self._rooted_at_instance(func) or isinstance(func.value, ast.Call)
         known_method = any(func.attr in c.methods for _, c in self.project.classes())
         return Fate(crosses=text) if rooted or known_method else Fate()
+
+    def _is_compiled(self, what: str) -> bool:
+        """Whether the function of that dotted name is compiled by itself; a plain one is traced with its caller."""
+        function = self.project.function(what)
+        return function is not None and function.compiled
 
     def _builds_module(self, what: str) -> bool:
         return self.project.known_class(what) is not None and self.project.is_module_class(what)
