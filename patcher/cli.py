@@ -7,14 +7,18 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
 from patcher import calls
-from patcher.backup import BackupError
+from patcher.backup import BackupError, Store
 from patcher.config import FORMATS, Config, ConfigError, load
 from patcher.discover import Exclude
 from patcher.explain import explanation, listing
+from patcher.harness.run import Event
+from patcher.measure import TEST_FORMATS, test
+from patcher.measure_options import located, measure_options, request_from
 from patcher.options import find_rule, settings_from, strategies_of, strategy_key
 from patcher.report import Outcome
 from patcher.report.outcome import Call
@@ -68,7 +72,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
 
 def _patch(rules: Sequence[Rule]) -> click.Command:
     @click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-    @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+    @click.argument("paths", nargs=-1, metavar="PATH...")
     @click.option("--dry-run", is_flag=True, help="Print what would change as a unified diff and write nothing.")
     @click.option("--verify-only", is_flag=True, help="Report what is still to fix, and patched files altered since.")
     @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
@@ -77,15 +81,17 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
     @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
-    @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the report (default: text).")
+    @click.option("--format", "format_", type=click.Choice((*FORMATS, "markdown")), help="Format of the report.")
     @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
     @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by files and CPUs).")
     @click.option("-q", "--quiet", is_flag=True, help="No summary, notes or progress; only results and errors.")
     @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
+    @measure_options
     @click.version_option(VERSION, prog_name="fix-compile")
     @click.pass_context
     def patch(
         context: click.Context,
+        /,
         paths: tuple[str, ...],
         dry_run: bool,
         verify_only: bool,
@@ -100,17 +106,26 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         jobs: int | None,
         quiet: bool,
         no_color: bool,
+        **asked: Any,
     ) -> calls.Told:
         """Rewrite PyTorch model source so that torch.compile breaks and recompiles less.
 
-        Without --dry-run or --verify-only, safe fixes are written into the files; "restore" takes them back.
+        Without --dry-run or --verify-only, safe fixes are written into the files; "restore" takes them back. With
+        --test that happens only when your own model, run before and after, gives equivalent results.
         """
-        if dry_run and verify_only:
-            raise click.UsageError("--dry-run and --verify-only exclude each other")
+        if verify_only and (dry_run or asked["test"]):
+            raise click.UsageError(f"--verify-only and {'--dry-run' if dry_run else '--test'} exclude each other")
+        if not paths and not asked["package"]:
+            raise click.UsageError("Missing argument 'PATH...'.")
         for word in ("restore", "rules"):
             if word in paths and not os.path.lexists(word):
                 raise click.UsageError(f"there is no file or folder {word!r}; the call {word!r} must be the first word")
-        config = load(paths[0])
+        config = load(paths[0] if paths else os.curdir)
+        shape = format_ or config.format or "text"
+        if shape not in (TEST_FORMATS if asked["test"] else FORMATS):
+            raise click.UsageError(f"--format {shape} {'does not go' if asked['test'] else 'goes'} with --test")
+        request = request_from(asked, config)
+        paths = (*paths, *located(request))
         settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch)
         store = calls.store_for(paths[0], config, backup_dir)
         try:
@@ -119,14 +134,22 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
             return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
         call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
         outcome = Outcome(call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet)
-        shape = format_ or config.format or "text"
         if verify_only:
             return calls.verify(outcome, store, paths, shape)
+        kept = store if backup else None
+        if request is not None:
+            write = None if dry_run else lambda proven: _apply(proven, kept)
+            command = [*_program().split(maxsplit=1), *sys.argv[1:]]
+            return test(outcome, request, paths, command, shape, None if quiet else _measuring(), write)
         if dry_run:
             return calls.dry_run(outcome, shape, _colour(no_color))
-        return calls.apply(outcome, store if backup else None, sys.argv[1:], shape, _program())
+        return _apply(outcome, kept, shape)
 
     return patch
+
+
+def _apply(outcome: Outcome, store: Store | None, shape: str = "text") -> calls.Told:
+    return calls.apply(outcome, store, sys.argv[1:], shape, _program())
 
 
 def _restore() -> click.Command:
@@ -184,6 +207,22 @@ def _progress() -> Callable[[int, int], None]:
         if time.monotonic() >= due:
             due = time.monotonic() + 0.1
             click.echo(f"\r{done} of {total} files", err=True, nl=False)
+
+    return show
+
+
+def _measuring() -> Callable[[Event], None]:
+    """Which variant is being measured: one line that moves on a terminal, else one for each that has ended."""
+    moving = sys.stderr.isatty()
+
+    def show(event: Event) -> None:
+        status = "" if event.status in ("", "ok") else f": {event.status}"
+        line = f"[{event.seconds:.0f} s] {event.number} of {event.of}: {event.case}, {event.variant}{status}"
+        if moving:
+            last = event.what == "end" and event.number == event.of
+            click.echo("\r\x1b[K" + ("" if last else line), err=True, nl=False)
+        elif event.what == "end":
+            click.echo(line, err=True)
 
     return show
 

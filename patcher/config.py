@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,21 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True)
+class ConfiguredCase:
+    """One entry of ``[tool.fix-compile.cases]``; None where it says nothing and the case file decides.
+
+    ``path``: a ``.py`` file or a folder, as written, which need not exist. ``tolerance``: the largest mean absolute
+    error. ``dtype``: a name of torch, without ``torch.``.
+    """
+
+    path: str
+    train: bool | None = None
+    tolerance: float | None = None
+    device: str | None = None
+    dtype: str | None = None
+
+
+@dataclass(frozen=True)
 class Config:
     """What the file says; None where it says nothing. ``root``: its folder, where its paths and globs start."""
 
@@ -35,6 +51,7 @@ class Config:
     jobs: int | None = None
     exclude: tuple[str, ...] = ()
     backup_dir: str | None = None
+    cases: Mapping[str, ConfiguredCase] = field(default_factory=dict)
 
 
 def load(path: str) -> Config:
@@ -79,7 +96,6 @@ def _parsed(file: Path) -> Config:
             values[key.replace("-", "_")] = convert(value)
         except TypeError:
             raise ConfigError(f"{key} in [tool.fix-compile] must be {kind}, not {value!r}") from None
-    values.pop("cases", None)
     return Config(root=file.parent, **values)
 
 
@@ -120,6 +136,72 @@ def _format(value: object) -> str:
     return str(value)
 
 
+def _tolerance(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
+        raise TypeError
+    return float(value)
+
+
+def _device(value: object) -> str:
+    if not isinstance(value, str) or not _DEVICE.fullmatch(value):
+        raise TypeError
+    return value
+
+
+def _dtype(value: object) -> str:
+    name = value.removeprefix("torch.") if isinstance(value, str) else ""
+    if name not in _DTYPES:
+        raise TypeError
+    return name
+
+
+def _cases(value: object) -> dict[str, ConfiguredCase]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return {name: _case(name, entry) for name, entry in value.items()}
+
+
+def _case(name: str, entry: object) -> ConfiguredCase:
+    table, keys = f"[tool.fix-compile.cases.{name}]", {"path": _PATH, **CASE_SETTINGS}
+    if isinstance(entry, str):
+        entry = {"path": entry}
+    if not isinstance(entry, dict):
+        raise ConfigError(
+            f"{name} in [tool.fix-compile.cases] must be {_PATH[0]}, or a table with a path, not {entry!r}"
+        )
+    values: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key not in keys:
+            raise ConfigError(f"unknown key {key!r} in {table}{nearest(key, keys)}")
+        kind, convert = keys[key]
+        try:
+            values[key] = convert(value)
+        except TypeError:
+            raise ConfigError(f"{key} in {table} must be {kind}, not {value!r}") from None
+    if "path" not in values:
+        raise ConfigError(f"{table} needs a path: {_PATH[0]}")
+    return ConfiguredCase(**values)
+
+
+def _path(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError
+    return value
+
+
+_PATH: tuple[str, Callable[[object], Any]] = ("a .py file or a folder", _path)
+_DTYPES = ("float16", "bfloat16", "float32", "float64", "half", "float", "double")
+# Devices that a model can run on; the names from npu on are those of backends that are installed beside torch.
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|hpu|xla|mtia|npu|mlu|musa|maia|privateuseone)(:\d+)?", re.ASCII)
+
+# What may be said of a case, here or in its file: what it must be, and what makes it so (``TypeError``: it is not).
+CASE_SETTINGS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
+    "train": ("true or false", _is(bool)),
+    "tolerance": ("a positive number", _tolerance),
+    "device": ('a device of torch such as "cpu", "cuda", "cuda:0", "mps" or "xpu"', _device),
+    "dtype": (f"one of {', '.join(_DTYPES)}", _dtype),
+}
+
 _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "select": ("a list of codes", _strings),
     "ignore": ("a list of codes", _strings),
@@ -130,5 +212,5 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "jobs": ("a whole number from 1", _jobs),
     "exclude": ("a list of globs", _strings),
     "backup-dir": ("a folder", _is(str)),
-    "cases": ("a table", _is(dict)),
+    "cases": ("a table", _cases),
 }

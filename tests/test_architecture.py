@@ -50,6 +50,28 @@ WALLS: dict[str, set[str]] = {
         *TYPES,
     },
     "patcher.report": {"patcher.results", "patcher.version"},
+    "patcher.report.harness": {"patcher.harness.compare", "patcher.harness.measured"},
+    "patcher.report.plot": {"patcher.harness.compare", "patcher.harness.measured"},
+    "patcher.harness": set(),
+    "patcher.harness.cases": {"patcher.config", "patcher.source"},
+    "patcher.harness.plan": {
+        "patcher.harness.cases",
+        "patcher.harness.trees",
+        "patcher.results",
+        "patcher.source",
+        "patcher.version",
+    },
+    "patcher.harness.trees": set(),
+    "patcher.harness.packages": set(),
+    "patcher.harness.carried": {"patcher.harness.plan"},
+    "patcher.harness.measured": set(),
+    "patcher.harness.compare": {"patcher.harness.measured"},
+    # what is carried to another machine needs nothing else of ours
+    "patcher.harness.run": set(),
+    "patcher.harness.worker": set(),
+    "patcher.harness.differences": set(),
+    "patcher.measure": {"patcher.calls", "patcher.harness", "patcher.report", "patcher.results"},
+    "patcher.measure_options": {"patcher.config", "patcher.harness", "patcher.measure"},
     "patcher.explain": {"patcher.rule"},
     "patcher.config": {"patcher.settings"},
     "patcher.options": {"patcher.config", "patcher.rule", "patcher.settings"},
@@ -60,6 +82,9 @@ WALLS: dict[str, set[str]] = {
 }
 LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
 LIBCST_IS_FOR = {"patcher.concrete"}
+TORCH_IS_FOR = {"patcher.harness.worker", "patcher.harness.differences"}  # they run in processes of their own
+# run.py where it was carried to and there is no command line; the worker into a log of its own
+PRINTS = {"patcher.cli", "patcher.harness.run", "patcher.harness.worker"}
 FORBIDDEN_WORDS = {
     "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
     "manager", "managers", "misc", "util", "utils", "visitor", "visitors",
@@ -130,8 +155,8 @@ def test_every_module_of_the_engine_has_a_wall() -> None:
 
 
 @each_module
-def test_nothing_imports_torch_but_the_harness_worker(module: str) -> None:
-    if module != "patcher.harness.worker":
+def test_nothing_imports_torch_but_the_workers(module: str) -> None:
+    if module not in TORCH_IS_FOR:
         assert [n for n in imported(module) if inside(n, "torch")] == []
 
 
@@ -150,6 +175,11 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
     assert foreign(module) - PURE == set()
 
 
+@pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
+def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
+    assert {name.partition(".")[0] for name in imported(module)} - sys.stdlib_module_names - {"torch"} == set()
+
+
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if inside(m, "patcher.facts")))
 def test_facts_need_nothing_but_the_standard_library(module: str) -> None:
     assert foreign(module) - sys.stdlib_module_names == set()
@@ -157,7 +187,7 @@ def test_facts_need_nothing_but_the_standard_library(module: str) -> None:
 
 @each_module
 def test_only_the_command_line_prints(module: str) -> None:
-    if module == "patcher.cli":
+    if module in PRINTS:
         return
     for node in ast.walk(parsed(module)):
         if isinstance(node, ast.Call):

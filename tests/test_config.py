@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from toy import RULES
 
-from patcher.config import Config, ConfigError, load
+from patcher.config import Config, ConfigError, ConfiguredCase, load
 from patcher.options import find_rule, settings_from
 
 
@@ -33,6 +33,13 @@ def test_everything(tmp_path: Path) -> None:
         backup-dir = "../backups"
         [tool.fix-compile.cases]
         tiny = "cases/tiny.py"
+        all = { path = "../cases" }
+        [tool.fix-compile.cases.half]
+        path = "cases/tiny.py"
+        train = false
+        tolerance = 1
+        device = "cuda:1"
+        dtype = "torch.bfloat16"
         """,
     )
     assert config == Config(
@@ -46,6 +53,11 @@ def test_everything(tmp_path: Path) -> None:
         jobs=3,
         exclude=("old/*",),
         backup_dir="../backups",
+        cases={
+            "tiny": ConfiguredCase("cases/tiny.py"),
+            "all": ConfiguredCase("../cases"),
+            "half": ConfiguredCase("cases/tiny.py", train=False, tolerance=1.0, device="cuda:1", dtype="bfloat16"),
+        },
     )
 
 
@@ -62,6 +74,22 @@ def test_everything(tmp_path: Path) -> None:
         ("target-torch = 2.13", 'must be a string such as "2.13"'),
         ("strategy = 'x'", 'a list of "rule=name"'),
         ("select = [", "is not valid TOML"),
+        ("cases = ['tiny.py']", "cases in [tool.fix-compile] must be a table, not ['tiny.py']"),
+        ("cases.tiny = 3", "tiny in [tool.fix-compile.cases] must be a .py file or a folder, or a table with a path"),
+        ("cases.tiny = ''", "path in [tool.fix-compile.cases.tiny] must be a .py file or a folder, not ''"),
+        ("cases.tiny = {}", "[tool.fix-compile.cases.tiny] needs a path: a .py file or a folder"),
+        ("cases.tiny = {path = 3}", "path in [tool.fix-compile.cases.tiny] must be a .py file or a folder, not 3"),
+        ("cases.tiny.tolerence = 1", "'tolerence' in [tool.fix-compile.cases.tiny] (did you mean 'tolerance'?)"),
+        ("cases.tiny.file = 1", "(known: path, train, tolerance, device, dtype)"),
+        ("cases.tiny.train = 1", "train in [tool.fix-compile.cases.tiny] must be true or false, not 1"),
+        ("cases.tiny.tolerance = true", "must be a positive number, not True"),
+        ("cases.tiny.tolerance = 0", "must be a positive number, not 0"),
+        ("cases.tiny.tolerance = inf", "must be a positive number, not inf"),
+        ("cases.tiny.tolerance = '1e-3'", "must be a positive number, not '1e-3'"),
+        ("cases.tiny.device = 0", "must be a device of torch such as"),
+        ("cases.tiny.device = 'gpu'", "must be a device of torch such as"),
+        ("cases.tiny.device = 'cuda:'", "must be a device of torch such as"),
+        ("cases.tiny.dtype = 'int8'", "must be one of float16, bfloat16, float32, float64, half, float, double, not"),
     ],
 )
 def test_errors(tmp_path: Path, line: str, message: str) -> None:

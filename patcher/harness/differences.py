@@ -1,0 +1,237 @@
+"""Compare what the variants of a case have saved, tensor by tensor. Standard library and torch only.
+
+python differences.py SPEC.json
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+DIFFERENCES = 20  # that are named; a case with so many is no riddle
+FLOOR = 1e-3  # a tensor this much smaller than its largest neighbour is measured against the neighbour
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Figures:
+    """Differences of floating values, summed up over tensors. Places that are NaN or infinite in both are equal."""
+
+    bitwise: bool = True
+    total: float = 0.0
+    count: int = 0
+    largest: float = 0.0
+    relative: float = 0.0
+    worst: str = ""
+    epsilon: float = 0.0
+
+    def add(self, name: str, ours: Any, theirs: Any, scale: float) -> None:
+        """Take in two floating tensors of one shape; differences are relative to ``scale`` at least."""
+        if ours.is_complex():
+            ours, theirs = torch.view_as_real(ours), torch.view_as_real(theirs)
+        self.epsilon = max(self.epsilon, torch.finfo(ours.dtype).eps)
+        a, b = ours.double(), theirs.double()
+        if not bool((((a == b) & (torch.signbit(a) == torch.signbit(b))) | (a.isnan() & b.isnan())).all()):
+            self.bitwise = False
+        finite = a.isfinite() & b.isfinite()
+        apart = torch.where(finite, a - b, torch.zeros_like(a)).abs()
+        if not apart.numel():
+            return
+        self.total += float(apart.sum())
+        self.count += apart.numel()
+        most = float(apart.max())
+        magnitude = max(_magnitude(ours), scale)
+        relative = most / magnitude if most else 0.0
+        if not self.worst or relative > self.relative:
+            self.worst = name
+        self.largest, self.relative = max(self.largest, most), max(self.relative, relative)
+
+    def told(self) -> Json:
+        """For JSON; None for figures of which there are none."""
+        any_ = self.count > 0
+        return {
+            "bitwise": self.bitwise,
+            "mae": self.total / self.count if any_ else None,
+            "max": self.largest if any_ else None,
+            "relative": self.relative if any_ else None,
+            "worst": self.worst if self.largest else "",
+        }
+
+
+def _magnitude(tensor: Any) -> float:
+    if not tensor.numel() or not (tensor.is_floating_point() or tensor.is_complex()):
+        return 0.0
+    return float(torch.where(tensor.isfinite(), tensor, torch.zeros_like(tensor)).abs().max())
+
+
+def compare(job: Json) -> list[Json]:
+    """Every variant against the original in eager mode, and all against float64 where there is one."""
+    base = Path(job["folder"])
+    ok = [variant for variant in job["variants"] if variant["status"] == "ok"]
+    reference = base / ok[0]["folder"]
+    exact = next((base / variant["folder"] for variant in ok if variant["kind"] == "float64"), None)
+    told = []
+    for variant in ok:
+        if variant["kind"] == "float64":
+            continue
+        own = base / variant["folder"]
+        row: Json = {key: variant[key] for key in ("tree", "kind", "mode")}
+        if own != reference:
+            row |= _compared(reference, own, aliasing=variant["kind"] == "eager")
+        row["float64"] = _distance(exact, own) if exact else None
+        told.append(row)
+    return told
+
+
+def _compared(reference: Path, own: Path, aliasing: bool) -> Json:
+    outputs, gradients, state = Figures(), Figures(), Figures()
+    said: list[str] = list(_weights_apart(reference, own))
+    graded = stated = False
+    for file in sorted(reference.glob("pass*.pt"), key=_order):
+        a, b = _load(file), _load(own / file.name)
+        number, what = file.stem.removeprefix("pass").split("-")
+        where = f"{what.replace('call', 'call ')}" + ("" if number == "1" else f" (repeated, pass {number})")
+        if what == "state":
+            stated = stated or bool(a or b)
+            said += _apart(state, a, b, "after the calls" + ("" if number == "1" else f" (pass {number})"))
+            continue
+        said += _apart(outputs, a["leaves"], b["leaves"], where)
+        if a["gradients"] or b["gradients"]:
+            graded = True
+            said += _apart(gradients, a["gradients"], b["gradients"], f"{where} gradient of")
+        if aliasing and a["shared"] != b["shared"]:
+            said.append(f"{where} aliasing: {_groups(a['shared'])} became {_groups(b['shared'])}")
+    return {
+        **outputs.told(),
+        "epsilon": outputs.epsilon,
+        "differences": list(dict.fromkeys(said))[:DIFFERENCES],
+        "gradients": gradients.told() if graded else None,
+        "state": state.told() if stated else None,
+    }
+
+
+def _order(file: Path) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", file.stem))
+
+
+def _load(file: Path) -> Any:
+    return torch.load(file, weights_only=True, map_location="cpu")
+
+
+def _groups(shared: list[list[str]]) -> str:
+    return " and ".join(" with ".join(group) for group in shared) or "none"
+
+
+def _weights_apart(reference: Path, own: Path) -> Iterator[str]:
+    a, b = (json.loads((folder / "weights.json").read_text(encoding="utf-8")) for folder in (reference, own))
+    for name in dict.fromkeys((*a, *b)):
+        if name not in a or name not in b:
+            yield f"weights after build(): {name} {'is new' if name in b else 'is gone'}"
+        elif a[name] != b[name]:
+            yield f"weights after build(): {name} has other values"
+
+
+def _apart(figures: Figures, ours: Any, theirs: Any, where: str) -> Iterator[str]:
+    """Take two lists of named leaves into ``figures``; yield what is different other than in floating values."""
+    a, b = dict(ours), dict(theirs)
+    found = [leaf["sample"] if isinstance(leaf, dict) else leaf for leaf in a.values()]
+    scale = FLOOR * max((_magnitude(leaf) for leaf in found if torch.is_tensor(leaf)), default=0.0)
+    for name in dict.fromkeys((*a, *b)):
+        place = f"{where} {name}"
+        if name not in a or name not in b:
+            yield f"{place}: {'is new' if name in b else 'is missing'}"
+            figures.bitwise = False
+        else:
+            yield from _leaf_apart(figures, a[name], b[name], place, scale)
+
+
+def _leaf_apart(figures: Figures, ours: Any, theirs: Any, place: str, scale: float) -> Iterator[str]:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        yield from _samples_apart(figures, ours, theirs, place, scale)
+        return
+    if not torch.is_tensor(ours) or not torch.is_tensor(theirs):
+        if isinstance(ours, float) and isinstance(theirs, float):
+            ours, theirs = (torch.tensor(value, dtype=torch.double) for value in (ours, theirs))
+        else:
+            if torch.is_tensor(ours) or torch.is_tensor(theirs) or ours != theirs or type(ours) is not type(theirs):
+                figures.bitwise = False
+                yield f"{place}: {_short(ours)} became {_short(theirs)}"
+            return
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        figures.bitwise = False
+        yield f"{place}: {_short(ours)} became {_short(theirs)}"
+        return
+    if not (ours.is_floating_point() or ours.is_complex()):
+        if not torch.equal(ours, theirs):
+            figures.bitwise = False
+            yield f"{place}: other values ({_short(ours)})"
+        return
+    for word, test in (("NaN", torch.isnan), ("infinity", torch.isinf)):
+        new, gone = test(theirs) & ~test(ours), test(ours) & ~test(theirs)
+        if bool(new.any()) or bool(gone.any()):
+            figures.bitwise = False
+            yield (
+                f"{place}: {word} in {int(new.sum())} elements where the original has none"
+                if bool(new.any())
+                else f"{place}: no {word} in {int(gone.sum())} elements where the original has it"
+            )
+    figures.add(place, ours, theirs, scale)
+
+
+def _samples_apart(figures: Figures, ours: Json, theirs: Json, place: str, scale: float) -> Iterator[str]:
+    """Tensors too large to be kept whole: the digest decides about equal bits, a sample gives the figures."""
+    figures.bitwise = figures.bitwise and ours["digest"] == theirs["digest"]
+    if ours["shape"] != theirs["shape"]:
+        yield f"{place}: {_short(ours)} became {_short(theirs)}"
+        return
+    for word in ("NaN", "infinity"):
+        if ours[word] != theirs[word]:
+            yield f"{place}: {word} in {theirs[word]} elements, in the original in {ours[word]}"
+    yield from _leaf_apart(figures, ours["sample"], theirs["sample"], place, scale)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{value['sample'].dtype} {tuple(value['shape'])}".replace("torch.", "")
+    if torch.is_tensor(value):
+        return f"{value.dtype} {tuple(value.shape)}".replace("torch.", "")
+    return repr(value)[:60]
+
+
+def _distance(exact: Path, own: Path) -> float | None:
+    """The mean absolute distance of the first pass's floating outputs to those in float64."""
+    total, count = 0.0, 0
+    for file in exact.glob("pass1-call*.pt"):
+        a, b = dict(_load(file)["leaves"]), dict(_load(own / file.name)["leaves"])
+        for name, leaf in a.items():
+            other = b.get(name)
+            if (
+                isinstance(leaf, torch.Tensor)
+                and isinstance(other, torch.Tensor)
+                and leaf.dtype.is_floating_point
+                and leaf.shape == other.shape
+            ):
+                apart = (leaf.double() - other.double()).abs()
+                apart = apart[apart.isfinite()]
+                total, count = total + float(apart.sum()), count + apart.numel()
+    return total / count if count else None
+
+
+def main() -> None:
+    """Write ``result.json`` beside the spec."""
+    file = Path(sys.argv[1])
+    comparisons = compare(json.loads(file.read_text(encoding="utf-8"))["job"])
+    result = {"status": "ok", "message": "", "comparisons": comparisons}
+    file.with_name("result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,347 @@
+"""The folder that is measured: the plan, the patched files and the worker; to be carried, the trees too."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from patcher.harness import trees
+from patcher.harness.cases import Case
+from patcher.results import FileResult
+from patcher.source import reason
+from patcher.version import VERSION
+
+SCHEMA = 1
+PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
+
+_TOOL = "fix-compile"
+_PROGRAMS = (WORKER, "run.py", "differences.py")
+_FOLDERS = ("patched", "tree", "cases", "work")  # of an exported folder; the worker makes the last
+
+
+class PlanError(Exception):
+    """A folder that cannot be exported to, or trees that cannot be; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to measure.
+
+    ``command``: the user's call. ``base``: the folder that locations are shown relative to ("": the working folder).
+    ``paths``: what the user wants patched; imports start from their roots. ``packages``: where installed packages that
+    are patched were found, by name. ``promise``: "bitwise" when every fix that was applied is a safe one. ``seconds``
+    and ``memory`` (bytes): the limits of each process.
+    """
+
+    command: tuple[str, ...] = ()
+    base: str = ""
+    paths: tuple[str, ...] = ()
+    packages: Mapping[str, Path] = field(default_factory=dict)
+    modes: tuple[str, ...] = ("default",)
+    backend: str = "inductor"
+    promise: Literal["bitwise", "tolerance"] = "bitwise"
+    quick: bool = False
+    verbose: bool = False
+    seconds: float = 600.0
+    memory: int | None = None
+
+
+def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
+    """Write plan, patched files and worker for this machine, where trees and cases stay; returns the plan's path.
+
+    Results without a change are not in the plan. Raises ``OSError`` when the folder cannot be written.
+    """
+    overlay = []
+    for path, entry in _written(folder, results, options):
+        overlay.append({**entry, **(_installed(path, options) or {"file": os.path.realpath(path)})})
+    document = _document(results, options) | {
+        "base": str(_base(options)),
+        "path": list(_roots(results, options)),
+        "overlay": overlay,
+        "cases": [_case(case, case.file) for case in cases],
+    }
+    return _finished(folder, document)
+
+
+def export(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> tuple[str, ...]:
+    """Write a folder that can be measured on another machine; returns the files that were left out, as shown.
+
+    It also holds copies of what the trees and cases consist of (``trees.needed``), in their places relative to each
+    other, and all paths in its plan are relative. Installed packages that are patched must be installed there too, in
+    the same version. An earlier export is overwritten, its results are set aside. Raises ``PlanError``.
+    """
+    _refuse_foreign(folder)
+    try:
+        _clear(folder)
+        return _exported(folder, results, cases, options)
+    except OSError as error:
+        _clear(folder)
+        raise PlanError(f"{folder} cannot be written: {reason(error)}") from None
+    except BaseException:
+        _clear(folder)
+        raise
+
+
+def digest(results: Sequence[FileResult], options: Options) -> str:
+    """A name for the patch as a whole: SHA-256 over the changed files, as shown, and their patched bytes.
+
+    Of ``options`` only ``base`` and ``packages`` matter.
+    """
+    files = sorted((_shown(result.path, options), _sha256(result.after)) for result in results if result.changed)
+    return _sha256(json.dumps(files).encode("ascii"))
+
+
+def changed(before: bytes, after: bytes) -> list[list[int]]:
+    """The lines of ``after`` that are not in ``before``: ranges from 1, both ends included, in order.
+
+    Where lines were only taken out, the next line of code stands for the place; the one before when the block that they
+    were in ends there. Lines are Python's: a form feed ends none.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    found: list[list[int]] = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new).get_opcodes():
+        if tag == "equal" or not new:
+            continue
+        first, last = (j1 + 1, j2) if j2 > j1 else 2 * (_beside(old[i1:i2], new, j1),)
+        if found and first <= found[-1][1] + 1:
+            found[-1] = [min(first, found[-1][0]), max(last, found[-1][1])]
+        else:
+            found.append([first, last])
+    return found
+
+
+def _beside(gone: Sequence[bytes], new: Sequence[bytes], at: int) -> int:
+    """The line (from 1) that stands for lines that were taken out in front of ``new[at]``."""
+    depth = min((_depth(line) for line in gone if _is_code(line)), default=0)
+    after = next((i for i in range(at, len(new)) if _is_code(new[i])), None)
+    before = next((i for i in range(at - 1, -1, -1) if _is_code(new[i])), None)
+    if before is not None and (after is None or _depth(new[after]) < depth):
+        return before + 1
+    return (at if after is None else after) + 1 if new[at:] else len(new)
+
+
+def _depth(line: bytes) -> int:
+    return len(line) - len(line.lstrip(b" \t\f"))
+
+
+def _is_code(line: bytes) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith(b"#")
+
+
+def _written(folder: Path, results: Sequence[FileResult], options: Options) -> list[tuple[str, dict[str, Any]]]:
+    """Write the patched files; each one's path, and its entry, which lacks only where the original is."""
+    (folder / "patched").mkdir(parents=True, exist_ok=True)
+    known: set[str] = set()
+    entries = []
+    for result in results:
+        real = os.path.realpath(result.path)
+        if not result.changed or real in known:
+            continue
+        known.add(real)
+        stem = re.sub(r"[^\w.-]", "_", Path(real).stem, flags=re.ASCII)[:100]
+        name = f"patched/{len(known):05d}.{stem}.py"
+        (folder / name).write_bytes(result.after)
+        entry = {
+            "shown": _shown(result.path, options),
+            "patched": name,
+            "before": _sha256(result.before),
+            "after": _sha256(result.after),
+            "changed": changed(result.before, result.after),
+        }
+        entries.append((result.path, entry))
+    return entries
+
+
+def _document(results: Sequence[FileResult], options: Options) -> dict[str, Any]:
+    """What is the same in every folder."""
+    subjects = _subjects(results, options)
+    head, dirty = trees.commit(subjects[0]) if subjects else (None, None)
+    return {
+        "schema": SCHEMA,
+        "tool": f"{_TOOL} {VERSION}",
+        "command": list(options.command),
+        "tree": {"commit": head, "dirty": dirty, "digest": digest(results, options)},
+        "modes": list(options.modes),
+        "backend": options.backend,
+        "promise": options.promise,
+        "quick": options.quick,
+        "verbose": options.verbose,
+        "seconds": options.seconds,
+        "memory": options.memory,
+    }
+
+
+def _case(case: Case, file: str) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "file": file,
+        "vary": case.vary or None,
+        "train": case.train,
+        "tolerance": case.tolerance,
+        "device": case.device,
+        "dtype": case.dtype,
+    }
+
+
+def _finished(folder: Path, document: Mapping[str, Any]) -> Path:
+    """Write the programs and the plan, the plan last: a folder without one is not complete."""
+    for name in _PROGRAMS:
+        shutil.copyfile(Path(__file__).with_name(name), folder / name)
+    plan = folder / PLAN
+    plan.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
+    return plan
+
+
+def _exported(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> tuple[str, ...]:
+    own = folder.resolve()
+
+    def skip(inside: Path) -> bool:
+        return inside.resolve() == own or _is_export(inside)
+
+    subjects, base = _subjects(results, options), _base(options)
+    for subject in filter(trees.is_installation, subjects):
+        raise PlanError(f"{subject} holds installed packages, which are not exported; name them with --package")
+    roots = [Path(root) for root in _roots(results, options)]
+    starts = list(dict.fromkeys([*roots, *(Path(case.file).parent for case in cases), base]))
+    belongings = [piece for subject in subjects for piece in trees.belongings(subject)]
+    belongings += [file for case in cases for file in trees.beside(Path(case.file))]
+    pieces = trees.needed(belongings, starts, skip)
+    layout = _Layout.of([*roots, base], starts, pieces)
+    left: list[Path] = []
+    for piece in pieces:
+        target = folder / layout.place(piece)
+        if piece.is_dir():
+            left += [piece / name for name in trees.copy_tree(piece, target, skip)]
+        elif not trees.copy_file(piece, target):
+            left.append(piece)
+    overlay = []
+    for path, entry in _written(folder, results, options):
+        place = _installed(path, options) or {"file": layout.place(trees.absolute(path))}
+        if "file" not in place or (folder / place["file"]).is_file():
+            overlay.append({**entry, **place})
+        else:
+            left.append(Path(path))
+    places = [layout.place(start) for start in starts if layout.holds(start)]
+    document = _document(results, options) | {
+        "base": layout.place(base) if layout.holds(base) else os.curdir,
+        "path": [place for place in places if (folder / place).is_dir()],
+        "overlay": overlay,
+        "cases": [_case(case, layout.place(Path(case.file))) for case in cases],
+    }
+    _finished(folder, document)
+    return tuple(dict.fromkeys(_shown(str(path), options) for path in left))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where things lie in an exported folder. ``tops``: folders here, none in another, each with its place there."""
+
+    tops: tuple[tuple[Path, str], ...]
+
+    @staticmethod
+    def of(sources: Sequence[Path], starts: Sequence[Path], pieces: Sequence[Path]) -> _Layout:
+        """The outermost of ``starts`` that hold a piece: ``tree/N`` those with one of ``sources``, else ``cases/N``."""
+        outer = [start for start in starts if not any(other in start.parents for other in starts)]
+        kinds: dict[str, list[Path]] = {"tree": [], "cases": []}
+        for top in outer:
+            if any(piece.is_relative_to(top) for piece in pieces):
+                kinds["tree" if any(source.is_relative_to(top) for source in sources) else "cases"].append(top)
+        return _Layout(tuple((top, f"{kind}/{n}") for kind, tops in kinds.items() for n, top in enumerate(tops)))
+
+    def holds(self, path: Path) -> bool:
+        """Whether there is a place for ``path`` (absolute)."""
+        return any(path.is_relative_to(top) for top, _ in self.tops)
+
+    def place(self, path: Path) -> str:
+        """The place of ``path`` (absolute), relative to the exported folder."""
+        top, there = next((top, there) for top, there in self.tops if path.is_relative_to(top))
+        return Path(there, path.relative_to(top)).as_posix()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Raise ``PlanError`` unless the folder is ours to write: not there, empty, or exported earlier."""
+    try:
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise PlanError(f"{folder} is not a folder")
+        if folder.is_dir() and any(folder.iterdir()) and not _is_export(folder):
+            raise PlanError(f"{folder} is not empty and no earlier export; nothing was written")
+    except OSError as error:
+        raise PlanError(f"{folder} cannot be read: {reason(error)}") from None
+
+
+def _is_export(folder: Path) -> bool:
+    if not (folder / WORKER).is_file():
+        return False
+    try:
+        document = json.loads((folder / PLAN).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and str(document.get("tool")).startswith(f"{_TOOL} ")
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an export has written; results that were measured with it get another name."""
+    for name in _FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (PLAN, *_PROGRAMS):
+        with contextlib.suppress(OSError):
+            (folder / name).unlink()
+    with contextlib.suppress(OSError):
+        (folder / RESULTS).replace(folder / "results.previous.json")
+
+
+def _subjects(results: Sequence[FileResult], options: Options) -> list[Path]:
+    """What is patched, other than installed packages: the user's paths, and files that are not below one."""
+    paths = [trees.absolute(path) for path in options.paths if not _installed(path, options)]
+    files = _changed_files(results, options)
+    return [*paths, *(file for file in files if not any(file.is_relative_to(path) for path in paths))]
+
+
+def _changed_files(results: Sequence[FileResult], options: Options) -> list[Path]:
+    return [trees.absolute(r.path) for r in results if r.changed and not _installed(r.path, options)]
+
+
+def _roots(results: Sequence[FileResult], options: Options) -> tuple[str, ...]:
+    """The roots of the user's paths, and of the packages in them that have changed files."""
+    packaged = filter(trees.package_of, _changed_files(results, options))
+    return trees.roots([*_subjects(results, options), *packaged])
+
+
+def _installed(path: str, options: Options) -> dict[str, str] | None:
+    """How a file of an installed package is found again by the package's name; None for other files."""
+    real = Path(os.path.realpath(path))
+    for name, located in options.packages.items():
+        top, names = Path(os.path.realpath(located)), name.split(".")
+        if not top.is_dir():
+            top, names = top.parent, names[:-1]
+        while len(names) > 1 and (top.parent / "__init__.py").is_file():
+            top, names = top.parent, names[:-1]
+        if names and real.is_relative_to(top) and (top / "__init__.py").is_file():
+            return {"package": ".".join(names), "within": real.relative_to(top).as_posix()}
+    return None
+
+
+def _shown(path: str, options: Options) -> str:
+    """A path as the user knows it: in its package, below the base, or as it was given."""
+    place = _installed(path, options)
+    if place:
+        return f"{place['package'].replace('.', '/')}/{place['within']}"
+    base, real = Path(os.path.realpath(_base(options))), Path(os.path.realpath(path))
+    return real.relative_to(base).as_posix() if real.is_relative_to(base) else path
+
+
+def _base(options: Options) -> Path:
+    return trees.absolute(options.base or os.curdir)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,335 @@
+"""Start the workers of a plan, each in a process group of its own, with limits. Standard library only.
+
+    python run.py PLAN.json
+
+One process per variant (original or patched source, eager or compiled, in each mode), then one per case that compares
+what they saved. The outcome is ``results.json`` beside the plan; docs/harness.md describes both. ``worker.py`` and
+``differences.py`` lie in the same folder; the three can be carried together to a machine that has torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+SCHEMA = 1
+HERE = Path(__file__).resolve().parent
+TAIL_LINES, LINE_CHARACTERS = 12, 400
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
+LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A process has started, is running, or has ended with ``status``. ``seconds``: since the run began."""
+
+    what: Literal["start", "running", "end"]
+    case: str
+    variant: str
+    status: str
+    number: int
+    of: int
+    seconds: float
+
+
+Progress = Callable[[Event], None]
+
+
+class RunError(Exception):
+    """No worker can be started; the message is one line."""
+
+
+def run(plan_file: Path, python: str = sys.executable, progress: Progress | None = None) -> Json:
+    """Run everything that the plan says, one process at a time, and return what ``results.json`` then holds.
+
+    However this is left, also by an exception, Ctrl-C, SIGTERM or SIGHUP, no worker is running any more. Raises
+    ``RunError``.
+    """
+    with _signals_as_exceptions():
+        return _Run(plan_file.resolve(), python, progress).everything()
+
+
+class _Run:
+    """One run of a plan."""
+
+    def __init__(self, plan_file: Path, python: str, progress: Progress | None) -> None:
+        self._plan: Json = json.loads(plan_file.read_text(encoding="utf-8"))
+        self._full = absolute(self._plan, plan_file.parent)
+        self._folder, self._python, self._progress = plan_file.parent, python, progress
+        self._work = self._folder / "work"
+        self._start, self._number = time.monotonic(), 0
+        self._environment: Json = {}
+
+    def everything(self) -> Json:
+        """All cases."""
+        shutil.rmtree(self._work, ignore_errors=True)
+        started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+        try:
+            cases = [self._case(number) for number in range(len(self._plan["cases"]))]
+        finally:
+            shutil.rmtree(self._work, ignore_errors=True)
+        told = ("tool", "command", "tree", "modes", "backend", "promise", "quick")
+        overlay = [{k: entry[k] for k in ("shown", "before", "after", "changed")} for entry in self._plan["overlay"]]
+        results = {
+            "schema": SCHEMA,
+            "plan": {**{key: self._plan.get(key) for key in told}, "overlay": overlay},
+            "environment": self._environment,
+            "started": started,
+            "seconds": round(time.monotonic() - self._start, 1),
+            "cases": cases,
+        }
+        write_json(self._folder / "results.json", results)
+        return results
+
+    def _case(self, number: int) -> Json:
+        case = self._plan["cases"][number]
+        work = self._work / f"{number:03d}"
+        variants: list[Json] = []
+        told: Json = {"name": case["name"], "variants": variants, "comparisons": [], "compare_error": None}
+        reference = self._measure(work, number, told, "original", "eager")
+        if reference["status"] == "ok":
+            known = {"draws_random": reference["draws_random"], "sizes": reference.pop("sizes", None)}
+            patched = self._measure(work, number, told, "patched", "eager", **known)
+            if not self._plan["quick"]:
+                self._measure(work, number, told, "original", "float64", **known)
+            trees = ("original", "patched") if patched["status"] == "ok" else ("original",)
+            for mode in self._plan["modes"]:
+                for tree in trees:
+                    self._measure(work, number, told, tree, "compiled", mode, **known)
+            job = {"case": number, "variants": variants, "folder": str(work)}
+            compared = self._job("differences.py", job, work / "compare", case["name"], "comparing")
+            told["comparisons"] = compared.get("comparisons", [])
+            told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
+        for key, standard in (("train", False), ("device", None), ("dtype", None), ("tolerance", 1e-3)):
+            told.setdefault(key, case.get(key) if case.get(key) is not None else standard)
+        shutil.rmtree(work, ignore_errors=True)
+        return told
+
+    def _measure(
+        self, work: Path, number: int, told: Json, tree: str, kind: str, mode: str | None = None, **known: object
+    ) -> Json:
+        """One variant, added to what is told about the case."""
+        name = "-".join(part for part in (tree, kind, mode) if part)
+        job = {"case": number, "tree": tree, "kind": kind, "mode": mode, "folder": str(work / name), **known}
+        variant = f"{tree} {kind}" + (f" ({mode})" if mode else "")
+        result = self._job("worker.py", job, work / name, told["name"], variant)
+        self._environment.update(result.pop("environment", {}))
+        told.update(result.pop("case", {}))
+        told["variants"].append({"tree": tree, "kind": kind, "mode": mode, "folder": name, **result})
+        return result
+
+    def _job(self, program: str, job: Json, folder: Path, case: str, variant: str) -> Json:
+        """One process. Whatever happens to it, the answer has a status and a message."""
+        self._number += 1
+        self._tell("start", case, variant, "")
+        folder.mkdir(parents=True)
+        out, log, spec = folder / "result.json", folder / "log.txt", folder / "spec.json"
+        write_json(spec, {**self._full, "job": job})
+        start = time.monotonic()
+        with log.open("wb") as stream:
+            command = [self._python, str(HERE / program), str(spec)]
+            ended, code = self._ended(command, self._variables(job, folder), stream, (case, variant))
+        tail = _tail(log)
+        result: Json = {"status": ended[0], "message": ended[1]} if ended else _result(out, code, tail)
+        result["tail"] = [] if result["status"] == "ok" else tail
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+        self._tell("end", case, variant, result["status"])
+        return {**result, "seconds": round(time.monotonic() - start, 1)}
+
+    def _ended(
+        self, command: list[str], variables: dict[str, str], log: IO[bytes], named: tuple[str, str]
+    ) -> tuple[tuple[str, str] | None, int]:
+        """Run a process to its end: for what it was ended by us (status, message), and its exit status."""
+        verbose = self._plan["verbose"]
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.PIPE if verbose else log,
+                env=variables,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunError(f"{command[0]} cannot be started: {error.strerror}") from None
+        copying = threading.Thread(target=_copy, args=(process.stderr, log), daemon=True) if verbose else None
+        try:
+            if copying:
+                copying.start()
+            ended = self._waited(process, named)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)  # also what the worker has started and left behind
+            process.wait()
+        if copying:
+            copying.join(2)
+        return ended, process.returncode
+
+    def _waited(self, process: subprocess.Popen[bytes], named: tuple[str, str]) -> tuple[str, str] | None:
+        seconds, memory = self._plan["seconds"], self._plan["memory"]
+        heard = time.monotonic()
+        deadline, look = heard + seconds, 0.0
+        while process.poll() is None:
+            now = time.monotonic()
+            if now > deadline:
+                return "timeout", f"did not end within {seconds:g} seconds"
+            if now >= heard + 1:
+                heard = now
+                self._tell("running", *named, "")
+            if memory and now >= look:
+                look = now + 0.1
+                used = _resident(process.pid)
+                if used > memory:
+                    return "out-of-memory", f"used {used / 2**30:.1f} GiB, the limit is {memory / 2**30:.1f} GiB"
+            time.sleep(0.02)
+        return None
+
+    def _variables(self, job: Json, folder: Path) -> dict[str, str]:
+        """A fresh cache for each process, so that every compilation is a cold one."""
+        given = dict(os.environ)
+        logs = given.pop("TORCH_LOGS", "")
+        if self._plan["verbose"]:
+            given["TORCH_LOGS"] = ",".join(filter(None, (logs, LOGS)))
+        given.update(
+            PYTHONDONTWRITEBYTECODE="1",
+            PYTHONHASHSEED="0",
+            PYTHONUNBUFFERED="1",
+            TORCHINDUCTOR_CACHE_DIR=str(folder / "cache" / "inductor"),
+            TRITON_CACHE_DIR=str(folder / "cache" / "triton"),
+        )
+        given.pop("TORCHDYNAMO_DISABLE", None)
+        if job.get("kind") in ("eager", "float64"):
+            given["TORCHDYNAMO_DISABLE"] = "1"
+        return given
+
+    def _tell(self, what: Literal["start", "running", "end"], case: str, variant: str, status: str) -> None:
+        if self._progress is not None:
+            cases, modes, quick = len(self._plan["cases"]), len(self._plan["modes"]), self._plan["quick"]
+            total = cases * (3 + 2 * modes + (not quick))
+            seconds = round(time.monotonic() - self._start, 1)
+            self._progress(Event(what, case, variant, status, self._number, total, seconds))
+
+
+@contextlib.contextmanager
+def _signals_as_exceptions() -> Iterator[None]:
+    """Turn the signals that would end us at once into ``SystemExit``, unless someone else has decided about them."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _result(out: Path, code: int, tail: list[str]) -> Json:
+    """What the process wrote down, or what its end says."""
+    if out.exists():
+        written: Json = json.loads(out.read_text(encoding="utf-8"))
+        return written
+    if any(word in line for word in OUT_OF_MEMORY for line in tail):
+        return {"status": "out-of-memory", "message": "ended for want of memory"}
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return {"status": "error", "message": f"was ended by {name}"}
+    return {"status": "exited", "message": f"ended by itself with exit status {code}, without a result"}
+
+
+def _resident(session: int) -> int:
+    """Bytes of resident memory of all processes of a session; 0 where there is no /proc to tell."""
+    return sum(_pages_of(session)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _pages_of(session: int) -> Iterator[int]:
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended
+            fields = (entry / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                yield int((entry / "statm").read_text(encoding="ascii").split()[1])
+
+
+def _copy(source: IO[bytes], log: IO[bytes]) -> None:
+    """What a worker writes to stderr goes to ours as well as to the log."""
+    for line in source:
+        sys.stderr.buffer.write(line)
+        sys.stderr.flush()
+        with contextlib.suppress(ValueError, OSError):
+            log.write(line)
+            log.flush()
+
+
+def _tail(log: Path) -> list[str]:
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - 20_000))
+        lines = stream.read().decode("utf-8", "replace").splitlines()
+    return [line.rstrip()[:LINE_CHARACTERS] for line in lines if line.strip()][-TAIL_LINES:]
+
+
+def absolute(plan: Json, folder: Path) -> Json:
+    """The plan with its paths, which may be relative to its folder, made absolute."""
+
+    def full(path: str) -> str:
+        return str(folder / path) if path else path
+
+    keys = ("file", "patched")
+    overlay = [{k: full(v) if k in keys else v for k, v in entry.items()} for entry in plan["overlay"]]
+    cases = [{**case, "file": full(case["file"])} for case in plan["cases"]]
+    path = [full(root) for root in plan["path"]]
+    return {**plan, "base": full(plan["base"]), "path": path, "overlay": overlay, "cases": cases}
+
+
+def write_json(path: Path, value: Json) -> None:
+    """Write a JSON document at once. NaN and the infinities, which JSON lacks, become their names."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(_plain(value), indent=1), encoding="utf-8")
+    part.replace(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def main() -> None:
+    """The command line, for a folder that was carried to another machine: progress as JSON lines."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("plan", type=Path)
+    options = parser.parse_args()
+
+    def show(event: Event) -> None:
+        if event.what == "running":
+            return
+        sys.stdout.write(json.dumps(asdict(event)) + "\n")
+        sys.stdout.flush()
+
+    run(options.plan, progress=show)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1035 @@
+"""Measure one variant of a case. Runs by itself: the standard library and torch, nothing else of ours.
+
+    python worker.py SPEC.json
+
+SPEC.json is a plan (docs/harness.md) with one more key: ``job`` says which case, which source (``tree``: "original" or
+"patched"), how it runs (``kind``: "eager", "compiled" or "float64"), in which ``mode``, and the ``folder`` for what was
+computed. The answer is ``result.json`` in that folder. A plan without a job is handed to ``run.py`` beside this file.
+
+It is one file so that it can be carried alone. The patched variants import the same paths as the original; for the
+files in the plan's ``overlay`` the patched bytes are compiled instead. Nothing is written outside the job's folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import faulthandler
+import functools
+import gc
+import hashlib
+import importlib.machinery
+import importlib.util
+import inspect
+import json
+import linecache
+import logging
+import os
+import platform
+import random
+import re
+import resource
+import runpy
+import signal
+import statistics
+import sys
+import time
+import traceback
+import types
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch._inductor.config
+import torch._logging
+import torch.utils._pytree
+
+SEED = 20
+LINE_CHARACTERS = 400
+COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
+WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
+FEWEST_WARM, MOST_WARM = 3, 50
+OUTPUT_ELEMENTS, TRAINED_ELEMENTS, SAMPLE_ELEMENTS = 2**25, 2**20, 2**18  # gradients are as many as the parameters
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
+
+Json = dict[str, Any]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A job: what runs in a process of its own.
+
+
+class CaseError(Exception):
+    """The case cannot be run as it is written; the message is one line."""
+
+
+def answer(spec: Json) -> Json:
+    """Measure; a failure becomes a status and one line, with the traceback in the log."""
+    try:
+        return {"status": "ok", "message": "", **measure(spec)}
+    except (Exception, SystemExit) as error:
+        _explain(error)
+        return {"status": _status_of(error), "message": _message_of(error)}
+
+
+def _status_of(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, MemoryError) or any(word in text for word in OUT_OF_MEMORY):
+        return "out-of-memory"
+    if isinstance(error, CaseError):
+        return "case-error"
+    if isinstance(error, UnsuitedError):
+        return "skipped"
+    chain = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    compiler = ("torch._dynamo.", "torch._inductor.", "torch._functorch.", "torch.fx.", "triton.")
+    return "compile-error" if any(type(e).__module__.startswith(compiler) for e in chain) else "error"
+
+
+def _message_of(error: BaseException) -> str:
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    if isinstance(error, (CaseError, UnsuitedError)):
+        return first[:LINE_CHARACTERS]
+    place = next((f for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename != __file__), None)
+    where = f" ({place.filename}:{place.lineno})" if place else ""
+    return f"{type(error).__name__}: {first}"[:LINE_CHARACTERS] + where
+
+
+def _explain(error: BaseException) -> None:
+    """The traceback without our own frames."""
+    shown = error.__cause__ if isinstance(error, CaseError) and error.__cause__ else error
+    stack = [frame for frame in traceback.extract_tb(shown.__traceback__) if frame.filename != __file__]
+    sys.stderr.writelines(traceback.format_list(stack) + traceback.format_exception_only(shown))
+
+
+def die_with_parent() -> None:
+    """The system ends this process when the supervisor is gone (Linux only)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Importing the user's code, with patched bytes where the plan says so.
+
+
+@dataclass
+class Overlay:
+    """Which files have other bytes in this variant. ``loaded``: those imported; ``lines``: those executed in them."""
+
+    entries: dict[str, Json] = field(default_factory=dict)  # by real path
+    loaded: dict[str, Json] = field(default_factory=dict)  # by the file name in code objects
+    code: dict[str, types.CodeType] = field(default_factory=dict)
+    lines: set[tuple[str, int]] = field(default_factory=set)
+
+    def install(self, patched: bool) -> None:
+        """Take over the compiling of the files; without ``patched`` it is only noted that they are imported."""
+        original = importlib.machinery.SourceFileLoader.get_code
+
+        def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> types.CodeType | None:
+            file = loader.get_filename(name)
+            entry = self.entries.get(os.path.realpath(file))
+            if entry is None:
+                return original(loader, name)
+            self.loaded[file] = entry
+            if not patched:
+                return original(loader, name)
+            data = Path(entry["patched"]).read_bytes()
+            self.code[file] = code = compile(data, file, "exec", dont_inherit=True)
+            text = importlib.util.decode_source(data)
+            linecache.cache[file] = (len(data), None, text.splitlines(keepends=True), file)  # for inspect and messages
+            return code
+
+        setattr(importlib.machinery.SourceFileLoader, "get_code", get_code)  # noqa: B010 - mypy: a method
+
+    def watch(self, on: bool) -> None:
+        """Note the lines of the patched files that are executed, in this thread."""
+
+        def line(frame: types.FrameType, event: str, arg: object) -> Any:
+            self.lines.add((frame.f_code.co_filename, frame.f_lineno))
+            return line
+
+        def call(frame: types.FrameType, event: str, arg: object) -> Any:
+            return line if frame.f_code.co_filename in self.code else None
+
+        sys.settrace(call if on else None)
+
+    def places(self) -> Json:
+        """How many of the changed line ranges were executed."""
+        executed, missed = 0, []
+        for file, code in self.code.items():
+            executable = _lines_of(code)
+            for first, last in self.loaded[file]["changed"]:
+                here = {n for n in range(first, last + 1) if n in executable}
+                if any((file, n) in self.lines for n in here):
+                    executed += 1
+                elif here:
+                    missed.append(f"{self.loaded[file]['shown']}:{min(here)}")
+        return {"executed": executed, "of": executed + len(missed), "missed": missed}
+
+
+def _lines_of(code: types.CodeType) -> set[int]:
+    inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    own = {line for _, _, line in code.co_lines() if line}
+    return own.union(*map(_lines_of, inner))
+
+
+def overlay_of(plan: Json) -> Overlay:
+    """The plan's overlay, with the files of installed packages looked up here."""
+    entries = {}
+    for entry in plan["overlay"]:
+        if "package" in entry:
+            spec = importlib.util.find_spec(entry["package"])
+            if spec is None or not spec.submodule_search_locations:
+                raise CaseError(f"the package {entry['package']} is not installed here")
+            file = os.path.join(next(iter(spec.submodule_search_locations)), entry["within"])
+        else:
+            file = entry["file"]
+        try:
+            now = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        except OSError:
+            raise CaseError(f"{entry['shown']}: the original is not at {file}") from None
+        if now != entry["before"]:
+            raise CaseError(f"{entry['shown']}: is another version here than the one that was patched")
+        entries[os.path.realpath(file)] = entry
+    return Overlay(entries)
+
+
+def prepare_path(roots: Sequence[str], case_file: str) -> None:
+    """The roots go behind the standard library and before installed packages; our own folder is taken out."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [p for p in sys.path if p and os.path.abspath(p) != here]
+    installed = [i for i, p in enumerate(sys.path) if os.path.basename(p) in ("site-packages", "dist-packages")]
+    at = min(installed, default=len(sys.path))
+    wanted = [*roots, os.path.dirname(case_file), os.getcwd()]
+    sys.path[at:at] = [p for p in dict.fromkeys(wanted) if p not in sys.path]
+
+
+def load_module(file: str) -> types.ModuleType:
+    """The case's module, executed afresh."""
+    name = Path(file).stem
+    loader = importlib.machinery.SourceFileLoader(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    loader.exec_module(module)
+    return module
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A case.
+
+
+@dataclass
+class Case:
+    """What the user's file says, with what the plan says instead. ``sizes``: of the varied dimension."""
+
+    module: types.ModuleType
+    file: str
+    name: str
+    train: bool
+    tolerance: float
+    device: Any
+    dtype: Any
+    vary: str | None
+    sizes: list[int] | None = None
+
+    def build(self) -> Any:
+        """The model, with the same weights each time."""
+        seed()
+        try:
+            model = self.module.build()
+        except Exception as error:
+            raise CaseError(f"{self.name}: build() raised {_message_of(error)}") from error
+        if not callable(model):
+            raise CaseError(f"{self.name}: build() must return a model, not {type(model).__name__}")
+        return self._placed(model)
+
+    def calls(self) -> list[Any]:
+        """The calls with their arguments, made afresh: a call may write into them."""
+        seed()
+        if self.vary:
+            return [self._placed(call) for call in self._varied()]
+        return [self._placed(call) for call in self._given()]
+
+    def _given(self, **changed: int) -> list[Any]:
+        try:
+            made = self.module.calls(**changed)
+        except Exception as error:
+            raise CaseError(f"{self.name}: calls() raised {_message_of(error)}") from error
+        if isinstance(made, (str, bytes, Mapping)) or not isinstance(made, Iterable) or callable(made):
+            raise CaseError(f"{self.name}: calls() must return a list of calls, not {type(made).__name__}")
+        found = [self._normal(number, call) for number, call in enumerate(made, 1)]
+        if not found:
+            raise CaseError(f"{self.name}: calls() returned no calls")
+        return found
+
+    def _normal(self, number: int, call: Any) -> Any:
+        if isinstance(call, Mapping):
+            return (), dict(call)
+        if isinstance(call, tuple):
+            pair = len(call) == 2 and isinstance(call[0], (tuple, list)) and isinstance(call[1], dict)
+            return (tuple(call[0]), call[1]) if pair else (call, {})
+        if callable(call) and not torch.is_tensor(call):
+            return call
+        raise CaseError(
+            f"{self.name}: call {number} is a {type(call).__name__}; "
+            "write (args, kwargs), a tuple of arguments, a dict of keywords, or a function of the model"
+        )
+
+    def _varied(self) -> list[Any]:
+        assert self.vary and self.sizes
+        if self.vary in inspect.signature(self.module.calls).parameters:
+            return [self._given(**{self.vary: size})[0] for size in self.sizes]
+        first, now = self._first()
+        axis = _AXES[self.vary]
+        return [_resized(first, axis, now, size) for size in self.sizes]
+
+    def _first(self) -> tuple[Any, int]:
+        axis = _AXES[str(self.vary)]
+        for call in self._given():
+            if not callable(call):
+                found = [t for t in tensors(call) if t.dim() > axis]
+                found = [t for t in found if axis == 0 or not t.is_floating_point()] or found
+                if found:
+                    return call, int(found[0].size(axis))
+        raise CaseError(f"{self.name}: no call has a tensor whose {self.vary} size could be varied")
+
+    def candidate_sizes(self) -> list[int]:
+        """The sizes to try, the given one first."""
+        now = self._first()[1]
+        others = (1, now + 1, 2 * now + 1) if self.vary == "batch" else (now // 2, now + now // 2, 2 * now)
+        return list(dict.fromkeys(size for size in (now, *others) if size > 0))
+
+    def compile(self, model: Any, options: Json) -> Any:
+        """The model under ``torch.compile``, the way the case does it when it says how."""
+        own = getattr(self.module, "compile", None)
+        if own is None:
+            return torch.compile(model, **options)
+        made = own(model, **options)
+        return model if made is None else made
+
+    def loss(self, output: Any) -> Any:
+        """A scalar to go backward from: the case's, the output's own, or the outputs weighted by cosines.
+
+        The plain sum of what leaves a normalisation is constant, and its gradients are zero whatever the model does.
+        """
+        own = getattr(self.module, "loss", None)
+        if own is not None:
+            return own(output)
+        of_output = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        if isinstance(of_output, torch.Tensor) and of_output.requires_grad:
+            return of_output
+        parts = [t for t in tensors(output) if t.requires_grad]
+        scalars = [t for t in parts if t.dim() == 0]
+        if scalars:
+            return torch.stack([t.double() for t in scalars]).sum()
+        if not parts:
+            raise CaseError(f"{self.name}: train = True, but no output of the call requires a gradient")
+        weighted = [
+            (t.abs() if t.is_complex() else t).double().flatten()
+            @ torch.cos(torch.arange(t.numel(), device=t.device, dtype=torch.double))
+            / max(t.numel(), 1)
+            for t in parts
+        ]
+        return torch.stack(weighted).sum()
+
+    def optimizer(self, model: Any) -> Any:
+        """The case's optimizer, else plain SGD: it does not magnify the noise of small gradients as Adam does."""
+        parameters = [p for p in _parameters(model).values() if p.requires_grad]
+        if not parameters:
+            raise CaseError(f"{self.name}: train = True, but the model has no parameters")
+        own = getattr(self.module, "optimizer", None)
+        return own(parameters) if own is not None else torch.optim.SGD(parameters, lr=1e-3)
+
+    def _placed(self, value: Any) -> Any:
+        if self.device is None and self.dtype is None:
+            return value
+        if isinstance(value, torch.nn.Module):
+            return value.to(device=self.device, dtype=self.dtype)
+
+        def place(leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            return leaf.to(device=self.device, dtype=self.dtype if leaf.is_floating_point() else None)
+
+        return value if callable(value) else torch.utils._pytree.tree_map(place, value)
+
+    def for_function(self, runner: Any) -> Any:
+        """What a call that is a function gets: the runner, which takes arguments of any device and dtype."""
+        return runner if self.device is None and self.dtype is None else _Placing(self, runner)
+
+
+class _Placing:
+    """A model whose arguments are moved and converted first, as those of other calls are before the call."""
+
+    def __init__(self, case: Case, runner: Any) -> None:
+        self._case, self._runner = case, runner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self._case._placed((args, kwargs))
+        return self._runner(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runner, name)
+
+
+_AXES = {"batch": 0, "sequence": 1}
+
+
+def _resized(call: Any, axis: int, now: int, size: int) -> Any:
+    """The call with every tensor whose ``axis`` has ``now`` entries repeated, or cut, to ``size``."""
+
+    def resize(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor) and leaf.dim() > axis and leaf.size(axis) == now:
+            return leaf.index_select(axis, torch.arange(size, device=leaf.device) % now)
+        return leaf
+
+    return torch.utils._pytree.tree_map(resize, call)
+
+
+def load_case(plan: Json, job: Json) -> Case:
+    """The case of a job; raises ``CaseError`` when its file cannot be used."""
+    given = plan["cases"][job["case"]]
+    try:
+        module = load_module(given["file"])
+    except Exception as error:
+        raise CaseError(f"{given['file']} cannot be imported: {_message_of(error)}") from error
+
+    def setting(name: str, standard: Any) -> Any:
+        return given[name] if given.get(name) is not None else getattr(module, name, standard)
+
+    for name in ("build", "calls"):
+        if not callable(getattr(module, name, None)):
+            raise CaseError(f"{given['file']} defines no function {name}()")
+    train, tolerance = setting("train", False), setting("tolerance", 1e-3)
+    if not isinstance(train, bool):
+        raise CaseError(f"{given['file']}: train must be True or False, not {train!r}")
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not tolerance > 0:
+        raise CaseError(f"{given['file']}: tolerance must be a positive number, not {tolerance!r}")
+    dtype = setting("dtype", None)
+    if isinstance(dtype, str):
+        dtype = getattr(torch, dtype.removeprefix("torch."), dtype)
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise CaseError(f"{given['file']}: dtype must be a floating dtype of torch, not {dtype!r}")
+    device = setting("device", None)
+    try:
+        device = None if device is None else torch.device(device)
+        if device is not None:
+            torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise CaseError(f"{given['file']}: device {device!s}: {str(error).splitlines()[0]}") from None
+    vary = given.get("vary")
+    return Case(module, given["file"], given["name"], train, float(tolerance), device, dtype, vary, job.get("sizes"))
+
+
+def seed() -> None:
+    """The same random numbers for every variant, in Python, NumPy (when it is in use) and torch."""
+    random.seed(SEED)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(SEED)
+    torch.manual_seed(SEED)
+
+
+def tensors(value: Any) -> list[Any]:
+    """All tensors in a nested value, in order."""
+    return [leaf for _, leaf in leaves(value, "") if torch.is_tensor(leaf)]
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    return dict(model.named_parameters()) if hasattr(model, "named_parameters") else {}
+
+
+def _state(model: Any) -> dict[str, Any]:
+    """Parameters and all buffers by name, each tensor once."""
+    if not hasattr(model, "named_parameters"):
+        return {}
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Outputs as a flat list of named leaves.
+
+
+def leaves(value: Any, name: str, seen: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Everything in a nested value that can be compared: tensors, numbers, text, and the types of the rest.
+
+    Containers, dataclasses and the public attributes of other objects are looked into.
+    """
+    if id(value) in seen or len(seen) > 12:
+        return
+    inner = (*seen, id(value))
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif type(value).__module__ == "numpy" and hasattr(value, "__array__"):
+        yield name, torch.as_tensor(value)
+    elif isinstance(value, Mapping):
+        yield name + ".keys", " ".join(map(str, value))
+        for key, item in value.items():
+            yield from leaves(item, f"{name}.{key}" if str(key).isidentifier() else f"{name}[{key!r}]", inner)
+    elif isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+        yield name + ".len", len(value)
+        for number, item in enumerate(value):
+            yield from leaves(item, f"{name}[{number}]", inner)
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        yield name, value
+    elif isinstance(value, (bytes, complex, torch.Size, torch.dtype, torch.device, set, frozenset)):
+        yield name, repr(sorted(value, key=repr)) if isinstance(value, (set, frozenset)) else repr(value)
+    else:
+        yield name + ".type", type(value).__name__
+        if not isinstance(value, (torch.nn.Module, type)) and not callable(value):
+            public = {k: v for k, v in getattr(value, "__dict__", {}).items() if not k.startswith("_")}
+            for key, item in public.items():
+                yield from leaves(item, f"{name}.{key}", inner)
+
+
+def snapshot(named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The leaves with copies of the tensors, on their device: a later call may write into the originals."""
+    return [(name, leaf.detach().clone() if torch.is_tensor(leaf) else leaf) for name, leaf in named]
+
+
+def on_host(taken: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The leaves with dense tensors on the CPU; what cannot be copied there is named instead."""
+    moved = []
+    for name, leaf in taken:
+        if torch.is_tensor(leaf):
+            try:
+                leaf = leaf.to_dense() if leaf.layout != torch.strided else leaf
+                leaf = leaf.resolve_conj().resolve_neg().cpu().contiguous()
+            except (RuntimeError, NotImplementedError) as error:
+                leaf = f"<tensor that cannot be compared: {type(error).__name__}>"
+        moved.append((name, leaf))
+    return moved
+
+
+def condensed(kept: list[tuple[str, Any]], most: int) -> list[tuple[str, Any]]:
+    """The leaves, where a tensor of more than ``most`` elements is replaced by what is enough to compare it.
+
+    That is its digest, how many NaN and infinite elements it has, and an even sample of its elements.
+    """
+    return [(name, _sampled(leaf) if torch.is_tensor(leaf) and leaf.numel() > most else leaf) for name, leaf in kept]
+
+
+def _sampled(tensor: Any) -> Json:
+    step = -(-tensor.numel() // SAMPLE_ELEMENTS)
+    return {
+        "digest": digest(tensor),
+        "shape": list(tensor.shape),
+        "NaN": int(tensor.isnan().sum()),
+        "infinity": int(tensor.isinf().sum()),
+        "sample": tensor.flatten()[::step].clone(),
+    }
+
+
+def sharing(named: list[tuple[str, Any]]) -> list[list[str]]:
+    """Groups of names whose tensors share memory."""
+    groups: dict[tuple[str, int], list[str]] = {}
+    for name, leaf in named:
+        if torch.is_tensor(leaf) and leaf.numel():
+            with contextlib.suppress(RuntimeError, NotImplementedError):
+                address = leaf.untyped_storage().data_ptr()
+                if address:
+                    groups.setdefault((str(leaf.device), address), []).append(name)
+    return sorted(group for group in groups.values() if len(group) > 1)
+
+
+def digest(tensor: Any) -> str:
+    """A hash of dtype, shape and bytes."""
+    made = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
+    host = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    if host.numel():
+        flat = host.view(-1).view(torch.uint8)
+        made.update((ctypes.c_char * flat.numel()).from_address(flat.data_ptr()))
+    return made.hexdigest()
+
+
+def digest_all(named: Iterable[tuple[str, Any]]) -> str:
+    """A hash of all leaves."""
+    made = hashlib.sha256()
+    for name, leaf in named:
+        made.update(f"{name}={digest(leaf) if torch.is_tensor(leaf) else leaf!r};".encode())
+    return made.hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What Dynamo and Inductor do.
+
+_BREAK = re.compile(r"Graph break (?:\(.*?\) )?in user code at (.+?:\d+)\s*\n(?:Graph Break )?Reason: *([^\n]*)")
+_WRAPPED = ("Encountered graph break when attempting to trace", "Failed to handle graph break gracefully")
+_CAUSE = re.compile(r"\s*\n([A-Za-z][^\n]*)")
+_RECOMPILED = re.compile(r"Recompiling function (\S+) in (\S+)")
+_LIMIT = re.compile(r"function: '([^']*)' \((.*?)\)(?:.*?last reason: ([^\n]*))?", re.DOTALL)
+_SKIPPED_GRAPH = re.compile(r"skipping cudagraphs due to ([^\n]*)", re.IGNORECASE)
+
+
+class Listener(logging.Handler):
+    """Sorts the records that torch logs by what they tell, and counts graphs as they are compiled and launched.
+
+    Dynamo's own counters miss some breaks (a tensor ``if`` in the outermost function), its log records do not.
+    ``operators``: of the captured graphs, each time that one is launched.
+    """
+
+    def __init__(self, shown: Callable[[str], str]) -> None:
+        super().__init__(logging.DEBUG)
+        self._shown = shown
+        self.breaks: list[tuple[str, str]] = []
+        self.recompiles: list[tuple[str, str, str]] = []
+        self.limits: list[tuple[str, str, str]] = []
+        self.dropped: list[tuple[str, str]] = []
+        self.skips: list[str] = []
+        self.graphs = self.launches = self.operators = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take one record; those that tell nothing of interest are passed over."""
+        try:
+            text = record.getMessage()
+        except Exception:  # a message of somebody else's that cannot be formatted
+            return
+        if found := _BREAK.search(text):
+            cause = _CAUSE.match(text, found.end())
+            where, told = self._shown(found[1]), found[2].strip()
+            reason = cause[1].strip() if cause and told.startswith(_WRAPPED) else told
+            self.breaks.append((where, reason))
+            if "kipping the" in told:  # "Skipping the function", "skipping the rest of the function"
+                self.dropped.append((where, reason))
+        elif "torch.compile will skip tracing the frame" in text:
+            told = text.partition("\n")[2].partition("the frame ")[2].partition("\n")[0]
+            told = told or text.partition("the frame ")[2].partition("\n")[0]
+            self.dropped.append((self._shown(told), " ".join(text.split())[:LINE_CHARACTERS]))
+        elif found := _RECOMPILED.search(text):
+            guard = next((line.strip()[2:] for line in text.splitlines()[1:] if line.lstrip().startswith("- ")), "")
+            self.recompiles.append((found[1], self._shown(found[2]), guard))
+        elif "torch._dynamo hit config." in text:
+            limit = _LIMIT.search(text)
+            parts = (limit[1], self._shown(limit[2]), limit[3] or "") if limit else ("", "", " ".join(text.split()))
+            self.limits.append(parts)
+        elif found := _SKIPPED_GRAPH.search(text):
+            self.skips.append(found[1].strip())
+
+    def counts(self) -> dict[str, int]:
+        """The figures so far."""
+        return {
+            "breaks": len(self.breaks),
+            "recompiles": len(self.recompiles),
+            "graphs": self.graphs,
+            "limit_hits": len(self.limits),
+            "dropped_frames": len(self.dropped),
+            "cudagraph_skips": len(self.skips),
+            "launches": self.launches,
+            "operators": self.operators,
+        }
+
+    def count_graphs(self) -> None:
+        """Count what every ``torch.compile`` of this process hands to its backend, the user's own calls included."""
+        for wrapper in (torch._TorchCompileInductorWrapper, torch._TorchCompileWrapper):
+            wrapper.__call__ = self._counting(wrapper.__call__)
+
+    def _counting(self, compile_graph: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(compile_graph)
+        def call(wrapper: Any, graph: Any, *rest: Any, **options: Any) -> Any:
+            size = sum(node.op.startswith("call_") for node in graph.graph.nodes)
+            compiled = compile_graph(wrapper, graph, *rest, **options)
+            self.graphs += 1  # only now: a backend may refuse, and Dynamo then drops the frame
+
+            def launch(*arguments: Any) -> Any:
+                self.launches += 1
+                self.operators += size
+                return compiled(*arguments)
+
+            return launch
+
+        return call
+
+
+@contextlib.contextmanager
+def listening(listener: Listener, verbose: bool) -> Iterator[None]:
+    """All that torch logs goes to the listener, and to the terminal only when the user has asked for it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not verbose:
+            torch._logging.set_logs(graph_breaks=True, recompiles=True, cudagraphs=True, perf_hints=True)
+        names = [n for n in logging.root.manager.loggerDict if n == "torch" or n.startswith("torch.")]
+        found = [log for name in names if (log := logging.getLogger(name)).handlers or not log.propagate]
+        for log in found:
+            if verbose:
+                log.addHandler(listener)
+            else:
+                log.handlers, log.propagate = ([listener], False) if log.name == "torch" else ([], True)
+        yield
+
+
+def described(listener: Listener) -> Json:
+    """The reasons, each once with its count, in the order in which they came up."""
+
+    def counted(items: Iterable[tuple[str, ...] | str], *keys: str) -> list[Json]:
+        groups = Counter(items)
+        rows = [(item,) if isinstance(item, str) else item for item in groups]
+        return [{**dict(zip(keys, row)), "count": n} for row, n in zip(rows, groups.values())]  # noqa: B905
+
+    return {
+        "breaks": counted(listener.breaks, "where", "reason"),
+        "recompiles": counted([(f, w, _general(g)) for f, w, g in listener.recompiles], "function", "where", "guard"),
+        "limit_hits": counted(listener.limits, "function", "where", "guard"),
+        "dropped_frames": counted(listener.dropped, "where", "reason"),
+        "cudagraph_skips": counted(listener.skips, "reason"),
+    }
+
+
+def _general(guard: str) -> str:
+    """The failed guard without the number of the cache entry that it belongs to."""
+    return re.sub(r"^\d+/\d+: ", "", guard)
+
+
+def place_names(plan: Json) -> Callable[[str], str]:
+    """File names as the user knows them: relative to the project, to an import root, or to site-packages."""
+    roots = [os.path.join(os.path.realpath(p), "") for p in (plan["base"], *plan["path"]) if p]
+    spelled = [os.path.join(os.path.abspath(p), "") for p in (plan["base"], *plan["path"]) if p]
+
+    def shown(path: str) -> str:
+        for root in (*spelled, *roots):
+            path = path.replace(root, "")
+        return re.sub(r"\S*?/(?:site|dist)-packages/", "", path)
+
+    return shown
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Measuring one variant.
+
+
+class UnsuitedError(Exception):
+    """The variant cannot be had for this case, and nobody is to blame; the message is one line."""
+
+
+def measure(plan: Json) -> Json:
+    """Everything about one variant; what it computed is saved in the job's folder for the comparison."""
+    job: Json = plan["job"]
+    limit_memory(plan["memory"])
+    shown = place_names(plan)
+    listener = Listener(shown)
+    overlay = overlay_of(plan)
+    overlay.install(job["tree"] == "patched")
+    watched = job["tree"] == "patched" and job["kind"] == "eager"
+    compiling = job["kind"] == "compiled"
+    if compiling:
+        listener.count_graphs()
+        if job.get("draws_random"):
+            torch._inductor.config.fallback_random = True  # else compiled code draws other numbers than eager code
+    with listening(listener, plan["verbose"]) if compiling else contextlib.nullcontext():
+        if watched:
+            overlay.watch(True)
+        case = load_case(plan, job)
+        if case.vary and not case.sizes:
+            case.sizes = sizes_that_work(case)
+        run = _Run(plan, case, listener)
+        if job["kind"] == "float64":
+            return run.in_double()
+        told = run.counted(overlay if watched else None)
+        told.update(run.warm())
+    if watched:
+        told["places"] = overlay.places()
+    if (job["tree"], job["kind"]) == ("original", "eager"):
+        again = load_case(plan, job)
+        again.sizes = case.sizes
+        told["repeatable"] = _Run(plan, again, listener).once() == run.first
+        told["sizes"] = case.sizes
+    told["loaded"] = sorted({entry["shown"] for entry in overlay.loaded.values()})
+    told["environment"] = environment(run.device)
+    told["case"] = {
+        "train": case.train,
+        "tolerance": case.tolerance,
+        "device": run.device.type,
+        "dtype": str(case.dtype).removeprefix("torch.") if case.dtype else None,
+    }
+    return told
+
+
+def limit_memory(limit: int | None) -> None:
+    """Make allocations fail that go beyond the limit, in bytes: a large one is quicker than ``run.py`` looks.
+
+    Not with CUDA, whose address space is much larger than what it uses.
+    """
+    if limit and not torch.cuda.is_available():
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def sizes_that_work(case: Case) -> list[int]:
+    """The sizes with which the original runs: a model may want its batch or its sequence to have a certain length."""
+    working = []
+    model = case.build()
+    for size in case.candidate_sizes():
+        case.sizes = [size]
+        try:
+            _step(case, model, model, case.calls()[0], None)
+        except Exception as error:
+            sys.stderr.write(f"{case.vary} {size} is left out: {_message_of(error)}\n")
+        else:
+            working.append(size)
+    if len(working) < 2:
+        raise CaseError(f"{case.name}: the model takes its calls with one {case.vary} size only")
+    return working
+
+
+def environment(device: Any) -> Json:
+    """Where the figures come from."""
+    cuda = device.type == "cuda"
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "device": torch.cuda.get_device_name(device) if cuda else device.type,
+        "cuda": torch.version.cuda if cuda else None,
+        "platform": f"{platform.system()} {platform.machine()}",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _step(case: Case, model: Any, runner: Any, call: Any, optimizer: Any) -> Any:
+    """One call: forward, and in training loss, backward and the optimizer's step."""
+    with torch.set_grad_enabled(case.train):
+        if optimizer is not None:
+            optimizer.zero_grad(set_to_none=True)
+        output = call(case.for_function(runner)) if callable(call) else runner(*call[0], **call[1])
+        if case.train:
+            case.loss(output).backward()
+            if optimizer is not None:
+                optimizer.step()
+    return output
+
+
+class _Run:
+    """One model of one variant, and the passes over the case's calls."""
+
+    def __init__(self, plan: Json, case: Case, listener: Listener) -> None:
+        self.plan, self.case, self.listener = plan, case, listener
+        self.kind, self.mode, self.folder = plan["job"]["kind"], plan["job"]["mode"], Path(plan["job"]["folder"])
+        self.model = case.build()
+        self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+        calls = case.calls()
+        found = [t.device for t in (*_state(self.model).values(), *tensors([c for c in calls if not callable(c)]))]
+        cuda = [device for device in found if device.type == "cuda"]
+        self.device = cuda[0] if cuda else torch.device("cpu")
+        self.runner = case.compile(self.model, self._options()) if self.kind == "compiled" else self.model
+        self.optimizer = case.optimizer(self.model) if case.train else None
+        self.first, self.draws_random = "", False
+
+    def _options(self) -> Json:
+        options = {"backend": self.plan["backend"]}
+        if self.mode != "default" and self.plan["backend"] == "inductor":
+            options["mode"] = self.mode
+        return options
+
+    def counted(self, overlay: Overlay | None) -> Json:
+        """The passes that are counted: the first, cold one, and on until nothing is compiled any more.
+
+        What the calls return is saved in the first pass and in a later one: CUDA graphs replay from the third on.
+        """
+        enough = QUICK_PASSES if self.plan["quick"] else COUNTED_PASSES
+        rows: list[list[Json]] = []
+        for number in range(1, MOST_PASSES + 1):
+            before = self.listener.counts()
+            rows.append(self._pass(number if number in (1, enough) else None))
+            if overlay:
+                overlay.watch(False)
+            after = self.listener.counts()
+            compiled = any(after[k] != before[k] for k in ("graphs", "breaks", "recompiles", "cudagraph_skips"))
+            if number >= enough and not compiled:
+                break
+        totals = self.listener.counts()
+        _write_json(self.folder / "weights.json", self.weights)
+        return {
+            "weights": hashlib.sha256(json.dumps(self.weights, sort_keys=True).encode()).hexdigest(),
+            "repeatable": None,
+            "draws_random": self.draws_random,
+            "calls": rows[0],
+            "settled": rows[-1],
+            "counts": {key: count for key, count in totals.items() if key not in ("launches", "operators")},
+            "launches": sum(row["launches"] for row in rows[-1]),
+            "operators": sum(row["operators"] for row in rows[-1]),
+            **described(self.listener),
+            "cold_seconds": round(sum(row["seconds"] for row in rows[0]), 4),
+            "places": None,
+        }
+
+    def _pass(self, save: int | None) -> list[Json]:
+        """All calls once, with what each of them cost; ``save``: the number under which the results are kept."""
+        rows = []
+        calls = self.case.calls()
+        seed()
+        random_state = _random_state()
+        hashes = hashlib.sha256()
+        for number, call in enumerate(calls, 1):
+            _begin_step()
+            before, start = self.listener.counts(), time.perf_counter()
+            output = self._guarded(number, call)
+            self._wait()
+            seconds, after = time.perf_counter() - start, self.listener.counts()
+            rows.append({"seconds": round(seconds, 6), **{key: after[key] - before[key] for key in after}})
+            if save:
+                hashes.update(self._save(save, number, call, output).encode())
+            del output
+        if save:
+            changed = [(n, t) for n, t in _state(self.model).items() if digest(t) != self.weights.get(n)]
+            self._keep(f"pass{save}-state.pt", condensed(on_host(changed), TRAINED_ELEMENTS))
+        if save == 1:
+            self.first, self.draws_random = hashes.hexdigest(), _random_state() != random_state
+        return rows
+
+    def _guarded(self, number: int, call: Any) -> Any:
+        try:
+            return _step(self.case, self.model, self.runner, call, self.optimizer)
+        except CaseError:
+            raise
+        except Exception as error:
+            if _status_of(error) == "error" and self.kind == "eager":
+                raise CaseError(f"{self.case.name}: call {number} raised {_message_of(error)}") from error
+            raise
+
+    def _save(self, save: int, number: int, call: Any, output: Any) -> str:
+        """Keep what a call returned, its arguments as it left them, and the gradients; the answer is their digest."""
+        named = list(leaves(output, "output"))
+        if not callable(call):
+            named += [(name, leaf) for name, leaf in leaves(call, "argument") if torch.is_tensor(leaf)]
+        shared = sharing(named)
+        gradients = {n: p.grad for n, p in _parameters(self.model).items()} if self.case.train else {}
+        kept = on_host(snapshot(named))
+        gradients_kept = on_host(snapshot(gradients.items()))
+        record = {
+            "leaves": condensed(kept, OUTPUT_ELEMENTS),
+            "shared": shared,
+            "gradients": condensed(gradients_kept, TRAINED_ELEMENTS),
+        }
+        self._keep(f"pass{save}-call{number}.pt", record)
+        return digest_all([*kept, *gradients_kept])
+
+    def _keep(self, name: str, value: Any) -> None:
+        torch.save(value, self.folder / name)
+
+    def once(self) -> str:
+        """One eager pass from scratch; the digest of all that it computed."""
+        self._pass(1)
+        return self.first
+
+    def in_double(self) -> Json:
+        """One pass of the original in float64, for the question of who is closer to the truth."""
+        if not isinstance(self.model, torch.nn.Module):
+            raise UnsuitedError("the model is a function: it cannot be converted to float64")
+        self.case.dtype = torch.double
+        self.model = self.case._placed(self.model)
+        self.runner = self.model
+        self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+        self.optimizer = self.case.optimizer(self.model) if self.case.train else None
+        try:
+            self._pass(1)
+        except Exception as error:
+            raise UnsuitedError(f"the model does not run in float64: {_message_of(error)}") from error
+        return {"draws_random": False}
+
+    def warm(self) -> Json:
+        """The time of a pass over all calls when everything is compiled, and the memory that it takes."""
+        budget = QUICK_SECONDS if self.plan["quick"] else WARM_SECONDS
+        gc.collect()
+        _reset_peak(self.device)
+        times: list[float] = []
+        start = time.perf_counter()
+        while len(times) < MOST_WARM and (len(times) < FEWEST_WARM or time.perf_counter() - start < budget):
+            calls = self.case.calls()
+            seed()
+            self._wait()
+            if self.device.type == "cuda":
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                self._all(calls)
+                end.record()
+                self._wait()
+                times.append(begin.elapsed_time(end))
+            else:
+                began = time.perf_counter()
+                self._all(calls)
+                times.append(1e3 * (time.perf_counter() - began))
+        low, _, high = statistics.quantiles(times, n=4, method="inclusive")
+        figures = {"median_ms": statistics.median(times), "low_ms": low, "high_ms": high, "min_ms": min(times)}
+        warm = {**{key: round(value, 4) for key, value in figures.items()}, "passes": len(times)}
+        return {"warm": warm, "memory": _peak(self.device)}
+
+    def _all(self, calls: list[Any]) -> None:
+        for call in calls:
+            _begin_step()
+            _step(self.case, self.model, self.runner, call, self.optimizer)
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def _begin_step() -> None:
+    """Outputs of earlier calls may be overwritten from here on: they have been copied."""
+    torch.compiler.cudagraph_mark_step_begin()
+
+
+def _random_state() -> tuple[bytes, ...]:
+    states = [torch.get_rng_state()]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states += torch.cuda.get_rng_state_all()
+    return tuple(bytes(state.tolist()) for state in states)
+
+
+def _reset_peak(device: Any) -> None:
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak(device: Any) -> Json:
+    """The largest memory since the reset, in bytes: torch's on a GPU, else what the process had resident."""
+    if device.type == "cuda":
+        return {"bytes": torch.cuda.max_memory_allocated(device), "kind": "cuda"}
+    with contextlib.suppress(OSError, StopIteration):
+        status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return {"bytes": 1024 * int(next(x for x in status if x.startswith("VmHWM")).split()[1]), "kind": "rss"}
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {"bytes": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "kind": "rss"}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _write_json(path: Path, value: Json) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    part.replace(path)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("spec", type=Path)
+    options = parser.parse_args()
+    spec: Json = json.loads(options.spec.read_text(encoding="utf-8"))
+    if "job" not in spec:
+        sys.argv = ["run.py", str(options.spec)]
+        runpy.run_path(str(Path(__file__).with_name("run.py")), run_name="__main__")
+        return
+    die_with_parent()
+    faulthandler.dump_traceback_later(0.95 * spec["seconds"])  # where it hangs, for the log
+    prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
+    folder = Path(spec["job"]["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / "result.json", answer(spec))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # threads and processes that the case or the compiler has left behind are not waited for
+
+
+if __name__ == "__main__":
+    main()

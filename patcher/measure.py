@@ -1,0 +1,211 @@
+"""What ``--test`` does: patch in memory, measure original against patched, and write only when they are equivalent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
+from patcher.harness import plan
+from patcher.harness.carried import CarriedError, load
+from patcher.harness.cases import Case
+from patcher.harness.compare import Judgement, judge
+from patcher.harness.measured import Results, ResultsError, from_json
+from patcher.harness.run import Progress, RunError, run
+from patcher.report import Outcome
+from patcher.report.harness import harness_json, harness_markdown, harness_text
+from patcher.report.plot import PlotError, plot
+from patcher.results import FileResult
+
+MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs")
+BACKENDS = ("inductor", "aot_eager", "eager")
+QUICK = "FIX_COMPILE_QUICK"
+TEST_FORMATS = ("text", "json", "markdown")
+_MEMORY_SHARE = 0.8  # of what is free: the rest is for the system and for us
+_QUICK_SECONDS, _SECONDS = 180.0, 1200.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked to measure. ``seconds`` and ``memory`` (bytes) limit each process; None: the standard.
+
+    ``export`` and ``imported``: a folder to carry to another machine, and one that has come back. ``python``: the
+    interpreter that has the model's dependencies.
+    """
+
+    cases: tuple[Case, ...]
+    python: str
+    packages: dict[str, Path]
+    modes: tuple[str, ...] = ("default",)
+    backend: str | None = None
+    quick: bool = False
+    verbose: bool = False
+    seconds: float | None = None
+    memory: int | None = None
+    tolerance: float | None = None
+    plot: Path | None = None
+    export: Path | None = None
+    imported: Path | None = None
+
+
+def test(
+    outcome: Outcome,
+    request: Request,
+    paths: Sequence[str],
+    command: Sequence[str],
+    format_: str,
+    progress: Progress | None,
+    write: Callable[[Outcome], Told] | None,
+) -> Told:
+    """Measure what the patch does. ``write`` puts it on disk, which happens only when all verdicts are "equivalent".
+
+    Without ``write`` (``--dry-run``) the tree stays as it is. Exit status: 0 equivalent (or nothing to patch), 1 not,
+    2 when a case, a file or the measurement failed.
+    """
+    errors = tuple(complaints(outcome))
+    if not any(result.changed for result in outcome.results):
+        said = "" if outcome.quiet else "nothing to patch, so there is nothing to compare\n"
+        return Told(FAILURE if outcome.failed else OK, said if format_ == "text" else "", errors)
+    options = _options(outcome, request, paths, command)
+    try:
+        if request.export is not None:
+            return _exported(outcome, request, options, errors)
+        document = _document(outcome, request, options, progress)
+        results = from_json(document)
+        judgement = judge(results, request.tolerance)
+    except KeyboardInterrupt:
+        return Told(INTERRUPTED, err=(*errors, "interrupted; nothing was changed"))
+    except (RunError, CarriedError, ResultsError, plan.PlanError, OSError) as error:
+        return Told(FAILURE, err=(*errors, f"--test: error: {error}; nothing was changed"))
+    return _told(outcome, results, judgement, format_, write, request)
+
+
+def _told(
+    outcome: Outcome,
+    results: Results,
+    judgement: Judgement,
+    format_: str,
+    write: Callable[[Outcome], Told] | None,
+    request: Request,
+) -> Told:
+    """The report, after the patch was written or left."""
+    status = OK if judgement.equivalent else FAILURE if judgement.invalid else FINDINGS
+    ours = tuple(result for result in outcome.results if not _installed(result, request))
+    errors, out, unplotted = tuple(complaints(outcome)), "", _plotted(results, judgement, request)
+    if not judgement.equivalent:
+        last = "a case failed" if judgement.invalid else "not equivalent"
+        last += ": nothing was changed"
+    elif write is None:
+        last = "equivalent; nothing was changed, as --dry-run asks"
+    elif not any(result.changed for result in ours):
+        last = "equivalent; nothing was changed: installed packages are never patched in place"
+    else:
+        written = write(replace(outcome, results=ours))
+        status, errors, out = max(status, written.status), written.err, str(written.out)
+        last = "equivalent: the patch is applied" if written.status == OK else "equivalent, but not all was written"
+    status = FAILURE if outcome.failed or unplotted else status
+    errors += unplotted
+    if format_ != "text":
+        report = harness_json if format_ == "json" else harness_markdown
+        return Told(status, report(results, judgement), (*errors, *out.splitlines()[-1:], last))
+    return Told(status, f"{harness_text(results, judgement)}\n{last}\n{out}", errors)
+
+
+def _plotted(results: Results, judgement: Judgement, request: Request) -> tuple[str, ...]:
+    """Draw the plot that was asked for; why there is none, in one line."""
+    try:
+        if request.plot is not None:
+            plot(results, judgement, request.plot)
+    except PlotError as error:
+        return (f"--plot: error: {error}",)
+    return ()
+
+
+def _installed(result: FileResult, request: Request) -> bool:
+    """Whether a file belongs to a package that was named with ``--package``."""
+    real = Path(os.path.realpath(result.path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in request.packages.values())
+
+
+def _options(outcome: Outcome, request: Request, paths: Sequence[str], command: Sequence[str]) -> plan.Options:
+    fixed = [found for result in outcome.results if result.patch for found in result.patch.fixed]
+    seconds = request.seconds or (_QUICK_SECONDS if request.quick else _SECONDS)
+    return plan.Options(
+        command=tuple(command),
+        paths=tuple(paths),
+        packages=request.packages,
+        modes=request.modes,
+        backend=request.backend or _standard_backend(request),
+        promise="bitwise" if all(found.applicability == "safe" for found in fixed) else "tolerance",
+        quick=request.quick,
+        verbose=request.verbose,
+        seconds=seconds,
+        memory=request.memory or (None if request.export else available_memory()),
+    )
+
+
+def _exported(outcome: Outcome, request: Request, options: plan.Options, errors: tuple[str, ...]) -> Told:
+    assert request.export is not None
+    left_out = plan.export(request.export, outcome.results, request.cases, options)
+    lines = [
+        f"{request.export} holds all that is needed; on the other machine, in that folder:",
+        f"  python {plan.WORKER} {plan.PLAN}",
+        f"then bring {plan.RESULTS} back into it and repeat the call here with --import-results {request.export}",
+        *(f"left out: {name}" for name in left_out),
+    ]
+    return Told(FAILURE if outcome.failed else OK, "".join(f"{line}\n" for line in lines), errors)
+
+
+def _document(
+    outcome: Outcome, request: Request, options: plan.Options, progress: Progress | None
+) -> dict[str, object]:
+    """The measurement: of now, or one that has come back from another machine."""
+    if request.imported is not None:
+        document = load(request.imported)
+        measured = document["plan"].get("tree", {}).get("digest")
+        if measured != plan.digest(outcome.results, options):
+            raise CarriedError(f"{request.imported}: is of another patch than the one that would be applied now")
+        return document
+    folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
+    try:
+        return run(plan.write(folder, outcome.results, request.cases, options), request.python, progress)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _standard_backend(request: Request) -> str:
+    """Inductor, unless it would need a C++ compiler or Python's headers and there are none."""
+    if shutil.which("nvidia-smi") or request.export is not None:
+        return "inductor"
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
+    code = "import sysconfig, os; print(os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))"
+    try:
+        told = subprocess.run(
+            [request.python, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return "inductor"
+    return "inductor" if compiler and told.strip() == "True" else "aot_eager"
+
+
+def available_memory() -> int | None:
+    """Most bytes that a worker may use: four fifths of what is free, in the system and in our control group."""
+    free: list[int] = []
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        group = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        free += [int(group)] if group.isdigit() else []
+    except (OSError, ValueError):
+        pass
+    return int(_MEMORY_SHARE * min(free)) if free else None
+
+
+def quick_by_environment() -> bool:
+    """Whether ``FIX_COMPILE_QUICK`` is set to something other than nothing, 0, no or false."""
+    return os.environ.get(QUICK, "").lower() not in ("", "0", "no", "false")

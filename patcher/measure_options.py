@@ -1,0 +1,90 @@
+"""The options of ``--test``, as click options, and what they ask for."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from patcher.config import Config, ConfigError
+from patcher.harness.cases import VARIATIONS, CaseError, find
+from patcher.harness.packages import PackageError, locate
+from patcher.measure import BACKENDS, MODES, Request, quick_by_environment
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--test", is_flag=True, help="Measure original against patched; patch only when they are equivalent."),
+    click.option("--case", multiple=True, metavar="CASE", help="--test: a case file, a folder of them, or a name."),
+    click.option("--package", multiple=True, metavar="NAME", help="--test: patch a copy of an installed package."),
+    click.option(
+        "--mode", multiple=True, type=click.Choice(MODES), help="--test: torch.compile mode; may be repeated."
+    ),
+    click.option("--vary", multiple=True, type=click.Choice(VARIATIONS), help="--test: also with other sizes of it."),
+    click.option("--quick", is_flag=True, help="--test: fewer and shorter runs (also: FIX_COMPILE_QUICK=1)."),
+    click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), help="--test: largest mean error."),
+    click.option("--backend", type=click.Choice(BACKENDS), help="--test: of torch.compile (default: inductor)."),
+    click.option("--python", metavar="EXE", help="--test: the Python that can run the model (default: this one)."),
+    click.option("--time-limit", type=click.FloatRange(min=1), metavar="S", help="--test: seconds for each process."),
+    click.option("--memory-limit", type=click.FloatRange(min=0.1), metavar="GIB", help="--test: for each process."),
+    click.option("--verbose-compile", is_flag=True, help="--test: show what torch logs; TORCH_LOGS may ask for more."),
+    click.option("--plot", type=click.Path(dir_okay=False), metavar="PNG", help="--test: draw times and launches."),
+    click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--test: for another machine."),
+    click.option("--import-results", type=click.Path(), metavar="DIR", help="--test: what came back from there."),
+)
+
+
+def measure_options(function: _F) -> _F:
+    """Add the options of ``--test`` to a command; their values come as keywords."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
+    """What is to be measured, or None without ``--test``. Raises ``click.UsageError`` and ``ConfigError``."""
+    if not asked["test"]:
+        given = [name for name, value in asked.items() if value]
+        if given:
+            raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --test")
+        return None
+    if asked["export"] and asked["import_results"]:
+        raise click.UsageError("--export and --import-results exclude each other")
+    if asked["plot"] and importlib.util.find_spec("matplotlib") is None:
+        raise click.UsageError("--plot needs matplotlib: pip install 'fix-compile[plot]'")
+    python = asked["python"] or sys.executable
+    try:
+        packages = {name: locate(name, python) for name in asked["package"]}
+        cases = () if asked["import_results"] else find(asked["case"], config.cases, config.root, asked["vary"])
+    except (CaseError, PackageError) as error:
+        raise ConfigError(f"--test: {error}") from None
+    memory = asked["memory_limit"]
+    return Request(
+        cases=cases,
+        python=python,
+        packages=packages,
+        modes=tuple(dict.fromkeys(asked["mode"])) or ("default",),
+        backend=asked["backend"],
+        quick=asked["quick"] or quick_by_environment(),
+        verbose=asked["verbose_compile"],
+        seconds=asked["time_limit"],
+        memory=None if memory is None else math.ceil(memory * 2**30),
+        tolerance=asked["tolerance"],
+        plot=_path(asked["plot"]),
+        export=_path(asked["export"]),
+        imported=_path(asked["import_results"]),
+    )
+
+
+def located(request: Request | None) -> Sequence[str]:
+    """The folders of the installed packages to patch."""
+    return [] if request is None else [str(folder) for folder in request.packages.values()]
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)

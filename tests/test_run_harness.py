@@ -1,0 +1,310 @@
+"""Starting the workers: in which order, with which limits, and that nothing of them is left. The workers are fakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patcher.harness import run as running
+from patcher.harness.carried import CarriedError, load
+from patcher.harness.run import Event, RunError, run
+
+ROOT = Path(__file__).parent.parent
+RESULTS = '{"schema": 1, "plan": {}, "cases": []}'
+START = """
+    import json, os, pathlib, signal, subprocess, sys, time
+    spec = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    job, folder = spec["job"], pathlib.Path(sys.argv[1]).parent
+    name = f"{job.get('tree')} {job.get('kind')}"
+    def finish(**told):
+        told = {"status": "ok", "message": "", "draws_random": False, **told}
+        (folder / "result.json").write_text(json.dumps(told))
+    def start(**options):
+        sleeping = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **options)
+        pids = pathlib.Path(spec["base"]) / "pids"
+        part = pids.with_suffix(".part")
+        part.write_text(f"{os.getpid()} {sleeping.pid}")
+        part.rename(pids)
+        return sleeping
+"""
+
+
+def programs(
+    folder: Path, worker: str, differences: str = "finish(comparisons=[{'seen': len(job['variants'])}])"
+) -> None:
+    for name, text in (("worker.py", worker), ("differences.py", differences)):
+        (folder / name).write_text(textwrap.dedent(START) + textwrap.dedent(text))
+
+
+def plan_in(folder: Path, **changes: Any) -> Path:
+    plan = {
+        "schema": 1,
+        "tool": "fix-compile 0",
+        "command": [],
+        "tree": {},
+        "base": str(folder),
+        "path": [],
+        "overlay": [{"file": "a.py", "patched": "b.py", "shown": "a.py", "before": "", "after": "", "changed": []}],
+        "cases": [{"name": "vision", "file": "vision.py"}],
+        "modes": ["default", "reduce-overhead"],
+        "backend": "inductor",
+        "promise": "bitwise",
+        "quick": False,
+        "verbose": False,
+        "seconds": 60,
+        "memory": None,
+    }
+    (folder / "plan.json").write_text(json.dumps({**plan, **changes}))
+    return folder / "plan.json"
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Run a plan with a worker made of these lines."""
+
+    def started(worker: str, progress: Any = None, python: str = sys.executable, **changes: Any) -> dict[str, Any]:
+        programs(tmp_path, worker)
+        monkeypatch.setattr(running, "HERE", tmp_path)
+        return run(plan_in(tmp_path, **changes), python, progress)
+
+    return started
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited for too long"
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """A process that has ended but was not waited for yet does not run."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return not Path("/proc").is_dir()
+
+
+def assert_gone(folder: Path) -> None:
+    pids = [int(pid) for pid in (folder / "pids").read_text().split()]
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(is_running, pids)), 5)
+
+
+def variants(results: dict[str, Any]) -> list[tuple[str, str, str | None, str]]:
+    return [(v["tree"], v["kind"], v["mode"], v["status"]) for v in results["cases"][0]["variants"]]
+
+
+def test_every_variant_runs_once_and_is_compared(fake: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    seen: list[Event] = []
+    results = fake("finish()", seen.append)
+    assert variants(results) == [
+        ("original", "eager", None, "ok"),
+        ("patched", "eager", None, "ok"),
+        ("original", "float64", None, "ok"),
+        ("original", "compiled", "default", "ok"),
+        ("patched", "compiled", "default", "ok"),
+        ("original", "compiled", "reduce-overhead", "ok"),
+        ("patched", "compiled", "reduce-overhead", "ok"),
+    ]
+    assert results["cases"][0]["comparisons"] == [{"seen": 7}]
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    assert not (tmp_path / "work").exists()
+    ended = [event for event in seen if event.what == "end"]
+    assert [event.number for event in ended] == list(range(1, 9))
+    assert {event.of for event in ended} == {8}
+    assert ended[4].variant == "patched compiled (default)"
+
+
+def test_quick_leaves_out_float64(fake: Callable[..., dict[str, Any]]) -> None:
+    seen: list[Event] = []
+    results = fake("finish()", seen.append, quick=True, modes=["default"])
+    assert [kind for _, kind, _, _ in variants(results)] == ["eager", "eager", "compiled", "compiled"]
+    assert seen[-1].number == seen[-1].of == 5
+
+
+def test_nothing_more_runs_when_the_original_fails(fake: Callable[..., dict[str, Any]]) -> None:
+    results = fake("finish(status='case-error', message='calls() returned no calls')")
+    assert variants(results) == [("original", "eager", None, "case-error")]
+    assert results["cases"][0]["comparisons"] == []
+
+
+def test_the_patched_source_is_not_compiled_when_it_fails(fake: Callable[..., dict[str, Any]]) -> None:
+    results = fake("finish(status='error' if name == 'patched eager' else 'ok')", modes=["default"])
+    assert [(tree, kind) for tree, kind, _, _ in variants(results)][-1] == ("original", "compiled")
+
+
+ENDS = {
+    "an exit": ("os._exit(0)", "exited", "ended by itself with exit status 0, without a result", 60, None),
+    "a crash": ("os.kill(os.getpid(), signal.SIGSEGV)", "error", "was ended by SIGSEGV", 60, None),
+    "a hang": ("start(); time.sleep(600)", "timeout", "did not end within 1 seconds", 1, None),
+    "too much memory": ("start(); x = b'x' * (400 << 20); time.sleep(600)", "out-of-memory", "used 0.", 60, 200 << 20),
+    "no memory": (
+        "sys.exit('RuntimeError: CUDA out of memory')",
+        "out-of-memory",
+        "ended for want of memory",
+        60,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_without_a_result_is_a_status(end: str, fake: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    code, status, message, seconds, memory = ENDS[end]
+    worker = f"if name == 'patched eager':\n    print('last words', flush=True)\n    {code}\nfinish()"
+    results = fake(worker, seconds=seconds, memory=memory, modes=[], quick=True)
+    told = results["cases"][0]["variants"][1]
+    assert (told["status"], told["message"][: len(message)]) == (status, message)
+    assert "last words" in told["tail"]
+    if "start()" in code:
+        assert_gone(tmp_path)
+
+
+def test_how_a_worker_is_started(
+    fake: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = """
+        names = ("PYTHONDONTWRITEBYTECODE", "TORCHDYNAMO_DISABLE", "TORCH_LOGS", "TORCHINDUCTOR_CACHE_DIR")
+        own = os.getsid(0) == os.getpid() == os.getpgid(0)
+        finish(env={n: os.environ.get(n) for n in names}, own=own, cwd=os.getcwd(), stdin=sys.stdin.read(), job=job)
+        """
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("TORCH_LOGS", "+dynamo")
+    for verbose, logs in ((False, None), (True, f"+dynamo,{running.LOGS}")):
+        told = fake(report, modes=["default"], quick=True, verbose=verbose)["cases"][0]["variants"]
+        assert all(v["own"] and v["stdin"] == "" and v["cwd"] == str(tmp_path / "here") for v in told)
+        assert [v["env"]["TORCHDYNAMO_DISABLE"] for v in told] == ["1", "1", None, None]
+        assert {v["env"]["TORCH_LOGS"] for v in told} == {logs}
+        assert {v["env"]["PYTHONDONTWRITEBYTECODE"] for v in told} == {"1"}
+        assert len({v["env"]["TORCHINDUCTOR_CACHE_DIR"] for v in told}) == 4
+
+
+def test_what_the_first_variant_finds_out_the_others_know(fake: Callable[..., dict[str, Any]]) -> None:
+    results = fake("finish(draws_random=True, sizes=[1, 3], job=job)", modes=["default"])
+    later = [variant["job"] for variant in results["cases"][0]["variants"][1:]]
+    assert all(job["draws_random"] is True and job["sizes"] == [1, 3] for job in later)
+
+
+def test_a_verbose_plan_lets_the_worker_be_heard(
+    fake: Callable[..., dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    for verbose in (False, True):
+        fake("sys.stderr.write('heard\\n')\nfinish()\n", verbose=verbose, quick=True, modes=[])
+        assert capfd.readouterr().err == ("heard\n" * 2 if verbose else "")
+
+
+def test_figures_that_json_does_not_have(fake: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    fake("finish(cold_seconds=float('nan'))", quick=True, modes=[])
+    text = (tmp_path / "results.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail)["cases"][0]["variants"][0]["cold_seconds"] == "nan"
+
+
+def test_an_interpreter_that_is_not_there(fake: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no-python cannot be started: No such file or directory"):
+        fake("", python=str(tmp_path / "no-python"))
+
+
+def test_an_interrupted_run_leaves_no_process(fake: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    def interrupt(event: Event) -> None:
+        if (tmp_path / "pids").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fake("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nstart()\ntime.sleep(600)", interrupt)
+    assert_gone(tmp_path)
+    assert not (tmp_path / "results.json").exists()
+    assert not (tmp_path / "work").exists()
+
+
+SCRIPT = """
+import pathlib, sys
+sys.path.insert(0, {root!r})
+from patcher.harness import run
+run.HERE = pathlib.Path({folder!r})
+try:
+    run.run(run.HERE / "plan.json", sys.executable)
+finally:
+    print("left", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_us_and_the_worker(number: signal.Signals, tmp_path: Path) -> None:
+    programs(tmp_path, "start().wait()")
+    plan_in(tmp_path)
+    script = SCRIPT.format(root=str(ROOT), folder=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tool:
+        try:
+            wait_until((tmp_path / "pids").exists)
+            tool.send_signal(number)
+            out, err = tool.communicate(timeout=30)
+        finally:
+            tool.kill()
+    assert out == b"left\n", err
+    assert tool.returncode == (-number if number == signal.SIGINT else 128 + number)
+    assert_gone(tmp_path)
+
+
+def test_a_run_in_another_thread(fake: Callable[..., dict[str, Any]]) -> None:
+    results: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: results.append(fake("finish()", quick=True, modes=[])))
+    thread.start()
+    thread.join(30)
+    assert len(results[0]["cases"]) == 1
+
+
+def test_a_folder_that_was_carried_runs_by_itself(tmp_path: Path) -> None:
+    """``python worker.py plan.json``, and the same through run.py, with nothing of ours to import."""
+    programs(tmp_path, "finish()")
+    (tmp_path / "run.py").write_bytes(Path(running.__file__).read_bytes())
+    plan_in(tmp_path, quick=True, modes=[])
+    command = [sys.executable, "-I", "run.py", "plan.json"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert [json.loads(line)["what"] for line in told.splitlines()] == ["start", "end"] * 3
+    assert variants(load(tmp_path)) == [("original", "eager", None, "ok"), ("patched", "eager", None, "ok")]
+
+
+def test_loading_results(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(RESULTS)
+    assert load(tmp_path) == load(tmp_path / "results.json") == json.loads(RESULTS)
+
+
+def test_why_results_cannot_be_loaded(tmp_path: Path) -> None:
+    def why(path: Path) -> str:
+        with pytest.raises(CarriedError) as caught:
+            load(path)
+        assert len(str(caught.value).splitlines()) == 1
+        return str(caught.value).removeprefix(f"{path}")
+
+    assert why(tmp_path / "missing") == ": no such file or folder"
+    assert why(tmp_path) == ": holds neither results.json nor plan.json, so it is no exported folder"
+    (tmp_path / "plan.json").write_text('{"schema": 1, "cases": []}')
+    assert why(tmp_path) == ': there are no results yet; run "python worker.py plan.json" there first'
+    assert why(tmp_path / "plan.json") == ": holds no results of worker.py"
+    file = tmp_path / "results.json"
+    file.write_text("{\n 'a'")
+    assert why(tmp_path).startswith("/results.json: is not valid JSON: ")
+    file.write_bytes(b"\xff\xfe")
+    assert why(file).startswith(": is not valid JSON: ")
+    file.write_text("[]")
+    assert why(file) == ": holds no results of worker.py"
+    file.unlink()
+    file.mkdir()
+    assert why(tmp_path) == "/results.json: cannot be read: Is a directory"
