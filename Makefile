@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 venv: $(STAMP)  ## create .venv with the development tools and torch
 
-demo: $(STAMP)  ## patch a small vision-language model, and run it before and after
+demo: $(STAMP)  ## patch a small vision-language model, measured before and after (ARGS='--mode ...')
 	@$(BIN)/python benchmarks/demo.py $(ARGS)
 
 test: $(STAMP)  ## run the tests (ARGS='-k FC101' passes options to pytest)

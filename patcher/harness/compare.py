@@ -249,7 +249,7 @@ def _trained(comparison: Comparison) -> list[tuple[str, Distance]]:
 
 
 def _output_limit(comparison: Comparison) -> float:
-    return max(1e-3, 64 * _epsilon(comparison))
+    return max(1e-3, 16 * _epsilon(comparison))
 
 
 def _trained_limit(comparison: Comparison) -> float:

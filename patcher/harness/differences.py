@@ -6,8 +6,10 @@ python differences.py SPEC.json
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ DIFFERENCES = 20  # that are named; a case with so many is no riddle
 FLOOR = 1e-3  # a tensor this much smaller than its largest neighbour is measured against the neighbour
 
 Json = dict[str, Any]
+Leaves = list[tuple[str, Any]]
 
 
 @dataclass
@@ -34,10 +37,8 @@ class Figures:
     epsilon: float = 0.0
 
     def add(self, name: str, ours: Any, theirs: Any, scale: float) -> None:
-        """Take in two floating tensors of one shape; differences are relative to ``scale`` at least."""
-        if ours.is_complex():
-            ours, theirs = torch.view_as_real(ours), torch.view_as_real(theirs)
-        self.epsilon = max(self.epsilon, torch.finfo(ours.dtype).eps)
+        """Take in two real floating tensors of one shape; differences are relative to ``scale`` at least."""
+        self.see(ours)
         a, b = ours.double(), theirs.double()
         if not bool((((a == b) & (torch.signbit(a) == torch.signbit(b))) | (a.isnan() & b.isnan())).all()):
             self.bitwise = False
@@ -48,11 +49,21 @@ class Figures:
         self.total += float(apart.sum())
         self.count += apart.numel()
         most = float(apart.max())
-        magnitude = max(_magnitude(ours), scale)
-        relative = most / magnitude if most else 0.0
+        relative = _quotient(most, max(_magnitude(ours), scale))
         if not self.worst or relative > self.relative:
             self.worst = name
         self.largest, self.relative = max(self.largest, most), max(self.relative, relative)
+
+    def add_sums(self, name: str, ours: Any, theirs: Any) -> None:
+        """Take in sums over all elements of a tensor of which there is only a sample."""
+        relative = _quotient(float((ours - theirs).abs().max()), _magnitude(ours))
+        if relative > self.relative:
+            self.relative, self.worst = relative, name
+
+    def see(self, tensor: Any) -> None:
+        """Note the precision of a tensor."""
+        if tensor.is_floating_point() or tensor.is_complex():
+            self.epsilon = max(self.epsilon, torch.finfo(tensor.dtype).eps)
 
     def told(self) -> Json:
         """For JSON; None for figures of which there are none."""
@@ -62,13 +73,18 @@ class Figures:
             "mae": self.total / self.count if any_ else None,
             "max": self.largest if any_ else None,
             "relative": self.relative if any_ else None,
-            "worst": self.worst if self.largest else "",
+            "worst": self.worst if self.relative else "",
         }
+
+
+def _quotient(apart: float, magnitude: float) -> float:
+    return apart / magnitude if magnitude else math.inf if apart else 0.0
 
 
 def _magnitude(tensor: Any) -> float:
     if not tensor.numel() or not (tensor.is_floating_point() or tensor.is_complex()):
         return 0.0
+    tensor = tensor.float() if tensor.itemsize == 1 else tensor
     return float(torch.where(tensor.isfinite(), tensor, torch.zeros_like(tensor)).abs().max())
 
 
@@ -95,20 +111,34 @@ def _compared(reference: Path, own: Path, aliasing: bool) -> Json:
     outputs, gradients, state = Figures(), Figures(), Figures()
     said: list[str] = list(_weights_apart(reference, own))
     graded = stated = False
-    for file in sorted(reference.glob("pass*.pt"), key=_order):
-        a, b = _load(file), _load(own / file.name)
-        number, what = file.stem.removeprefix("pass").split("-")
+    files = {file.name: None for folder in (reference, own) for file in sorted(folder.glob("pass*.pt"), key=_order)}
+    for file in files:
+        number, what = Path(file).stem.removeprefix("pass").split("-")
         where = f"{what.replace('call', 'call ')}" + ("" if number == "1" else f" (repeated, pass {number})")
+        if not (reference / file).exists() or not (own / file).exists():
+            said.append(f"{where}: {'is new' if (own / file).exists() else 'is missing'}")
+            continue
+        a, b = _load(reference / file), _load(own / file)
         if what == "state":
             stated = stated or bool(a or b)
             said += _apart(state, a, b, "after the calls" + ("" if number == "1" else f" (pass {number})"))
             continue
-        said += _apart(outputs, a["leaves"], b["leaves"], where)
+        (returned, given), (their_returned, their_given) = _parted(a["leaves"]), _parted(b["leaves"])
+        for name, leaf in returned:
+            if isinstance(leaf, str) and leaf.startswith("<tensor that cannot be compared"):  # as the worker says
+                raise ValueError(f"{where} {name}: {leaf}")  # two of them are not equal for that
+        said += _apart(outputs, returned, their_returned, where)
+        said += _apart(outputs, *_touched(outputs, given, their_given), where)
         if a["gradients"] or b["gradients"]:
             graded = True
             said += _apart(gradients, a["gradients"], b["gradients"], f"{where} gradient of")
         if aliasing and a["shared"] != b["shared"]:
             said.append(f"{where} aliasing: {_groups(a['shared'])} became {_groups(b['shared'])}")
+    if aliasing:
+        a, b = (dict(_load(folder / "facts.pt")) for folder in (reference, own))
+        both = [name for name in a if name in b]
+        said += _apart(state, [(n, a[n]) for n in both], [(n, b[n]) for n in both], "in eager mode")
+        stated = stated or state.count > 0
     return {
         **outputs.told(),
         "epsilon": outputs.epsilon,
@@ -116,6 +146,29 @@ def _compared(reference: Path, own: Path, aliasing: bool) -> Json:
         "gradients": gradients.told() if graded else None,
         "state": state.told() if stated else None,
     }
+
+
+def _parted(leaves: Leaves) -> tuple[Leaves, Leaves]:
+    """What was returned, and the arguments: each is measured against its own neighbours."""
+    returned = [leaf for leaf in leaves if not leaf[0].startswith("argument")]
+    return returned, [leaf for leaf in leaves if leaf[0].startswith("argument")]
+
+
+def _touched(figures: Figures, ours: Leaves, theirs: Leaves) -> tuple[Leaves, Leaves]:
+    """Without what has the same bits in both: arguments that are only read would thin out the mean error."""
+    a, b = dict(ours), dict(theirs)
+    for name in [name for name in a if name in b and _same_bits(a[name], b[name])]:
+        figures.see(a.pop(name))
+        del b[name]
+    return list(a.items()), list(b.items())
+
+
+def _same_bits(ours: Any, theirs: Any) -> bool:
+    if not torch.is_tensor(ours) or not torch.is_tensor(theirs) or ours.is_quantized:
+        return False
+    if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
+        return False
+    return bool(torch.equal(ours.flatten().view(torch.uint8), theirs.flatten().view(torch.uint8)))
 
 
 def _order(file: Path) -> tuple[int, ...]:
@@ -131,12 +184,17 @@ def _groups(shared: list[list[str]]) -> str:
 
 
 def _weights_apart(reference: Path, own: Path) -> Iterator[str]:
-    a, b = (json.loads((folder / "weights.json").read_text(encoding="utf-8")) for folder in (reference, own))
+    both = [json.loads((folder / "weights.json").read_text(encoding="utf-8")) for folder in (reference, own)]
+    (a, b), (kind, other) = ([told[key] for told in both] for key in ("digests", "kinds"))
     for name in dict.fromkeys((*a, *b)):
         if name not in a or name not in b:
             yield f"weights after build(): {name} {'is new' if name in b else 'is gone'}"
+        elif kind[name] != other[name]:
+            yield f"weights after build(): {name} was {kind[name]} and is {other[name]}"
         elif a[name] != b[name]:
             yield f"weights after build(): {name} has other values"
+    if kind == other and list(kind) != list(other):
+        yield "weights after build(): are in another order"
 
 
 def _apart(figures: Figures, ours: Any, theirs: Any, where: str) -> Iterator[str]:
@@ -169,12 +227,17 @@ def _leaf_apart(figures: Figures, ours: Any, theirs: Any, place: str, scale: flo
         figures.bitwise = False
         yield f"{place}: {_short(ours)} became {_short(theirs)}"
         return
+    if ours.is_floating_point() and ours.itemsize == 1:
+        figures.see(ours)
+        ours, theirs = ours.float(), theirs.float()  # there is little that torch does with float8
     if not (ours.is_floating_point() or ours.is_complex()):
         if not torch.equal(ours, theirs):
             figures.bitwise = False
             yield f"{place}: other values ({_short(ours)})"
         return
-    for word, test in (("NaN", torch.isnan), ("infinity", torch.isinf)):
+    if ours.is_complex():
+        ours, theirs = torch.view_as_real(ours), torch.view_as_real(theirs)
+    for word, test in (("NaN", torch.isnan), ("infinity", torch.isposinf), ("negative infinity", torch.isneginf)):
         new, gone = test(theirs) & ~test(ours), test(ours) & ~test(theirs)
         if bool(new.any()) or bool(gone.any()):
             figures.bitwise = False
@@ -192,6 +255,11 @@ def _samples_apart(figures: Figures, ours: Json, theirs: Json, place: str, scale
     if ours["shape"] != theirs["shape"]:
         yield f"{place}: {_short(ours)} became {_short(theirs)}"
         return
+    sample = ours["sample"]
+    if not (sample.is_floating_point() or sample.is_complex()) and ours["digest"] != theirs["digest"]:
+        yield f"{place}: other values ({_short(ours)})"
+    if sample.dtype == theirs["sample"].dtype:
+        figures.add_sums(place, ours["sums"], theirs["sums"])
     for word in ("NaN", "infinity"):
         if ours[word] != theirs[word]:
             yield f"{place}: {word} in {theirs[word]} elements, in the original in {ours[word]}"
@@ -209,7 +277,7 @@ def _short(value: Any) -> str:
 def _distance(exact: Path, own: Path) -> float | None:
     """The mean absolute distance of the first pass's floating outputs to those in float64."""
     total, count = 0.0, 0
-    for file in exact.glob("pass1-call*.pt"):
+    for file in [file for file in exact.glob("pass1-call*.pt") if (own / file.name).exists()]:
         a, b = dict(_load(file)["leaves"]), dict(_load(own / file.name)["leaves"])
         for name, leaf in a.items():
             other = b.get(name)
@@ -228,8 +296,12 @@ def _distance(exact: Path, own: Path) -> float | None:
 def main() -> None:
     """Write ``result.json`` beside the spec."""
     file = Path(sys.argv[1])
-    comparisons = compare(json.loads(file.read_text(encoding="utf-8"))["job"])
-    result = {"status": "ok", "message": "", "comparisons": comparisons}
+    try:
+        comparisons = compare(json.loads(file.read_text(encoding="utf-8"))["job"])
+        result: Json = {"status": "ok", "message": "", "comparisons": comparisons}
+    except Exception as error:
+        traceback.print_exc()
+        result = {"status": "error", "message": f"{type(error).__name__}: {str(error).partition(chr(10))[0][:400]}"}
     file.with_name("result.json").write_text(json.dumps(result), encoding="utf-8")
 
 

@@ -28,6 +28,7 @@ from typing import IO, Any, Literal
 SCHEMA = 1
 HERE = Path(__file__).resolve().parent
 TAIL_LINES, LINE_CHARACTERS = 12, 400
+LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints without end the last lines are enough
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
 
@@ -141,7 +142,7 @@ class _Run:
         out, log, spec = folder / "result.json", folder / "log.txt", folder / "spec.json"
         write_json(spec, {**self._full, "job": job})
         start = time.monotonic()
-        with log.open("wb") as stream:
+        with log.open("ab") as stream:  # also what is written after the log was emptied goes to its end
             command = [self._python, str(HERE / program), str(spec)]
             ended, code = self._ended(command, self._variables(job, folder), stream, (case, variant))
         tail = _tail(log)
@@ -171,7 +172,7 @@ class _Run:
         try:
             if copying:
                 copying.start()
-            ended = self._waited(process, named)
+            ended = self._waited(process, log, named)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # also what the worker has started and left behind
@@ -180,7 +181,9 @@ class _Run:
             copying.join(2)
         return ended, process.returncode
 
-    def _waited(self, process: subprocess.Popen[bytes], named: tuple[str, str]) -> tuple[str, str] | None:
+    def _waited(
+        self, process: subprocess.Popen[bytes], log: IO[bytes], named: tuple[str, str]
+    ) -> tuple[str, str] | None:
         seconds, memory = self._plan["seconds"], self._plan["memory"]
         heard = time.monotonic()
         deadline, look = heard + seconds, 0.0
@@ -191,10 +194,12 @@ class _Run:
             if now >= heard + 1:
                 heard = now
                 self._tell("running", *named, "")
-            if memory and now >= look:
+            if now >= look:
                 look = now + 0.1
-                used = _resident(process.pid)
-                if used > memory:
+                if os.fstat(log.fileno()).st_size > LOG_BYTES:
+                    os.ftruncate(log.fileno(), 0)
+                used = _resident(process.pid) if memory else 0
+                if memory and used > memory:
                     return "out-of-memory", f"used {used / 2**30:.1f} GiB, the limit is {memory / 2**30:.1f} GiB"
             time.sleep(0.02)
         return None
@@ -248,8 +253,10 @@ def _signals_as_exceptions() -> Iterator[None]:
 def _result(out: Path, code: int, tail: list[str]) -> Json:
     """What the process wrote down, or what its end says."""
     if out.exists():
-        written: Json = json.loads(out.read_text(encoding="utf-8"))
-        return written
+        with contextlib.suppress(ValueError):
+            written: Json = json.loads(out.read_text(encoding="utf-8"))
+            return written
+        return {"status": "error", "message": "left a result that cannot be read"}
     if any(word in line for word in OUT_OF_MEMORY for line in tail):
         return {"status": "out-of-memory", "message": "ended for want of memory"}
     if code < 0:

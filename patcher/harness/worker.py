@@ -25,6 +25,7 @@ import inspect
 import json
 import linecache
 import logging
+import math
 import os
 import platform
 import random
@@ -38,14 +39,15 @@ import time
 import traceback
 import types
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch._dynamo
+import torch._guards
 import torch._inductor.config
 import torch._logging
 import torch.utils._pytree
@@ -56,6 +58,7 @@ COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
 OUTPUT_ELEMENTS, TRAINED_ELEMENTS, SAMPLE_ELEMENTS = 2**25, 2**20, 2**18  # gradients are as many as the parameters
+_DEEPEST = 40  # levels of containers and objects that are looked into
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 
 Json = dict[str, Any]
@@ -97,9 +100,16 @@ def _message_of(error: BaseException) -> str:
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     if isinstance(error, (CaseError, UnsuitedError)):
         return first[:LINE_CHARACTERS]
-    place = next((f for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename != __file__), None)
-    where = f" ({place.filename}:{place.lineno})" if place else ""
-    return f"{type(error).__name__}: {first}"[:LINE_CHARACTERS] + where
+    return f"{type(error).__name__}: {first}"[:LINE_CHARACTERS] + _place_of(error)
+
+
+def _place_of(error: BaseException) -> str:
+    """Where the user's code was: as Dynamo tells it, else the innermost place that is not torch's or Python's own."""
+    traced = re.findall(r'^ *File "(.+)", line (\d+)', str(error).partition("from user code:")[2], re.MULTILINE)
+    stack = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+    foreign = (os.path.join(os.path.dirname(torch.__file__), ""), "<frozen ")
+    places = traced or [place for place in stack if not place[0].startswith(foreign)] or stack
+    return " ({}:{})".format(*places[-1]) if places else ""
 
 
 def _explain(error: BaseException) -> None:
@@ -127,7 +137,7 @@ class Overlay:
     entries: dict[str, Json] = field(default_factory=dict)  # by real path
     loaded: dict[str, Json] = field(default_factory=dict)  # by the file name in code objects
     code: dict[str, types.CodeType] = field(default_factory=dict)
-    lines: set[tuple[str, int]] = field(default_factory=set)
+    lines: set[tuple[str, str, int, int]] = field(default_factory=set)  # 0 for a function that was entered
 
     def install(self, patched: bool) -> None:
         """Take over the compiling of the files; without ``patched`` it is only noted that they are imported."""
@@ -153,11 +163,16 @@ class Overlay:
         """Note the lines of the patched files that are executed, in this thread."""
 
         def line(frame: types.FrameType, event: str, arg: object) -> Any:
-            self.lines.add((frame.f_code.co_filename, frame.f_lineno))
+            code = frame.f_code
+            self.lines.add((code.co_filename, code.co_name, code.co_firstlineno, frame.f_lineno))
             return line
 
         def call(frame: types.FrameType, event: str, arg: object) -> Any:
-            return line if frame.f_code.co_filename in self.code else None
+            code = frame.f_code
+            if code.co_filename not in self.code:
+                return None
+            self.lines.add((code.co_filename, code.co_name, code.co_firstlineno, 0))
+            return line
 
         sys.settrace(call if on else None)
 
@@ -167,18 +182,29 @@ class Overlay:
         for file, code in self.code.items():
             executable = _lines_of(code)
             for first, last in self.loaded[file]["changed"]:
-                here = {n for n in range(first, last + 1) if n in executable}
-                if any((file, n) in self.lines for n in here):
+                here = {n: executable[n] for n in range(first, last + 1) if n in executable}
+                if any((file, *where) in self.lines for where in here.values()):
                     executed += 1
                 elif here:
                     missed.append(f"{self.loaded[file]['shown']}:{min(here)}")
         return {"executed": executed, "of": executed + len(missed), "missed": missed}
 
 
-def _lines_of(code: types.CodeType) -> set[int]:
-    inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    own = {line for _, _, line in code.co_lines() if line}
-    return own.union(*map(_lines_of, inner))
+def _lines_of(code: types.CodeType) -> dict[int, tuple[str, int, int]]:
+    """What has to run for each line to have run: the name and first line of the innermost function, and the line.
+
+    The head of a function (its decorators and defaults) is of use only when the function is entered: the line is 0.
+    """
+    lines = {line for _, _, line in code.co_lines() if line}
+    found = {line: (code.co_name, code.co_firstlineno, line) for line in lines}
+    if code.co_flags & inspect.CO_OPTIMIZED:  # a function, and not a module or a class
+        body = min((line for line in lines if line > code.co_firstlineno), default=code.co_firstlineno)
+        head = range(code.co_firstlineno, body)
+        found.update(dict.fromkeys(head, (code.co_name, code.co_firstlineno, 0)))
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            found.update(_lines_of(const))
+    return found
 
 
 def overlay_of(plan: Json) -> Overlay:
@@ -213,8 +239,12 @@ def prepare_path(roots: Sequence[str], case_file: str) -> None:
 
 
 def load_module(file: str) -> types.ModuleType:
-    """The case's module, executed afresh."""
-    name = Path(file).stem
+    """The case's module, executed afresh. It has its own name only when nothing else is imported under that."""
+    name = Path(file).stem.replace(".", "_")
+    with contextlib.suppress(ValueError):
+        found = importlib.util.find_spec(name)
+        if found and (not found.origin or os.path.realpath(found.origin) != os.path.realpath(file)):
+            name = f"_case_{name}"
     loader = importlib.machinery.SourceFileLoader(name, file)
     spec = importlib.util.spec_from_file_location(name, file, loader=loader)
     assert spec is not None
@@ -241,17 +271,25 @@ class Case:
     dtype: Any
     vary: str | None
     sizes: list[int] | None = None
+    double: bool = False  # whether it is for the float64 reference
 
     def build(self) -> Any:
         """The model, with the same weights each time."""
         seed()
-        try:
-            model = self.module.build()
-        except Exception as error:
-            raise CaseError(f"{self.name}: build() raised {_message_of(error)}") from error
+        model = self._asked("build")
         if not callable(model):
             raise CaseError(f"{self.name}: build() must return a model, not {type(model).__name__}")
         return self._placed(model)
+
+    def _asked(self, function: str, *args: Any, **kwargs: Any) -> Any:
+        """What a function of the case returns; a generator is run to its end."""
+        try:
+            made = getattr(self.module, function)(*args, **kwargs)
+            return list(made) if isinstance(made, types.GeneratorType) else made
+        except (Exception, SystemExit) as error:
+            if _status_of(error) != "error":
+                raise
+            raise CaseError(f"{self.name}: {function}() raised {_message_of(error)}") from error
 
     def calls(self) -> list[Any]:
         """The calls with their arguments, made afresh: a call may write into them."""
@@ -261,10 +299,7 @@ class Case:
         return [self._placed(call) for call in self._given()]
 
     def _given(self, **changed: int) -> list[Any]:
-        try:
-            made = self.module.calls(**changed)
-        except Exception as error:
-            raise CaseError(f"{self.name}: calls() raised {_message_of(error)}") from error
+        made = self._asked("calls", **changed)
         if isinstance(made, (str, bytes, Mapping)) or not isinstance(made, Iterable) or callable(made):
             raise CaseError(f"{self.name}: calls() must return a list of calls, not {type(made).__name__}")
         found = [self._normal(number, call) for number, call in enumerate(made, 1)]
@@ -305,16 +340,16 @@ class Case:
 
     def candidate_sizes(self) -> list[int]:
         """The sizes to try, the given one first."""
-        now = self._first()[1]
+        named = inspect.signature(self.module.calls).parameters.get(str(self.vary))
+        now = named.default if named and isinstance(named.default, int) else self._first()[1]
         others = (1, now + 1, 2 * now + 1) if self.vary == "batch" else (now // 2, now + now // 2, 2 * now)
         return list(dict.fromkeys(size for size in (now, *others) if size > 0))
 
     def compile(self, model: Any, options: Json) -> Any:
         """The model under ``torch.compile``, the way the case does it when it says how."""
-        own = getattr(self.module, "compile", None)
-        if own is None:
+        if getattr(self.module, "compile", None) is None:
             return torch.compile(model, **options)
-        made = own(model, **options)
+        made = self._asked("compile", model, **options)
         return model if made is None else made
 
     def loss(self, output: Any) -> Any:
@@ -322,9 +357,8 @@ class Case:
 
         The plain sum of what leaves a normalisation is constant, and its gradients are zero whatever the model does.
         """
-        own = getattr(self.module, "loss", None)
-        if own is not None:
-            return own(output)
+        if getattr(self.module, "loss", None) is not None:
+            return self._asked("loss", output)
         of_output = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
         if isinstance(of_output, torch.Tensor) and of_output.requires_grad:
             return of_output
@@ -347,25 +381,33 @@ class Case:
         parameters = [p for p in _parameters(model).values() if p.requires_grad]
         if not parameters:
             raise CaseError(f"{self.name}: train = True, but the model has no parameters")
-        own = getattr(self.module, "optimizer", None)
-        return own(parameters) if own is not None else torch.optim.SGD(parameters, lr=1e-3)
+        if getattr(self.module, "optimizer", None) is not None:
+            return self._asked("optimizer", parameters)
+        return torch.optim.SGD(parameters, lr=1e-3)
 
     def _placed(self, value: Any) -> Any:
-        if self.device is None and self.dtype is None:
+        if not self._converts():
             return value
         if isinstance(value, torch.nn.Module):
-            return value.to(device=self.device, dtype=self.dtype)
+            value = value.to(device=self.device, dtype=self.dtype)
+            return value.double() if self.double else value
 
         def place(leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor):
                 return leaf
-            return leaf.to(device=self.device, dtype=self.dtype if leaf.is_floating_point() else None)
+            if not leaf.is_floating_point():
+                return leaf.to(device=self.device)
+            leaf = leaf.to(device=self.device, dtype=self.dtype)  # in float64 it has the value that the others have
+            return leaf.double() if self.double else leaf
 
         return value if callable(value) else torch.utils._pytree.tree_map(place, value)
 
     def for_function(self, runner: Any) -> Any:
         """What a call that is a function gets: the runner, which takes arguments of any device and dtype."""
-        return runner if self.device is None and self.dtype is None else _Placing(self, runner)
+        return _Placing(self, runner) if self._converts() else runner
+
+    def _converts(self) -> bool:
+        return self.double or self.device is not None or self.dtype is not None
 
 
 class _Placing:
@@ -401,7 +443,7 @@ def load_case(plan: Json, job: Json) -> Case:
     given = plan["cases"][job["case"]]
     try:
         module = load_module(given["file"])
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CaseError(f"{given['file']} cannot be imported: {_message_of(error)}") from error
 
     def setting(name: str, standard: Any) -> Any:
@@ -449,46 +491,109 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def _state(model: Any) -> dict[str, Any]:
-    """Parameters and all buffers by name, each tensor once."""
+    """Parameters and all buffers by name, each tensor once; not those of lazy modules that have no shape yet."""
     if not hasattr(model, "named_parameters"):
         return {}
-    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {name: tensor for name, tensor in named.items() if not torch.nn.parameter.is_lazy(tensor)}
+
+
+def _kinds(model: Any) -> dict[str, str]:
+    """What each tensor of the state is, in their order: that is the order in which an optimizer has them."""
+    kinds = {name: "a parameter" if p.requires_grad else "a frozen parameter" for name, p in _parameters(model).items()}
+    for name in [name for name in _state(model) if name not in kinds]:
+        owner, _, own = name.rpartition(".")
+        unsaved = own in getattr(model.get_submodule(owner), "_non_persistent_buffers_set", ())
+        kinds[name] = "a buffer that is not saved" if unsaved else "a buffer"
+    return kinds
+
+
+def _plain(model: Any) -> dict[str, Any]:
+    """What the modules hold as plain attributes, with their training mode."""
+    ours = vars(torch.nn.Module()).keys() - {"training"}
+    met: set[int] = set()
+    found: dict[str, Any] = {}
+    for name, module in model.named_modules() if isinstance(model, torch.nn.Module) else [("", model)]:
+        for key, value in getattr(module, "__dict__", {}).items():
+            if key not in ours and not callable(value):
+                found.update(leaves(value, f"{name}.{key}" if name else key, (), met))
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Outputs as a flat list of named leaves.
 
 
-def leaves(value: Any, name: str, seen: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, name: str, path: tuple[int, ...] = (), met: set[int] | None = None) -> Iterator[tuple[str, Any]]:
     """Everything in a nested value that can be compared: tensors, numbers, text, and the types of the rest.
 
-    Containers, dataclasses and the public attributes of other objects are looked into.
+    Containers, dataclasses and the attributes of other objects are looked into; of an object that was ``met`` before,
+    only the type is told.
     """
-    if id(value) in seen or len(seen) > 12:
+    if id(value) in path or len(path) > _DEEPEST:
         return
-    inner = (*seen, id(value))
-    if isinstance(value, torch.Tensor):
+    inner, met = (*path, id(value)), set() if met is None else met
+    if isinstance(value, torch.Tensor) and value.is_nested:
+        yield f"{name}.nested", type(value).__name__
+        yield from leaves(value.unbind(), name, inner, met)
+    elif isinstance(value, torch.Tensor):
         yield name, value
     elif type(value).__module__ == "numpy" and hasattr(value, "__array__"):
-        yield name, torch.as_tensor(value)
+        yield f"{name}.type", type(value).__name__
+        yield name, _from_numpy(value)
     elif isinstance(value, Mapping):
-        yield name + ".keys", " ".join(map(str, value))
+        yield f"{name}.type", type(value).__name__
+        yield f"{name}.keys", " ".join(_without_address(str(key)) for key in value)
         for key, item in value.items():
-            yield from leaves(item, f"{name}.{key}" if str(key).isidentifier() else f"{name}[{key!r}]", inner)
-    elif isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        yield name + ".len", len(value)
+            part = f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_without_address(repr(key))}]"
+            yield from leaves(item, name + part, inner, met)
+    elif isinstance(value, (list, tuple, deque, KeysView, ValuesView, ItemsView)) and not isinstance(value, torch.Size):
+        yield f"{name}.type", type(value).__name__
+        yield f"{name}.len", len(value)
         for number, item in enumerate(value):
-            yield from leaves(item, f"{name}[{number}]", inner)
-    elif value is None or isinstance(value, (bool, int, float, str)):
+            yield from leaves(item, f"{name}[{number}]", inner, met)
+    elif isinstance(value, (bool, int, float, str)):
+        plain = next(kind for kind in (bool, int, float, str) if isinstance(value, kind))
+        if type(value) is not plain:
+            yield f"{name}.type", type(value).__name__
+        yield name, plain(value)
+    elif value is None:
         yield name, value
-    elif isinstance(value, (bytes, complex, torch.Size, torch.dtype, torch.device, set, frozenset)):
-        yield name, repr(sorted(value, key=repr)) if isinstance(value, (set, frozenset)) else repr(value)
+    elif isinstance(value, (set, frozenset)):
+        yield name, _without_address(repr(sorted(value, key=repr)))
+    elif isinstance(value, (bytes, complex, torch.Size, torch.dtype, torch.device, range, BaseException)):
+        yield name, _without_address(repr(value))
     else:
-        yield name + ".type", type(value).__name__
-        if not isinstance(value, (torch.nn.Module, type)) and not callable(value):
-            public = {k: v for k, v in getattr(value, "__dict__", {}).items() if not k.startswith("_")}
-            for key, item in public.items():
-                yield from leaves(item, f"{name}.{key}", inner)
+        yield f"{name}.type", type(value).__name__
+        opaque = isinstance(value, (torch.nn.Module, type, types.ModuleType)) or callable(value)
+        if not opaque and id(value) not in met:
+            met.add(id(value))
+            for key, item in _attributes(value).items():
+                yield from leaves(item, f"{name}.{key}", inner, met)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object shows, in its slots too: what is private may be held in another way by patched code."""
+    slots = [slot for kind in type(value).__mro__ for slot in _slots(kind) if hasattr(value, slot)]
+    held = {**{slot: getattr(value, slot) for slot in slots}, **getattr(value, "__dict__", {})}
+    return {key: item for key, item in held.items() if not str(key).startswith("_")}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = kind.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _from_numpy(value: Any) -> Any:
+    """A tensor, or text for what torch has no dtype for."""
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, RuntimeError, ValueError):
+        return f"{getattr(value, 'dtype', '')} {value.tolist()!r}"
+
+
+def _without_address(text: str) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
 def snapshot(named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -501,6 +606,8 @@ def on_host(taken: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     moved = []
     for name, leaf in taken:
         if torch.is_tensor(leaf):
+            if leaf.layout != torch.strided:
+                moved.append((f"{name}.layout", str(leaf.layout)))
             try:
                 leaf = leaf.to_dense() if leaf.layout != torch.strided else leaf
                 leaf = leaf.resolve_conj().resolve_neg().cpu().contiguous()
@@ -519,33 +626,58 @@ def condensed(kept: list[tuple[str, Any]], most: int) -> list[tuple[str, Any]]:
 
 
 def _sampled(tensor: Any) -> Json:
-    step = -(-tensor.numel() // SAMPLE_ELEMENTS)
+    flat = tensor.flatten()
+    step = -(-flat.numel() // SAMPLE_ELEMENTS)
+    while math.gcd(step, flat.numel()) > 1:
+        step += 1  # else it could be the same columns of a matrix, over and over
+    wide = flat.float() if flat.is_floating_point() and flat.itemsize == 1 else flat
     return {
         "digest": digest(tensor),
         "shape": list(tensor.shape),
-        "NaN": int(tensor.isnan().sum()),
-        "infinity": int(tensor.isinf().sum()),
-        "sample": tensor.flatten()[::step].clone(),
+        "NaN": int(wide.isnan().sum()),
+        "infinity": int(wide.isinf().sum()),
+        "sample": flat[::step].clone(),
+        "sums": _sums(flat, step),
     }
 
 
-def sharing(named: list[tuple[str, Any]]) -> list[list[str]]:
-    """Groups of names whose tensors share memory."""
+def _sums(flat: Any, step: int) -> Any:
+    """Weighted sums of all elements, ``step`` at a time: a sample alone would miss a single wrong one."""
+    kind = torch.complex128 if flat.is_complex() else torch.double
+    weights = 1 + torch.arange(step).to(kind) / step
+    sums = []
+    for part in flat.split(step * (2**22 // step + 1)):
+        wide = torch.nn.functional.pad(part.to(kind).nan_to_num(0, 0, 0), (0, -part.numel() % step))
+        sums.append((wide.view(-1, step) * weights).sum(1))
+    return torch.cat(sums)
+
+
+def sharing(named: list[tuple[str, Any]], state: list[tuple[str, Any]]) -> list[list[str]]:
+    """Groups of names whose tensors share memory, with what of the model's ``state`` they share it."""
     groups: dict[tuple[str, int], list[str]] = {}
-    for name, leaf in named:
+    for name, leaf in (*named, *state):
         if torch.is_tensor(leaf) and leaf.numel():
             with contextlib.suppress(RuntimeError, NotImplementedError):
                 address = leaf.untyped_storage().data_ptr()
                 if address:
                     groups.setdefault((str(leaf.device), address), []).append(name)
-    return sorted(group for group in groups.values() if len(group) > 1)
+    ours = {name for name, _ in named}
+    return sorted(group for group in groups.values() if len(group) > 1 and group[0] in ours)
+
+
+def same_facts(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    """The names under which both hold the same."""
+    both = [name for name in ours if name in theirs]
+    return [name for name in both if digest_all([("", ours[name])]) == digest_all([("", theirs[name])])]
 
 
 def digest(tensor: Any) -> str:
     """A hash of dtype, shape and bytes."""
     made = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
-    host = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-    if host.numel():
+    ((_, host),) = on_host([("", tensor.detach())])[-1:]
+    if isinstance(host, str):
+        made.update(host.encode())
+    elif host.numel():
         flat = host.view(-1).view(torch.uint8)
         made.update((ctypes.c_char * flat.numel()).from_address(flat.data_ptr()))
     return made.hexdigest()
@@ -563,11 +695,13 @@ def digest_all(named: Iterable[tuple[str, Any]]) -> str:
 # What Dynamo and Inductor do.
 
 _BREAK = re.compile(r"Graph break (?:\(.*?\) )?in user code at (.+?:\d+)\s*\n(?:Graph Break )?Reason: *([^\n]*)")
-_WRAPPED = ("Encountered graph break when attempting to trace", "Failed to handle graph break gracefully")
+_WRAPPED = ("Encountered graph break ", "Failed to handle graph break gracefully")
 _CAUSE = re.compile(r"\s*\n([A-Za-z][^\n]*)")
 _RECOMPILED = re.compile(r"Recompiling function (\S+) in (\S+)")
 _LIMIT = re.compile(r"function: '([^']*)' \((.*?)\)(?:.*?last reason: ([^\n]*))?", re.DOTALL)
-_SKIPPED_GRAPH = re.compile(r"skipping cudagraphs due to ([^\n]*)", re.IGNORECASE)
+_SKIPPED_GRAPH = re.compile(r"(?:skipping|disabling) cudagraphs?(?: for backward)? due to ([^\n]*)", re.IGNORECASE)
+_SUPPRESSED = re.compile(r"WON'T CONVERT \S+ (.+?) line (\d+)")
+_ERROR = re.compile(r"^[\w.]+(?:Error|Failed|Exception): [^\n]*", re.MULTILINE)
 
 
 class Listener(logging.Handler):
@@ -585,6 +719,7 @@ class Listener(logging.Handler):
         self.limits: list[tuple[str, str, str]] = []
         self.dropped: list[tuple[str, str]] = []
         self.skips: list[str] = []
+        self._rest_dropped: Any = None  # the compile id of the frame whose rest was dropped last
         self.graphs = self.launches = self.operators = 0
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -599,11 +734,18 @@ class Listener(logging.Handler):
             reason = cause[1].strip() if cause and told.startswith(_WRAPPED) else told
             self.breaks.append((where, reason))
             if "kipping the" in told:  # "Skipping the function", "skipping the rest of the function"
+                frame, rest = torch._guards.CompileContext.current_compile_id(), "kipping the rest" in told
+                if frame is not None and frame == self._rest_dropped and not rest:
+                    self.dropped.pop()  # what was before the break could not be compiled either: it is one frame
+                self._rest_dropped = frame if rest else None
                 self.dropped.append((where, reason))
         elif "torch.compile will skip tracing the frame" in text:
             told = text.partition("\n")[2].partition("the frame ")[2].partition("\n")[0]
             told = told or text.partition("the frame ")[2].partition("\n")[0]
             self.dropped.append((self._shown(told), " ".join(text.split())[:LINE_CHARACTERS]))
+        elif record.levelno >= logging.WARNING and (found := _SUPPRESSED.match(text)):  # with config.suppress_errors
+            errors = _ERROR.findall(text) or ["an error that was suppressed"]
+            self.dropped.append((self._shown(f"{found[1]}:{found[2]}"), errors[-1][:LINE_CHARACTERS]))
         elif found := _RECOMPILED.search(text):
             guard = next((line.strip()[2:] for line in text.splitlines()[1:] if line.lstrip().startswith("- ")), "")
             self.recompiles.append((found[1], self._shown(found[2]), guard))
@@ -611,8 +753,8 @@ class Listener(logging.Handler):
             limit = _LIMIT.search(text)
             parts = (limit[1], self._shown(limit[2]), limit[3] or "") if limit else ("", "", " ".join(text.split()))
             self.limits.append(parts)
-        elif found := _SKIPPED_GRAPH.search(text):
-            self.skips.append(found[1].strip())
+        elif record.funcName == "log_cudagraph_skip_and_bump_counter" or _SKIPPED_GRAPH.search(text):
+            self.skips.append(_SKIPPED_GRAPH.sub(r"\1", text).partition("\n")[0].strip())
 
     def counts(self) -> dict[str, int]:
         """The figures so far."""
@@ -654,16 +796,23 @@ def listening(listener: Listener, verbose: bool) -> Iterator[None]:
     """All that torch logs goes to the listener, and to the terminal only when the user has asked for it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if not verbose:
-            torch._logging.set_logs(graph_breaks=True, recompiles=True, cudagraphs=True, perf_hints=True)
-        names = [n for n in logging.root.manager.loggerDict if n == "torch" or n.startswith("torch.")]
-        found = [log for name in names if (log := logging.getLogger(name)).handlers or not log.propagate]
-        for log in found:
+        attend(listener, verbose)
+        yield
+
+
+def attend(listener: Listener, verbose: bool) -> None:
+    """Hand all that torch logs to the listener; again once the case is loaded, which may have set up logging."""
+    logging.disable(logging.NOTSET)
+    if not verbose:
+        torch._logging.set_logs(graph_breaks=True, recompiles=True, cudagraphs=True, perf_hints=True)
+    names = [n for n in logging.root.manager.loggerDict if n == "torch" or n.startswith("torch.")]
+    for log in map(logging.getLogger, names):
+        log.disabled = False
+        if log.handlers or not log.propagate:
             if verbose:
                 log.addHandler(listener)
             else:
                 log.handlers, log.propagate = ([listener], False) if log.name == "torch" else ([], True)
-        yield
 
 
 def described(listener: Listener) -> Json:
@@ -677,15 +826,16 @@ def described(listener: Listener) -> Json:
     return {
         "breaks": counted(listener.breaks, "where", "reason"),
         "recompiles": counted([(f, w, _general(g)) for f, w, g in listener.recompiles], "function", "where", "guard"),
-        "limit_hits": counted(listener.limits, "function", "where", "guard"),
+        "limit_hits": counted([(f, w, _general(g)) for f, w, g in listener.limits], "function", "where", "guard"),
         "dropped_frames": counted(listener.dropped, "where", "reason"),
         "cudagraph_skips": counted(listener.skips, "reason"),
     }
 
 
 def _general(guard: str) -> str:
-    """The failed guard without the number of the cache entry that it belongs to."""
-    return re.sub(r"^\d+/\d+: ", "", guard)
+    """The failed guard without its cache entry's number, and without the (clipped) path of its source line."""
+    guard = re.sub(r"\s+# \S*\.py:\d+ in .*$", "", re.sub(r"^\d+/\d+: ", "", guard))
+    return re.sub(r" {3,}# ", "  # ", guard)
 
 
 def place_names(plan: Json) -> Callable[[str], str]:
@@ -730,6 +880,8 @@ def measure(plan: Json) -> Json:
         if case.vary and not case.sizes:
             case.sizes = sizes_that_work(case)
         run = _Run(plan, case, listener)
+        if compiling:
+            attend(listener, plan["verbose"])
         if job["kind"] == "float64":
             return run.in_double()
         told = run.counted(overlay if watched else None)
@@ -739,7 +891,9 @@ def measure(plan: Json) -> Json:
     if (job["tree"], job["kind"]) == ("original", "eager"):
         again = load_case(plan, job)
         again.sizes = case.sizes
-        told["repeatable"] = _Run(plan, again, listener).once() == run.first
+        repeated = _Run(plan, again, listener)
+        told["repeatable"] = repeated.once() == run.first
+        run.keep_facts({name: run.facts[name] for name in same_facts(run.facts, repeated.facts)})
         told["sizes"] = case.sizes
     told["loaded"] = sorted({entry["shown"] for entry in overlay.loaded.values()})
     told["environment"] = environment(run.device)
@@ -764,13 +918,17 @@ def limit_memory(limit: int | None) -> None:
 
 def sizes_that_work(case: Case) -> list[int]:
     """The sizes with which the original runs: a model may want its batch or its sequence to have a certain length."""
-    working = []
+    working: list[int] = []
     model = case.build()
     for size in case.candidate_sizes():
         case.sizes = [size]
         try:
             _step(case, model, model, case.calls()[0], None)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            if not working and _status_of(error) != "error":
+                raise
+            if not working:
+                raise CaseError(f"{case.name}: call 1 raised {_message_of(error)}") from error
             sys.stderr.write(f"{case.vary} {size} is left out: {_message_of(error)}\n")
         else:
             working.append(size)
@@ -798,6 +956,8 @@ def _step(case: Case, model: Any, runner: Any, call: Any, optimizer: Any) -> Any
         if optimizer is not None:
             optimizer.zero_grad(set_to_none=True)
         output = call(case.for_function(runner)) if callable(call) else runner(*call[0], **call[1])
+        if isinstance(output, Iterator):
+            output = list(output)  # what it has to do belongs to the call
         if case.train:
             case.loss(output).backward()
             if optimizer is not None:
@@ -813,13 +973,16 @@ class _Run:
         self.kind, self.mode, self.folder = plan["job"]["kind"], plan["job"]["mode"], Path(plan["job"]["folder"])
         self.model = case.build()
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+        self.kinds = _kinds(self.model)
+        self.plain = {name: digest_all([(name, leaf)]) for name, leaf in _plain(self.model).items()}
         calls = case.calls()
         found = [t.device for t in (*_state(self.model).values(), *tensors([c for c in calls if not callable(c)]))]
         cuda = [device for device in found if device.type == "cuda"]
         self.device = cuda[0] if cuda else torch.device("cpu")
         self.runner = case.compile(self.model, self._options()) if self.kind == "compiled" else self.model
         self.optimizer = case.optimizer(self.model) if case.train else None
-        self.first, self.draws_random = "", False
+        self.first, self.draws_random, self.comparable = "", False, False
+        self.facts: dict[str, Any] = {}  # of eager modes alone, in the first pass: compiling may change them
 
     def _options(self) -> Json:
         options = {"backend": self.plan["backend"]}
@@ -844,7 +1007,8 @@ class _Run:
             if number >= enough and not compiled:
                 break
         totals = self.listener.counts()
-        _write_json(self.folder / "weights.json", self.weights)
+        _write_json(self.folder / "weights.json", {"digests": self.weights, "kinds": self.kinds})
+        self.keep_facts(self.facts)
         return {
             "weights": hashlib.sha256(json.dumps(self.weights, sort_keys=True).encode()).hexdigest(),
             "repeatable": None,
@@ -867,7 +1031,7 @@ class _Run:
         random_state = _random_state()
         hashes = hashlib.sha256()
         for number, call in enumerate(calls, 1):
-            _begin_step()
+            self._begin_step()
             before, start = self.listener.counts(), time.perf_counter()
             output = self._guarded(number, call)
             self._wait()
@@ -876,30 +1040,50 @@ class _Run:
             if save:
                 hashes.update(self._save(save, number, call, output).encode())
             del output
+            if save == 1 and self.kind == "eager":
+                self.facts[f"random state after call {number}"] = _random_digest()
+        if save == 1 and self.kind == "eager":
+            self._note_attributes()
         if save:
-            changed = [(n, t) for n, t in _state(self.model).items() if digest(t) != self.weights.get(n)]
+            state = _state(self.model).items()
+            changed = [(n, t.detach()) for n, t in state if digest(t) != self.weights.get(n)]
             self._keep(f"pass{save}-state.pt", condensed(on_host(changed), TRAINED_ELEMENTS))
+            self.comparable |= bool(changed)
+        if save == 1 and self.kind == "eager" and not self.comparable:
+            raise CaseError(f"{self.case.name}: the calls return nothing that can be compared, and change nothing")
         if save == 1:
             self.first, self.draws_random = hashes.hexdigest(), _random_state() != random_state
         return rows
 
+    def _note_attributes(self) -> None:
+        for name, leaf in _plain(self.model).items():
+            same = digest_all([(name, leaf)]) == self.plain.get(name)
+            self.comparable |= not same
+            taken = [(name, "as after build()")] if same else on_host(snapshot([(name, leaf)]))
+            self.facts.update((f"attribute {where}", value) for where, value in taken)
+
     def _guarded(self, number: int, call: Any) -> Any:
         try:
             return _step(self.case, self.model, self.runner, call, self.optimizer)
-        except CaseError:
-            raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if _status_of(error) == "error" and self.kind == "eager":
                 raise CaseError(f"{self.case.name}: call {number} raised {_message_of(error)}") from error
             raise
 
     def _save(self, save: int, number: int, call: Any, output: Any) -> str:
         """Keep what a call returned, its arguments as it left them, and the gradients; the answer is their digest."""
-        named = list(leaves(output, "output"))
-        if not callable(call):
-            named += [(name, leaf) for name, leaf in leaves(call, "argument") if torch.is_tensor(leaf)]
-        shared = sharing(named)
-        gradients = {n: p.grad for n, p in _parameters(self.model).items()} if self.case.train else {}
+        returned, given = list(leaves(output, "output")), [] if callable(call) else list(leaves(call, "argument"))
+        shared = sharing([*returned, *given], [(f"model.{name}", t) for name, t in _state(self.model).items()])
+        gradients = {}
+        if self.case.train:
+            gradients = {n: p.grad for n, p in _parameters(self.model).items()}
+            inputs = [(name, leaf) for name, leaf in given if torch.is_tensor(leaf) and leaf.is_leaf]
+            gradients |= {name: leaf.grad for name, leaf in inputs if leaf.requires_grad}
+            trained = [name for name, leaf in returned if torch.is_tensor(leaf) and leaf.requires_grad]
+            returned += [(f"{name}.requires_grad", True) for name in trained]
+        named = [*returned, *given]
+        told = [leaf for name, leaf in named if not name.endswith((".type", ".keys", ".len"))]
+        self.comparable |= bool(gradients) or any(leaf is not None for leaf in told)
         kept = on_host(snapshot(named))
         gradients_kept = on_host(snapshot(gradients.items()))
         record = {
@@ -909,6 +1093,11 @@ class _Run:
         }
         self._keep(f"pass{save}-call{number}.pt", record)
         return digest_all([*kept, *gradients_kept])
+
+    def keep_facts(self, facts: dict[str, Any]) -> None:
+        """Save what is only compared between eager modes."""
+        if self.kind == "eager":
+            self._keep("facts.pt", condensed(list(facts.items()), TRAINED_ELEMENTS))
 
     def _keep(self, name: str, value: Any) -> None:
         torch.save(value, self.folder / name)
@@ -922,7 +1111,7 @@ class _Run:
         """One pass of the original in float64, for the question of who is closer to the truth."""
         if not isinstance(self.model, torch.nn.Module):
             raise UnsuitedError("the model is a function: it cannot be converted to float64")
-        self.case.dtype = torch.double
+        self.case.double = True
         self.model = self.case._placed(self.model)
         self.runner = self.model
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
@@ -962,17 +1151,29 @@ class _Run:
 
     def _all(self, calls: list[Any]) -> None:
         for call in calls:
-            _begin_step()
+            self._begin_step()
             _step(self.case, self.model, self.runner, call, self.optimizer)
+
+    def _begin_step(self) -> None:
+        """Outputs of earlier calls may be overwritten from here on: they have been copied."""
+        if self.kind == "compiled":
+            torch.compiler.cudagraph_mark_step_begin()
 
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
 
-def _begin_step() -> None:
-    """Outputs of earlier calls may be overwritten from here on: they have been copied."""
-    torch.compiler.cudagraph_mark_step_begin()
+def _random_digest() -> str:
+    """Where the random numbers of Python, NumPy and torch have got to."""
+    states = [repr(random.getstate()), *map(repr, _random_state())]
+    if "numpy" in sys.modules:
+        states.append(repr([getattr(part, "tolist", lambda part=part: part)() for part in _numpy_state()]))
+    return hashlib.sha256("".join(states).encode()).hexdigest()[:8]
+
+
+def _numpy_state() -> Any:
+    return sys.modules["numpy"].random.get_state()
 
 
 def _random_state() -> tuple[bytes, ...]:

@@ -1,0 +1,326 @@
+"""The parts of the worker that need no process of their own: leaves, digests, sizes, losses, and torch's messages."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import logging
+import os
+import types
+from collections import OrderedDict, deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch._guards import CompileContext, CompileId, compile_context  # noqa: E402
+
+from patcher.harness import worker  # noqa: E402
+
+X, Y = torch.arange(4.0), torch.ones(2, 3)
+
+
+@dataclasses.dataclass
+class Output:
+    logits: Any
+    _cache: Any = None
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+    def __init__(self) -> None:
+        self.a = 1
+
+
+class Mode(enum.IntEnum):
+    FAST = 3
+
+
+class Text(str):
+    pass
+
+
+def told(value: Any) -> list[tuple[str, Any]]:
+    return list(worker.leaves(value, "o"))
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (X, {"o": X}),
+        ((X, []), {"o.type": "tuple", "o.len": 2, "o[0]": X, "o[1].type": "list", "o[1].len": 0}),
+        (None, {"o": None}),
+        ({"a": X, "b c": 2, 3: 4}, {"o.type": "dict", "o.keys": "a b c 3", "o.a": X, "o['b c']": 2, "o[3]": 4}),
+        (OrderedDict(a=1), {"o.type": "OrderedDict", "o.keys": "a", "o.a": 1}),
+        (deque([X]), {"o.type": "deque", "o.len": 1, "o[0]": X}),
+        ({"a": X}.values(), {"o.type": "dict_values", "o.len": 1, "o[0]": X}),
+        (Output(X, Y), {"o.type": "Output", "o.logits": X}),
+        (types.SimpleNamespace(a=X), {"o.type": "SimpleNamespace", "o.a": X}),
+        (Slotted(), {"o.type": "Slotted", "o.a": 1}),
+        (np.arange(4.0, dtype=np.float32), {"o.type": "ndarray", "o": X}),
+        (np.float32(2), {"o.type": "float32", "o": torch.tensor(2.0)}),
+        (np.array([{}], dtype=object), {"o.type": "ndarray", "o": "object [{}]"}),
+        (True, {"o": True}),
+        (Mode.FAST, {"o.type": "Mode", "o": 3}),
+        (Text("a"), {"o.type": "Text", "o": "a"}),
+        (torch.Size([1, 2]), {"o": "torch.Size([1, 2])"}),
+        (torch.float16, {"o": "torch.float16"}),
+        ({2, 1}, {"o": "[1, 2]"}),
+        (1j, {"o": "1j"}),
+        (b"x", {"o": "b'x'"}),
+        (object(), {"o.type": "object"}),
+        ({object(): 1}, {"o.type": "dict", "o.keys": "<object object>", "o[<object object>]": 1}),
+        (torch.nn.Linear(2, 2), {"o.type": "Linear"}),
+        (len, {"o.type": "builtin_function_or_method"}),
+        (
+            torch.nested.nested_tensor([X, Y[0]], layout=torch.jagged),
+            {"o.nested": "NestedTensor", "o.type": "tuple", "o.len": 2, "o[0]": X, "o[1]": Y[0]},
+        ),
+    ],
+)
+def test_leaves(value: Any, wanted: dict[str, Any]) -> None:
+    found = told(value)
+    assert [name for name, _ in found] == list(wanted)
+    for name, leaf in found:
+        assert type(leaf) is type(wanted[name])
+        assert torch.equal(leaf, wanted[name]) if torch.is_tensor(leaf) else leaf == wanted[name]
+
+
+def test_leaves_come_to_an_end() -> None:
+    loop: list[Any] = [X]
+    loop.append(loop)
+    twice = types.SimpleNamespace(a=1)
+    deep: Any = X
+    for _ in range(1000):
+        deep = [deep]
+    assert [name for name, _ in told(loop)] == ["o.type", "o.len", "o[0]"]
+    assert [name for name, _ in told([twice, twice])][2:] == ["o[0].type", "o[0].a", "o[1].type"]
+    assert 30 < len(told(deep)) / 2 < 50
+    assert worker.tensors({"a": [X, 1], "b": Y}) == [X, Y]
+
+
+def test_a_snapshot_is_not_written_to() -> None:
+    written, conj = X.clone(), torch.ones(2, dtype=torch.cfloat).conj()
+    taken = worker.snapshot([("a", written), ("b", 1)])
+    written.zero_()
+    assert torch.equal(taken[0][1], X)
+    host = dict(worker.on_host([("a", X.to_sparse()), ("b", conj), ("c", X.to("meta")), ("d", Y.T)]))
+    assert torch.equal(host["a"], X)
+    assert host["a.layout"] == "torch.sparse_coo"
+    assert not host["b"].is_conj()
+    assert host["c"].startswith("<tensor that cannot be compared")
+    assert host["d"].is_contiguous()
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        (X.clone(), True),
+        (torch.stack([X, X]).T[:, 0], True),
+        (X.to_sparse(), True),
+        (-X, False),
+        (X * torch.tensor([-1.0, 1, 1, 1]), False),  # -0.0
+        (X.double(), False),
+        (X.view(2, 2), False),
+        (X[:3], False),
+        (X.to("meta"), False),
+    ],
+)
+def test_digests(other: Any, same: bool) -> None:
+    assert (worker.digest(X) == worker.digest(other)) is same
+    assert (worker.digest_all([("o", X), ("n", 1)]) == worker.digest_all([("o", other), ("n", 1)])) is same
+    assert worker.digest_all([("o", 1)]) not in (worker.digest_all([("o", True)]), worker.digest_all([("p", 1)]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.bfloat16, torch.complex64, torch.int64, torch.float8_e4m3fn])
+@pytest.mark.parametrize("size", [0, 1, 5, 1000, 1001])
+def test_what_is_large_is_condensed(dtype: Any, size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(worker, "SAMPLE_ELEMENTS", 10)
+    whole = torch.zeros(size).to(dtype)
+    (_, kept), (_, text) = worker.condensed([("a", whole), ("b", "text")], 5)
+    assert text == "text"
+    if size <= 5:
+        assert kept is whole
+        return
+    assert (kept["shape"], kept["NaN"], kept["infinity"]) == ([size], 0, 0)
+    assert kept["sample"].dtype == dtype
+    assert 5 < len(kept["sample"]) <= 10
+    one = whole.clone()
+    one[size // 2] = 1
+    ((_, other),) = worker.condensed([("a", one)], 5)
+    assert other["digest"] != kept["digest"]
+    assert not torch.equal(other["sums"], kept["sums"])
+    torch.save(kept, tmp_path / "kept.pt")
+    assert torch.load(tmp_path / "kept.pt", weights_only=True)["digest"] == kept["digest"]
+
+
+def test_an_even_sample_is_not_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "SAMPLE_ELEMENTS", 100)
+    columns = torch.arange(20.0).expand(50, 20)
+    ((_, kept),) = worker.condensed([("a", columns)], 5)
+    assert len(kept["sample"].unique()) == 20
+
+
+def test_sharing() -> None:
+    base = torch.ones(4)
+    named = [("a", base), ("b", base[1:]), ("c", X), ("d", 1), ("e", torch.ones(0)), ("f", base.to_sparse())]
+    assert worker.sharing(named, []) == [["a", "b"]]
+    assert worker.sharing(named, [("model.w", X), ("model.v", Y), ("model.u", Y)]) == [["a", "b"], ["c", "model.w"]]
+
+
+def case_of(vary: str | None = None, **functions: Any) -> worker.Case:
+    module = types.ModuleType("m")
+    vars(module).update(functions)
+    return worker.Case(module, "m.py", "m", False, 1e-3, None, None, vary)
+
+
+def test_losses() -> None:
+    x = torch.ones(3, requires_grad=True)
+    weights = torch.cos(torch.arange(3.0)) / 3
+    for output, wanted in (
+        ({"loss": x.sum() * 2, "logits": x}, 6),
+        (types.SimpleNamespace(loss=x.sum() * 5, logits=x), 15),
+        ({"loss": None, "logits": [x.sum(), x.sum().half(), x]}, 6),
+        ({"loss": torch.ones(()), "logits": x}, weights.sum()),
+        ([x * 2, x[:0], X], 2 * weights.sum()),
+        (x * 2j, 2 * weights.sum()),
+    ):
+        assert case_of().loss(output).item() == pytest.approx(float(wanted), abs=1e-6)
+    assert case_of(loss=lambda output: output["own"]).loss({"own": 3, "loss": x.sum()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("vary", "calls", "sizes"),
+    [
+        ("batch", lambda: [(torch.ones(2, 8),)], [2, 1, 3, 5]),
+        ("batch", lambda: [(torch.ones(1, 8),)], [1, 2, 3]),
+        ("batch", lambda: [{"n": 1}, lambda model: 0, {"x": [torch.ones(4)]}], [4, 1, 5, 9]),
+        ("batch", lambda batch=7: [lambda model: 0], [7, 1, 8, 15]),
+        ("sequence", lambda: [(torch.ones(2, 3), torch.ones(2, 8).long())], [8, 4, 12, 16]),
+        ("sequence", lambda: [(torch.ones(2, 1),)], [1, 2]),
+    ],
+)
+def test_candidate_sizes(vary: str, calls: Any, sizes: list[int]) -> None:
+    assert case_of(vary, calls=calls).candidate_sizes() == sizes
+
+
+def test_a_resized_call_keeps_what_has_another_size() -> None:
+    ids, other = torch.arange(6).view(2, 3), torch.arange(3)
+    (resized, text), kwargs = worker._resized(((ids, "x"), {"other": other}), 0, 2, 5)
+    assert resized.tolist() == [[0, 1, 2], [3, 4, 5], [0, 1, 2], [3, 4, 5], [0, 1, 2]]
+    assert text == "x"
+    assert kwargs["other"] is other
+    assert worker._resized((ids, other), 1, 3, 1)[0].tolist() == [[0], [3]]
+
+
+def test_places_are_named_as_the_user_knows_them(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    shown = worker.place_names({"base": str(link), "path": [str(tmp_path / "src"), ""]})
+    for path, name in (
+        (f"{link}/pkg/m.py:3", "pkg/m.py:3"),
+        (f"{real}/pkg/m.py:3", "pkg/m.py:3"),
+        (f"f ({tmp_path}/src/pkg/m.py line 3)", "f (pkg/m.py line 3)"),
+        ("/opt/lib/python3/site-packages/torch/nn/m.py:3", "torch/nn/m.py:3"),
+        ("/usr/lib/python3/dist-packages/numpy/m.py:3", "numpy/m.py:3"),
+        (f"{os.sep}elsewhere/m.py:3", "/elsewhere/m.py:3"),
+    ):
+        assert shown(path) == name
+
+
+@pytest.mark.parametrize(
+    ("guard", "general"),
+    [
+        (
+            "12/3: L['x'].size()[0] == 2      # return x + 1  # tmp/a/m.py:3 in f",
+            "L['x'].size()[0] == 2  # return x + 1",
+        ),
+        (
+            "0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3",
+            "tensor 'x' size mismatch at index 0. expected 2, actual 3",
+        ),
+        ("L['self'].n == 3  # m.py:7 in forward", "L['self'].n == 3"),
+        ("", ""),
+    ],
+)
+def test_guards_are_told_without_what_differs_from_run_to_run(guard: str, general: str) -> None:
+    assert worker._general(guard) == general
+
+
+BREAK = ("m.py:7", "call to print")
+MESSAGES = {  # as several releases of torch write them
+    "Graph break in user code at /r/m.py:7\nReason: call to print\nUser code traceback:\n": {"breaks": [BREAK]},
+    "Graph break (details suppressed) in user code at /r/m.py:7\nReason: call to print": {"breaks": [BREAK]},
+    "Graph break in user code at /r/m.py:7\nGraph Break Reason: Encountered graph break when attempting to trace CALL:"
+    "\n\ncall to print\n  Explanation: no": {"breaks": [BREAK]},
+    "Graph break in user code at /r/m.py:7\nGraph Break Reason: Failed to handle graph break gracefully. Skipping the "
+    "function and falling back to eager.\n\ncall to print\n": {"breaks": [BREAK], "dropped": [BREAK]},
+    "Recompiling function f in /r/m.py:3\n    triggered by the following guard failure(s):\n    - 0/0: x == 1": {
+        "recompiles": [("f", "m.py:3", "0/0: x == 1")]
+    },
+    "torch._dynamo hit config.cache_size_limit (8)\n   function: 'f' (/r/m.py:3)\n   last reason: x == 1\nTo log": {
+        "limits": [("f", "m.py:3", "x == 1")]
+    },
+    "torch._dynamo hit config.recompile_limit\n told otherwise": {
+        "limits": [("", "", "torch._dynamo hit config.recompile_limit told otherwise")]
+    },
+    "Graph break: torch.compile cannot properly resume from this graph break, which results in a skip.\ntorch.compile "
+    "will skip tracing the frame f (/r/m.py line 3) and fall back to eager.\n": {
+        "dropped": [("f (m.py line 3) and fall back to eager.", "Graph break: torch.compile cannot properly resume")]
+    },
+    "skipping cudagraphs due to mutated inputs (1 instances)": {"skips": ["mutated inputs (1 instances)"]},
+    "disabling cudagraphs for backward due to annotation\nmore": {"skips": ["annotation"]},
+    "skipping cudagraph due to function 3 exceeding": {"skips": ["function 3 exceeding"]},
+    "WON'T CONVERT f /r/m.py line 3 \nTraceback\nValueError: no\ntorch._dynamo.exc.BackendCompilerFailed: it raised:\n"
+    "ValueError: no": {"dropped": [("m.py:3", "ValueError: no")]},
+    "a graph break, recompiling, cudagraphs": {},
+    "%d words": {},
+}
+
+
+@pytest.mark.parametrize("text", MESSAGES)
+def test_messages_are_sorted(text: str) -> None:
+    listener = worker.Listener(lambda path: path.replace("/r/", ""))
+    arguments = ("no number",) if "%" in text else ()
+    listener.emit(logging.LogRecord("torch", logging.WARNING, "", 0, text, arguments, None))
+    heard = {key: getattr(listener, key) for key in ("breaks", "recompiles", "limits", "dropped", "skips")}
+    assert {key: len(found) for key, found in heard.items() if found} == {
+        key: len(found) for key, found in MESSAGES[text].items()
+    }
+    for key, wanted in MESSAGES[text].items():
+        for got, item in zip(heard[key], wanted, strict=True):
+            assert got == item or (got[0] == item[0] and got[1].startswith(item[1]))
+    counts = listener.counts()
+    assert [counts[key] for key in ("breaks", "recompiles", "limit_hits", "dropped_frames", "cudagraph_skips")] == [
+        len(found) for found in heard.values()
+    ]
+
+
+def test_a_frame_is_dropped_once() -> None:
+    rest = "Graph break in user code at m.py:7\nReason: Compiling up to, then skipping the rest of the function. x"
+    whole = rest.replace("m.py:7", "m.py:3").replace("skipping the rest of the", "Skipping the")
+    for frames, dropped in (((0, 0), ["m.py:3"]), ((0, 1), ["m.py:7", "m.py:3"]), ((None, None), ["m.py:7", "m.py:3"])):
+        listener = worker.Listener(str)
+        for frame, text in zip(frames, (rest, whole), strict=True):
+            known = CompileContext(CompileId(frame_id=frame, frame_compile_id=0)) if frame is not None else None
+            with compile_context(known):
+                listener.emit(logging.LogRecord("torch", logging.DEBUG, "", 0, text, (), None))
+        assert [where for where, _ in listener.dropped] == dropped
+        assert len(listener.breaks) == 2
+
+
+def test_reasons_are_counted_in_their_order() -> None:
+    listener = worker.Listener(str)
+    listener.breaks += [("b", "x"), ("a", "y"), ("b", "x")]
+    listener.limits += [("f", "a", "0/7: x == 1"), ("f", "a", "1/7: x == 1")]
+    listener.skips += ["a", "a"]
+    described = worker.described(listener)
+    assert described["breaks"] == [{"where": "b", "reason": "x", "count": 2}, {"where": "a", "reason": "y", "count": 1}]
+    assert described["limit_hits"] == [{"function": "f", "where": "a", "guard": "x == 1", "count": 2}]
+    assert described["cudagraph_skips"] == [{"reason": "a", "count": 2}]
+    assert described["recompiles"] == described["dropped_frames"] == []
