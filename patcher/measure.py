@@ -81,7 +81,7 @@ def test(
     except KeyboardInterrupt:
         return Told(INTERRUPTED, err=(*errors, "interrupted; nothing was changed"))
     except (RunError, CarriedError, ResultsError, plan.PlanError, OSError) as error:
-        return Told(FAILURE, err=(*errors, f"--test: error: {error}; nothing was changed"))
+        return Told(FAILURE, err=(*errors, f"--test: error: {error} (your files are as they were)"))
     return _told(outcome, results, judgement, format_, write, request)
 
 
