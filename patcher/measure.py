@@ -27,7 +27,7 @@ BACKENDS = ("inductor", "aot_eager", "eager")
 QUICK = "FIX_COMPILE_QUICK"
 TEST_FORMATS = ("text", "json", "markdown")
 _MEMORY_SHARE = 0.8  # of what is free: the rest is for the system and for us
-_QUICK_SECONDS, _SECONDS = 180.0, 1200.0
+_QUICK_SECONDS, _SECONDS = 600.0, 1800.0
 
 
 @dataclass(frozen=True)
