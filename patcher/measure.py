@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -69,8 +70,7 @@ def test(
     """
     errors = tuple(complaints(outcome))
     if not any(result.changed for result in outcome.results):
-        said = "" if outcome.quiet else "nothing to patch, so there is nothing to compare\n"
-        return Told(FAILURE if outcome.failed else OK, said if format_ == "text" else "", errors)
+        return _nothing(outcome, format_, errors)
     options = _options(outcome, request, paths, command)
     try:
         if request.export is not None:
@@ -83,6 +83,21 @@ def test(
     except (RunError, CarriedError, ResultsError, plan.PlanError, OSError) as error:
         return Told(FAILURE, err=(*errors, f"--test: error: {error} (your files are as they were)"))
     return _told(outcome, results, judgement, format_, write, request)
+
+
+def _nothing(outcome: Outcome, format_: str, errors: tuple[str, ...]) -> Told:
+    """The end of a call that has nothing to measure."""
+    status = FAILURE if outcome.failed else OK
+    if format_ == "json":
+        empty: dict[str, object] = {
+            "schema": 1,
+            "results": None,
+            "verdicts": [],
+            "unexercised": [],
+            "equivalent": status == OK,
+        }
+        return Told(status, json.dumps(empty, indent=2) + "\n", errors)
+    return Told(status, "" if errors or outcome.quiet else "nothing to patch, so there is nothing to compare\n", errors)
 
 
 def _told(
@@ -169,13 +184,24 @@ def _document(
         document = load(request.imported)
         measured = document["plan"].get("tree", {}).get("digest")
         if measured != plan.digest(outcome.results, options):
-            raise CarriedError(f"{request.imported}: is of another patch than the one that would be applied now")
+            raise CarriedError(f"{request.imported}: is of another patch than the one that is made here and now")
         return document
+    if not _has_torch(request.python):
+        raise RunError(f"{request.python} has no torch; --python names another")
     folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
     try:
         return run(plan.write(folder, outcome.results, request.cases, options), request.python, progress)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_torch(python: str) -> bool:
+    """Whether the interpreter finds torch; it is not imported. One that cannot be started is told of later."""
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    try:
+        return subprocess.run([python, "-c", code], capture_output=True, timeout=60, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return True
 
 
 def _standard_backend(request: Request) -> str:

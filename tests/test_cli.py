@@ -30,6 +30,8 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     (tmp_path / "setup.cfg").write_text("")
     (tmp_path / "m.py").write_text("a = slow()\nb = sloppy()\nc = stuck()\n")
     (tmp_path / "clean.py").write_text("x = 1\n")
+    (tmp_path / "used" / "mine").mkdir(parents=True)
+    (tmp_path / "case.py").write_text("def build(): ...\ndef calls(): ...\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["fix-compile"])
 
@@ -173,6 +175,19 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
         (("restore",), "no runs are recorded in"),
         (("missing.py",), "missing.py: error: no such file or folder"),
         (("--backup-dir", "setup.cfg", "m.py"), "cannot be written: "),
+        (("--case", "case.py", "m.py"), "--case goes with --test"),
+        (("--test", "m.py"), "no case is given and none is configured"),
+        (("--test", "--case", "caes", "m.py"), "no case is called 'caes' (did you mean 'case'"),
+        (("--test", "--case", "m.py", "m.py"), "m.py: "),
+        (("--test", "--verify-only", "m.py"), "--verify-only and --test exclude each other"),
+        (("--test", "--format", "github", "m.py"), "--format github does not go with --test"),
+        (("--format", "markdown", "m.py"), "--format markdown goes with --test"),
+        (("--test", "--mode", "fast", "--case", "case.py", "m.py"), "'fast' is not one of"),
+        (("--test", "--tolerance", "0", "--case", "case.py", "m.py"), "0 is not in the range"),
+        (("--test", "--package", "nosuch", "--case", "case.py"), "no package 'nosuch' is installed"),
+        (("--test", "--export", "a", "--import-results", "a", "m.py"), "exclude each other"),
+        (("--test", "--export", "used", "--case", "case.py", "m.py"), "used is not empty"),
+        (("--test", "--import-results", "used", "m.py"), "holds neither results.json nor plan.json"),
     ],
 )
 def test_mistakes_are_told_in_one_line(tool: Run, arguments: tuple[str, ...], message: str) -> None:
@@ -180,6 +195,24 @@ def test_mistakes_are_told_in_one_line(tool: Run, arguments: tuple[str, ...], me
     assert status == 2
     assert message in err
     assert "Traceback" not in out + err
+
+
+def test_measuring_what_needs_no_patch(tool: Run) -> None:
+    measure = ("--test", "--case", "case.py")
+    assert tool(*measure, "clean.py") == (0, "nothing to patch, so there is nothing to compare\n", "")
+    document = json.loads(tool(*measure, "--format", "json", "clean.py")[1])
+    assert (document["verdicts"], document["equivalent"]) == ([], True)
+    assert tool(*measure, "gone.py") == (2, "", "gone.py: error: no such file or folder\n")
+
+
+def test_measuring_without_torch(tool: Run, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')  # without what is installed
+    python.chmod(0o755)
+    status, out, err = tool("--test", "--case", "case.py", "--python", str(python), "m.py")
+    assert (status, out) == (2, "")
+    assert f"{python} has no torch" in err
+    assert (tmp_path / "m.py").read_text().startswith("a = slow()")
 
 
 def test_bad_configuration(tool: Run, tmp_path: Path) -> None:

@@ -307,6 +307,17 @@ def test_what_counts_most_comes_first() -> None:
     assert broken.notes == ("patched compiled (default): crashed",)
 
 
+def test_a_way_to_compile_that_fails_is_the_cases_fault() -> None:
+    verdict = judged(oc=failing("case-error"), pc=failing("case-error"))
+    assert verdict.status == "invalid"
+    assert verdict.reasons[0].startswith("the case is wrong, not the patch: original compiled (default)")
+
+
+def test_nothing_is_said_of_the_patch_when_the_original_does_not_run() -> None:
+    verdict = judged(oe=failing("case-error"), pe=failing("skipped"), oc=failing("skipped"), pc=failing("skipped"))
+    assert (verdict.status, len(verdict.reasons), verdict.notes) == ("invalid", 1, ())
+
+
 def test_long_lists_are_cut() -> None:
     verdict = judged(vs_pe={"differences": [f"call {n}" for n in range(9)]})
     assert len(verdict.reasons) == 6

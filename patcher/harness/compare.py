@@ -119,13 +119,15 @@ _ORDER: tuple[VerdictStatus, ...] = ("invalid", "failed", "different", "unproven
 
 
 def _verdict(trial: _Trial) -> Verdict:
-    said = list(_invalid(trial.case))
-    if said:
+    said = list(_invalid(trial))
+    if said and trial.eager[0] is not None:
         said += [_Said("note", item.text) for item in _failed(trial)]
-    else:
+    elif not said:
         said += [*_failed(trial), *_eager(trial), *_compiled(trial), *_unproven(trial)]
         if not {item.status for item in said} & {"invalid", "failed", "different"}:
             said += _worse(trial)
+        if _noisy(trial.case) and any(item.status == "different" for item in said):
+            said.append(_Said("different", "or it is noise, for the original differs from itself: seed what is drawn"))
         said += _slower(trial)
     reasons = {status: [item.text for item in said if item.status == status] for status in _ORDER}
     status: VerdictStatus = next((status for status in _ORDER if reasons[status]), "equivalent")
@@ -139,8 +141,11 @@ def _noisy(case: CaseResult) -> bool:
     return figures is not None and figures.repeatable is False
 
 
-def _invalid(case: CaseResult) -> Iterator[_Said]:
-    eager = case.variant("original", "eager")
+def _invalid(trial: _Trial) -> Iterator[_Said]:
+    case = trial.case
+    eager, compiled = case.variant("original", "eager"), case.variant("original", "compiled", trial.mode)
+    if compiled.status == "case-error":  # its own way to compile, say
+        yield _Said("invalid", f"the case is wrong, not the patch: {ended(compiled)}")
     if eager.figures is None:
         yield _Said("invalid", f"the case is wrong, not the patch: {ended(eager)}")
     elif case.compare_error:

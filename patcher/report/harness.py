@@ -100,7 +100,7 @@ def harness_text(results: Results, judgement: Judgement) -> str:
     lines.append("")
     for _, verdict in _judged(results, judgement):
         lines.append(f"{_label(results, verdict)}: {verdict.status}")
-        lines += [f"  {_one_line(reason, _WIDTH)}" for reason in verdict.reasons]
+        lines += [f"  {_one_line(reason, _MARKDOWN_WIDTH)}" for reason in verdict.reasons]
         lines += [f"  note: {_one_line(note, _WIDTH)}" for note in verdict.notes]
     lines += _unexercised(judgement, _WIDTH)
     for title, tail in _endings(results, _WIDTH):
