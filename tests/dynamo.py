@@ -13,7 +13,6 @@ import importlib.util
 import io
 import itertools
 import logging
-import re
 import shutil
 import sys
 import tempfile
@@ -28,6 +27,8 @@ import torch
 import torch._dynamo
 import torch._logging
 
+from patcher.harness.worker import Listener, attend
+
 torch.set_num_threads(1)
 
 PREAMBLE = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
@@ -36,9 +37,6 @@ SEED = 20
 Call = Any  # a tuple of arguments, (arguments, keywords), or a function of the callable under test
 Backend = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 Hook = Callable[[Any, Backend], Any]
-
-_BREAK = re.compile(r"Graph break (?:\(.*?\) )?in user code at (.+?:\d+)\s*\n(?:Graph Break )?Reason: *([^\n]*)")
-_CAUSE = re.compile(r"\s*\n([A-Za-z][^\n]*)")
 
 
 @dataclass(frozen=True)
@@ -80,50 +78,27 @@ class Counts:
         return "\n  ".join((" ".join(figures), *self.notes))
 
 
-class _Records(logging.Handler):
-    """Sorts Dynamo's log records by what they tell."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.breaks: list[str] = []
-        self.recompiles: list[str] = []
-        self.limits: list[str] = []
-        self.dropped: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        first, _, rest = text.partition("\n")
-        if found := _BREAK.search(text):
-            cause = _CAUSE.match(text, found.end())
-            self.breaks.append(f"break {found[1]}: {found[2].strip()} {cause[1] if cause else ''}".rstrip())
-            if "kipping the" in found[2]:  # "Skipping the function", "skipping the rest of the function"
-                self.dropped.append(f"dropped from {found[1]} on")
-        elif "torch.compile will skip tracing the frame" in text:
-            self.dropped.append("dropped " + rest.partition("\n")[0].partition("the frame ")[2])
-        elif first.startswith("Recompiling function"):
-            guard = next((line.strip() for line in rest.splitlines() if line.lstrip().startswith("- ")), "")
-            self.recompiles.append(f"recompile {first[21:]} {guard}")
-        elif "torch._dynamo hit config." in text:
-            self.limits.append("limit " + " ".join(text.split()))
-
-
 @contextlib.contextmanager
-def _listening() -> Iterator[_Records]:
-    """All that torch logs goes to the yielded object, and nothing to the terminal."""
-    records = _Records()
-    torch._logging.set_logs(graph_breaks=True, recompiles=True)
-    loggers = [log for name in _torch_loggers() if (log := logging.getLogger(name)).handlers or not log.propagate]
-    saved = [(log, log.handlers, log.propagate) for log in loggers]
-    for log in loggers:
-        log.handlers, log.propagate = ([records], False) if log.name == "torch" else ([], True)
+def _listening() -> Iterator[Listener]:
+    """All that torch logs goes to the yielded object, as in the harness, and nothing to the terminal."""
+    listener = Listener(str)
+    saved = [(log, log.handlers, log.propagate) for log in map(logging.getLogger, _torch_loggers())]
     try:
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            yield records
+            attend(listener, verbose=False)
+            yield listener
     finally:
         for log, handlers, propagate in saved:
             log.handlers, log.propagate = handlers, propagate
         torch._logging.set_logs()
+
+
+def _notes(records: Listener) -> Iterator[tuple[str, ...]]:
+    yield from (("break", *item) for item in records.breaks)
+    yield from (("recompile", *item) for item in records.recompiles)
+    yield from (("limit", *item) for item in records.limits)
+    yield from (("dropped", *item) for item in records.dropped)
 
 
 def _torch_loggers() -> list[str]:
@@ -186,7 +161,7 @@ def count(
         recompiles=len(records.recompiles),
         limit_hits=len(records.limits),
         dropped_frames=len(records.dropped),
-        notes=tuple(records.breaks + records.recompiles + records.limits + records.dropped),
+        notes=tuple(" ".join(note) for note in _notes(records)),
         outputs=tuple(outputs),
     )
 
