@@ -89,6 +89,18 @@ def _current(real: str, status: os.stat_result) -> bytes:
     return Path(real).read_bytes()
 
 
+def why_not(path: str) -> str:
+    """Why ``path`` could not be replaced as it is now, or nothing."""
+    real = os.path.realpath(path)
+    try:
+        _refuse_read_only(real, os.stat(real))
+    except ReplaceError as error:
+        return str(error)
+    except OSError as error:
+        return reason(error)
+    return ""
+
+
 def _refuse_read_only(real: str, status: os.stat_result) -> None:
     """The mode bits count for root too: who took the write bit away meant it."""
     folder = os.path.dirname(real)

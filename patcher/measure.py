@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from patcher import atomic
+from patcher.backup import BackupError
 from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
 from patcher.harness import plan
 from patcher.harness.carried import CarriedError, load
@@ -71,6 +73,11 @@ def test(
     errors = tuple(complaints(outcome))
     if not any(result.changed for result in outcome.results):
         return _nothing(outcome, format_, errors)
+    if write is not None and request.export is None:
+        changed = [result.path for result in outcome.results if result.changed and not _installed(result, request)]
+        locked = [f"{path}: error: {why}; nothing was measured" for path in changed if (why := atomic.why_not(path))]
+        if locked:
+            return Told(FAILURE, err=(*errors, *locked))
     options = _options(outcome, request, paths, command)
     try:
         if request.export is not None:
@@ -120,7 +127,7 @@ def _told(
     elif not any(result.changed for result in ours):
         last = "equivalent; nothing was changed: installed packages are never patched in place"
     else:
-        written = write(replace(outcome, results=ours))
+        written = _written(write, replace(outcome, results=ours))
         status, errors, out = max(status, written.status), written.err, str(written.out)
         last = "equivalent: the patch is applied" if written.status == OK else "equivalent, but not all was written"
     status = FAILURE if outcome.failed or unplotted else status
@@ -129,6 +136,14 @@ def _told(
         report = harness_json if format_ == "json" else harness_markdown
         return Told(status, report(results, judgement), (*errors, *out.splitlines()[-1:], last))
     return Told(status, f"{harness_text(results, judgement)}\n{last}\n{out}", errors)
+
+
+def _written(write: Callable[[Outcome], Told], outcome: Outcome) -> Told:
+    """Apply the patch; that its originals cannot be saved does not take the report away."""
+    try:
+        return write(outcome)
+    except BackupError as error:
+        return Told(FAILURE, err=(f"error: {error}",))
 
 
 def _plotted(results: Results, judgement: Judgement, request: Request) -> tuple[str, ...]:

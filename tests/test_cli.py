@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from test_compare import document, toy
 from toy import RULES
 
 from patcher import calls, cli
@@ -213,6 +214,19 @@ def test_measuring_without_torch(tool: Run, tmp_path: Path) -> None:
     assert (status, out) == (2, "")
     assert f"{python} has no torch" in err
     assert (tmp_path / "m.py").read_text().startswith("a = slow()")
+
+
+def test_a_read_only_file_is_not_measured_for_nothing(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").chmod(0o444)
+    told = tool("--test", "--case", "case.py", "m.py")
+    assert told == (2, "", "m.py: error: is read-only, left alone; nothing was measured\n")
+
+
+def test_a_report_is_kept_when_the_originals_cannot_be_saved(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(toy("small")))
+    status, out, err = tool("--test", "--case", "case.py", "--backup-dir", "setup.cfg", "m.py")
+    assert (status, "small: equivalent" in out, "equivalent, but not all was written" in out) == (2, True, True)
+    assert "error: the backup folder" in err
 
 
 def test_bad_configuration(tool: Run, tmp_path: Path) -> None:

@@ -307,6 +307,12 @@ def test_what_counts_most_comes_first() -> None:
     assert broken.notes == ("patched compiled (default): crashed",)
 
 
+def test_results_without_a_number_prove_little() -> None:
+    verdict = judged(vs_pe={**EQUAL, "finite": 0, "gradients": {**EQUAL, "finite": 3}})
+    assert verdict.status == "equivalent"
+    assert verdict.notes == ("all floating outputs are NaN or infinite: that they are equal proves little",)
+
+
 def test_a_way_to_compile_that_fails_is_the_cases_fault() -> None:
     verdict = judged(oc=failing("case-error"), pc=failing("case-error"))
     assert verdict.status == "invalid"

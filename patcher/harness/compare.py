@@ -120,7 +120,7 @@ _ORDER: tuple[VerdictStatus, ...] = ("invalid", "failed", "different", "unproven
 
 def _verdict(trial: _Trial) -> Verdict:
     said = list(_invalid(trial))
-    if said and trial.eager[0] is not None:
+    if said and trial.case.compare_error:
         said += [_Said("note", item.text) for item in _failed(trial)]
     elif not said:
         said += [*_failed(trial), *_eager(trial), *_compiled(trial), *_unproven(trial)]
@@ -214,6 +214,9 @@ def _eager(trial: _Trial) -> Iterator[_Said]:
     if _noisy(trial.case):
         yield _Said("note", "the original does not repeat its own results: only the tolerance is asked, not equal bits")
     yield from _differences("patched eager", found.differences)
+    for what, distance in (("outputs", found.outputs), *_trained(found)):
+        if distance.finite == 0:
+            yield _Said("note", f"all floating {what} are NaN or infinite: that they are equal proves little")
     if not trial.exact:
         yield from _beyond("patched eager: outputs", found.outputs, trial.tolerance, _output_limit(found))
     elif not found.outputs.bitwise:

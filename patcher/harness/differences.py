@@ -1,6 +1,6 @@
-"""Compare what the variants of a case have saved, tensor by tensor. Standard library and torch only.
+"""Compare what the variants of a case have saved, tensor by tensor: ``python differences.py SPEC.json``.
 
-python differences.py SPEC.json
+Standard library and torch only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-DIFFERENCES = 20  # that are named; a case with so many is no riddle
+DIFFERENCES = 1000  # that are told; a new one must not be cut off behind those that the original compiled shows too
 FLOOR = 1e-3  # a tensor this much smaller than its largest neighbour is measured against the neighbour
 
 Json = dict[str, Any]
@@ -31,6 +31,7 @@ class Figures:
     bitwise: bool = True
     total: float = 0.0
     count: int = 0
+    finite: int = 0
     largest: float = 0.0
     relative: float = 0.0
     worst: str = ""
@@ -48,6 +49,7 @@ class Figures:
             return
         self.total += float(apart.sum())
         self.count += apart.numel()
+        self.finite += int(finite.sum())
         most = float(apart.max())
         relative = _quotient(most, max(_magnitude(ours), scale))
         if not self.worst or relative > self.relative:
@@ -74,6 +76,7 @@ class Figures:
             "max": self.largest if any_ else None,
             "relative": self.relative if any_ else None,
             "worst": self.worst if self.relative else "",
+            "finite": self.finite if any_ else None,
         }
 
 

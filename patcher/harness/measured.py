@@ -146,6 +146,7 @@ class Distance:
     """How far two sets of tensors are apart; None where there are no floating values.
 
     ``relative``: the largest difference by the largest magnitude, of the worst tensor, which ``worst`` names.
+    ``finite``: how many values were compared; the others are NaN or infinite in one of the two.
     """
 
     bitwise: bool
@@ -153,6 +154,7 @@ class Distance:
     max: float | None = None
     relative: float | None = None
     worst: str = ""
+    finite: int | None = None
 
 
 @dataclass(frozen=True)
@@ -434,6 +436,7 @@ def _distance(table: _Table) -> Distance:
         max=table.maybe("max", table.number),
         relative=table.maybe("relative", table.number),
         worst=table.maybe("worst", table.text) or "",
+        finite=table.maybe("finite", table.whole),
     )
 
 

@@ -508,7 +508,7 @@ def _kinds(model: Any) -> dict[str, str]:
     return kinds
 
 
-def _plain(model: Any) -> dict[str, Any]:
+def _module_attributes(model: Any) -> dict[str, Any]:
     """What the modules hold as plain attributes, with their training mode."""
     ours = vars(torch.nn.Module()).keys() - {"training"}
     met: set[int] = set()
@@ -974,7 +974,7 @@ class _Run:
         self.model = case.build()
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
         self.kinds = _kinds(self.model)
-        self.plain = {name: digest_all([(name, leaf)]) for name, leaf in _plain(self.model).items()}
+        self.plain = {name: digest_all([(name, leaf)]) for name, leaf in _module_attributes(self.model).items()}
         calls = case.calls()
         found = [t.device for t in (*_state(self.model).values(), *tensors([c for c in calls if not callable(c)]))]
         cuda = [device for device in found if device.type == "cuda"]
@@ -1056,7 +1056,7 @@ class _Run:
         return rows
 
     def _note_attributes(self) -> None:
-        for name, leaf in _plain(self.model).items():
+        for name, leaf in _module_attributes(self.model).items():
             same = digest_all([(name, leaf)]) == self.plain.get(name)
             self.comparable |= not same
             taken = [(name, "as after build()")] if same else on_host(snapshot([(name, leaf)]))
