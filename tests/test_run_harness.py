@@ -234,7 +234,9 @@ def test_an_interrupted_run_leaves_no_process(fake: Callable[..., dict[str, Any]
 
 
 SCRIPT = """
-import pathlib, sys
+import pathlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what started the tests (nohup, say) may ignore them
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 sys.path.insert(0, {root!r})
 from patcher.harness import run
 run.HERE = pathlib.Path({folder!r})
