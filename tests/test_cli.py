@@ -328,7 +328,12 @@ def test_interrupted_while_looking(tmp_path: Path, jobs: str) -> None:
     for number in range(2000):
         (tmp_path / f"x{number}.py").write_text("slow()\n" * 20)
     running = subprocess.Popen(
-        command("-j", jobs, "."), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, start_new_session=True
+        command("-j", jobs, "."),
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background has it ignored
     )
     time.sleep(1.0)
     os.killpg(running.pid, signal.SIGINT)
