@@ -98,7 +98,8 @@ def _find(
     project: Project,
     bugs: list[Bug],
 ) -> list[_Found]:
-    facts = Facts(tree, path, project, settings.target_torch, settings.strategies)
+    rules = tuple(rules)
+    facts = Facts(tree, path, project, settings, frozenset(rule.code for rule in rules))
     listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
     raw = text.encode("utf-8", "surrogatepass")
     for rule in rules:

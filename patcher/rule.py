@@ -50,6 +50,34 @@ def block(header: Code, lines: Sequence[Code]) -> Code:
     return Code(template, tuple(parts))
 
 
+def filled(expr: ast.expr, replaced: Mapping[ast.AST, Code]) -> ast.expr | Code:
+    """``expr`` with the expressions in it that are keys of ``replaced`` written as those say, the outermost first.
+
+    Where something inside is replaced, the rest of ``expr`` is spelled as ``ast.unparse`` does.
+    """
+    parts: list[Code] = []
+
+    def rebuilt(node: ast.AST) -> ast.AST:
+        if node in replaced:
+            parts.append(replaced[node])
+            return ast.Name(f"__hole_{len(parts) - 1}__", ast.Load())
+        fields = {
+            name: [rebuilt(item) if isinstance(item, ast.AST) else item for item in value]
+            if isinstance(value, list)
+            else rebuilt(value)
+            if isinstance(value, ast.AST)
+            else value
+            for name, value in ast.iter_fields(node)
+        }
+        return type(node)(**fields)
+
+    spelled = ast.unparse(ast.fix_missing_locations(rebuilt(expr)))
+    if not parts:
+        return expr
+    template = spelled.replace("{", "{{").replace("}", "}}")
+    return Code(re.sub(r"__hole_(\d+)__", r"{\1}", template), tuple(parts))
+
+
 @dataclass(frozen=True)
 class Replace:
     """Put ``code`` (an expression) in the place of the expression ``target``."""

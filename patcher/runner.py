@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from patcher.discover import Exclude, discover
 from patcher.parallel import in_order, run_shares
@@ -16,6 +17,7 @@ from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.settings import Settings
 from patcher.share import KEPT_SOURCE_BYTES, Share, Steps
+from patcher.surroundings import Surroundings
 
 Progress = Callable[[int, int], None]
 
@@ -39,14 +41,15 @@ def run(
     todo = [entry.path for entry in entries if not entry.error]
     count = _processes(jobs, len(todo))
     steps = engine_steps()
+    around = Surroundings(tuple(todo))
     make_share = functools.partial(Share, rules, settings, steps, KEPT_SOURCE_BYTES // count)
     tick = _ticker(len(todo), progress)
     done: list[FileResult] = []
     if count > 1:
         with contextlib.suppress(OSError):  # no process to be had: one is enough
-            done = run_shares(make_share, _split(todo, count), steps.merge, tick)
+            done = run_shares(make_share, _split(todo, count), lambda found: steps.merge(found, around), tick)
     if not done:
-        done = _in_this_process(todo, make_share(), steps, tick)
+        done = _in_this_process(todo, make_share(), lambda found: steps.merge(found, around), tick)
     results = {result.path: result for result in done}
     return [FileResult(e.path, error=e.error) if e.error else results[e.path] for e in entries]
 
@@ -71,14 +74,16 @@ def _processes(jobs: int | None, files: int) -> int:
     return max(wanted, 1)
 
 
-def _in_this_process(todo: list[str], share: Share, steps: Steps, tick: Callable[[], None]) -> list[FileResult]:
+def _in_this_process(
+    todo: list[str], share: Share, merge: Callable[[list[Any]], Any], tick: Callable[[], None]
+) -> list[FileResult]:
     summaries, results = [], []
     with warnings.catch_warnings(), _few_collections():
         warnings.simplefilter("ignore")
         for path in todo:
             summaries.append(share.summarise(path))
             tick()
-        project = steps.merge(in_order(summaries))
+        project = merge(in_order(summaries))
         gc.freeze()
         gc.enable()
         for path in todo:

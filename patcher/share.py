@@ -25,10 +25,13 @@ _DEEP = 120  # levels of a syntax tree; hand-written code has fewer than 50
 
 @dataclass(frozen=True)
 class Steps:
-    """The engine as three functions: a file's summary, summaries to a project, and a text to its patch."""
+    """The engine as three functions: a file's summary, summaries to a project, and a text to its patch.
+
+    ``merge`` also gets a function that finds the files around, tree and path of those that hold certain words.
+    """
 
     summarise: Callable[[ast.Module, str], Any]
-    merge: Callable[[Iterable[Any]], Any]
+    merge: Callable[[Iterable[Any], Callable[[frozenset[str]], list[tuple[ast.Module, str]] | None]], Any]
     patch: Callable[[str, str, Sequence[Rule], Settings, Any, ast.Module | None], PatchResult]
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Cache, CacheMethod, Facts, api, dotted
+from patcher.facts import Cache, CacheMethod, Facts, TensorState, api, dotted
 from patcher.rule import (
     Applicability,
     Code,
@@ -96,40 +96,52 @@ class KVCacheMutation:
     """A method of a key/value cache that reads or changes, in compiled code, how far the cache is filled.
 
     What it does:
-        Keeps the cache's bookkeeping out of the graph, in one of two ways (``--strategy kv-cache=NAME``).
-        ``graph-break`` puts an explicit graph break before the first read or write of the cache's state in each method
-        that reads or writes its index; a break of your own that stands further down moves up. ``eager-zone`` marks
-        these methods ``@torch.compiler.disable``. The default, ``auto``, marks only the methods in which the host reads
-        an integer tensor of the cache (``.item()``, ``int(t)``, a tensor as the bound of a slice), for these end the
-        graph anyway. Methods whose index is a Python integer, or a list of them, are left alone, for Dynamo traces
-        those without a break; an explicit break in one is reported. A third strategy, ``single-graph``, which turns
-        tensor state into Python integers, is not there yet.
+        Keeps the cache's bookkeeping from splitting the graph, in one of three ways (``--strategy kv-cache=NAME``).
+        ``single-graph`` leaves an index that is kept in tensors to FC302, which makes it Python integers, and takes
+        explicit graph breaks out of the methods whose index is Python integers: under a guard, through an alias or
+        through a method of the class, wherever they stand. ``eager-zone`` marks the methods that read or write the
+        index ``@torch.compiler.disable``. ``graph-break`` puts an explicit break before the first read or write of
+        the cache's state in each of them; a break of your own that stands further down moves up.
+        The default, ``auto``, is ``single-graph`` where FC302 can prove that the index can be Python integers, or where
+        it is already and only explicit breaks stand in the way. FC502 has to take part in the run, for flags such as
+        ``is_causal=n == m`` end such a graph otherwise. Elsewhere, ``auto`` is ``eager-zone`` for the methods in which
+        the host reads an integer tensor of the cache (``.item()``, ``int(t)``, a tensor as the bound of a slice), and
+        for those that use what such a method returns: they end the graph anyway. Other methods are left alone. Each
+        finding names its strategy, and says what keeps the cache from being part of one graph.
 
     Why it breaks compilation:
         A number that is read out of a tensor does not exist while Dynamo traces, so each ``.item()`` ends the graph,
         compiles the rest of the method as a function of its own with guards on the cache's state, and recompiles as
         the cache fills. What follows an explicit ``graph_break()`` is compiled again in the same way: it is no
-        eager zone. ``torch.compiler.disable`` is one break at the call, and nothing inside is traced or guarded.
+        eager zone. ``torch.compiler.disable`` is one break at the call, and nothing inside is traced or guarded. Python
+        integers are inputs of the graph, which is compiled once more when they change, and then serves all of them.
 
-        Measured on torch 2.13 (breaks, recompiles, graph launches): Toto with 12 layers, prefill and 12 steps,
-        30/24/1354 as it is, 24/21/1068 with ``auto``, 44/37/2129 and a hit recompile limit with ``graph-break``; a
-        Toto whose index is a list, with a break behind the writes, 29/36/793 and a hit limit as it is, 41/51/1084 and
-        two with ``graph-break``. So the seed's form is there for those who ask for it, and is not the default.
-        Two stores of our own with three layers, called in a loop: 6/3 and 4/8 breaks and recompiles become 1/0 and 1/0
-        with ``auto``, and 18 calls take 2.5 instead of 3.3 ms and 2.0 instead of 3.4 ms (CPU, inductor; 6.4 and 4.3
-        with ``graph-break``), although the methods' own few operators are then no longer compiled.
+        Measured on torch 2.13: Toto with 12 layers, two rounds of prefill and 12 steps (breaks, recompiles, graph
+        launches a step): 30/24/104 as it is, 0/1/1 with ``auto`` and all rules, and no recompile limit hit. For
+        ``auto``'s second choice, the same model with all launches: 30/24/1354 as it is, 24/21/1068 with ``eager-zone``,
+        44/37/2129 and a hit recompile limit with ``graph-break``; a Toto whose index is a list, with a break behind the
+        writes, 29/36/793 and a hit limit as it is, 41/51/1084 and two with ``graph-break``. So the seed's form is there
+        for those who ask for it, and is not the default. Two stores of our own with three layers, called in a loop: 6/3
+        and 4/8 breaks and recompiles become 1/0 and 1/0 with ``eager-zone``, and 18 calls take 2.5 instead of 3.3 ms
+        and 2.0 instead of 3.4 ms (CPU, inductor; 6.4 and 4.3 with ``graph-break``), although the methods' own few
+        operators are then no longer compiled.
 
     Fix safety:
-        Eager code computes what it did before: a graph break and ``torch.compiler.disable`` do nothing outside of
-        compiled code. Decorating imports ``torch._dynamo`` when the class is defined. Where a break is an error
-        (``fullgraph=True`` or ``torch.export``, anywhere in the files that are looked at) the fix is unsafe.
+        Eager code computes what it did before: a graph break, its absence and ``torch.compiler.disable`` change nothing
+        outside of compiled code. Decorating imports ``torch._dynamo`` when the class is defined. Where a break is an
+        error (``fullgraph=True`` or ``torch.export``, anywhere in the files that are looked at), adding one or a zone
+        is unsafe. A break is taken out only where nothing else can be called by its name, and where its line holds
+        nothing else and its block does.
         A class is a cache when it has a buffer of three dimensions or more and integers that its initialiser makes,
         a method that writes the buffer at a place computed from these integers, one that adds to them, and one that
         reads a prefix or all of the buffer. Counters, running statistics, queues that wrap round, rows that are
-        addressed one by one, and buffers whose length somebody else keeps are none. ``auto`` also leaves alone: methods
-        that compute more than where data goes, methods with decorators that it does not know, and projects that
-        capture scalar outputs. Caches whose amounts are themselves tensor data are only reported, whatever the
-        strategy. Methods that only empty the cache count when compiled code is known to reach them.
+        addressed one by one, and buffers whose length somebody else keeps are none.
+        ``single-graph`` is refused, with the reason, for what FC302 refuses (registered buffers, say, which belong to
+        the module's state), and for caches that are modules or that a module keeps in an attribute, for Dynamo compiles
+        integers in that it reaches through a module. The zones of ``auto`` leave alone: methods that compute more than
+        where data goes, methods with decorators that are not known, and projects that capture scalar outputs. Caches
+        whose amounts are themselves tensor data are only reported, whatever the strategy. Methods that only empty the
+        cache count when compiled code is known to reach them.
 
     References:
         The key/value cache of the Toto report, and docs/results/toto-kv-cache.md; PyTorch, ``torch.compiler.disable``
@@ -142,7 +154,7 @@ class KVCacheMutation:
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
     strategy_key: ClassVar[str] = "kv-cache"
-    strategies: ClassVar[tuple[str, ...]] = ("auto", "graph-break", "eager-zone")
+    strategies: ClassVar[tuple[str, ...]] = ("auto", "single-graph", "graph-break", "eager-zone")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the methods of the cache class ``node`` that the chosen strategy is about."""
@@ -492,6 +504,8 @@ from torch.compiler import is_compiling as _is_compiling
 class Memory:
     def __init__(self, layers, batch, room, size):
         self.keys = torch.zeros(layers, batch, room, size)
+        if not _is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
         self.filled = [0] * layers
 
     def update(self, layer, keys):
@@ -520,6 +534,8 @@ from torch.compiler import is_compiling as _is_compiling
 class Memory:
     def __init__(self, layers, batch, room, size):
         self.keys = torch.zeros(layers, batch, room, size)
+        if not _is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
         self.filled = [0] * layers
 
     def update(self, layer, keys):
@@ -546,6 +562,8 @@ class Memory:
 class Memory:
     def __init__(self, batch, room, size):
         self.keys = torch.zeros(batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
         self.filled = 0
 
     def append(self, keys):
@@ -564,6 +582,8 @@ class Memory:
 class Memory:
     def __init__(self, batch, room, size):
         self.keys = torch.zeros(batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
         self.filled = 0
 
     def append(self, keys):
@@ -651,6 +671,213 @@ class Memory:
 """,
             run=_ONE,
             strategies={"kv-cache": "eager-zone"},
+        ),
+        Example(
+            title="one graph: a break behind the writes is taken out",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = [0] * layers
+
+    def update(self, layer, keys):
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, self.filled[layer] : end] = keys
+        # Python state
+        if torch.compiler.is_compiling():
+            torch._dynamo.graph_break()
+        self.filled[layer] = end
+        return self.keys[layer, :, :end]
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = [0] * layers
+
+    def update(self, layer, keys):
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, self.filled[layer] : end] = keys
+        # Python state
+        self.filled[layer] = end
+        return self.keys[layer, :, :end]
+""",
+            run=_ONE,
+            strategies={"kv-cache": "single-graph"},
+        ),
+        Example(
+            title="one graph: breaks through an alias that may be missing",
+            before="""
+try:
+    _break = torch._dynamo.graph_break
+except AttributeError:
+    _break = None
+
+
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        for keys in self.keys:
+            torch._dynamo.mark_static_address(keys)
+        self.filled = [0] * layers
+
+    def length(self, layer):
+        torch._dynamo.graph_break()
+        return self.filled[layer]
+
+    def update(self, layer, keys):
+        if _break is not None and torch.compiler.is_compiling():
+            _break()
+        start, end = self.length(layer), self.length(layer) + keys.size(1)
+        self.keys[layer][:, start:end].copy_(keys)
+        self.filled[layer] = end
+        return self.keys[layer][:, :end]
+""",
+            after="""
+try:
+    _break = torch._dynamo.graph_break
+except AttributeError:
+    _break = None
+
+
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        for keys in self.keys:
+            torch._dynamo.mark_static_address(keys)
+        self.filled = [0] * layers
+
+    def length(self, layer):
+        return self.filled[layer]
+
+    def update(self, layer, keys):
+        start, end = self.length(layer), self.length(layer) + keys.size(1)
+        self.keys[layer][:, start:end].copy_(keys)
+        self.filled[layer] = end
+        return self.keys[layer][:, :end]
+""",
+            run=_ONE,
+            strategies={"kv-cache": "single-graph"},
+        ),
+        Example(
+            title="one graph: a break through a method of the class",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = [0] * layers
+
+    @staticmethod
+    def _split():
+        if torch.compiler.is_compiling():
+            torch._dynamo.graph_break()
+
+    def update(self, layer, keys):
+        if layer >= len(self.filled):
+            raise IndexError(layer)
+        self._split()
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, self.filled[layer] : end] = keys
+        self.filled[layer] = end
+        return self.keys[layer, :, :end]
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = [0] * layers
+
+    @staticmethod
+    def _split():
+        if torch.compiler.is_compiling():
+            torch._dynamo.graph_break()
+
+    def update(self, layer, keys):
+        if layer >= len(self.filled):
+            raise IndexError(layer)
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, self.filled[layer] : end] = keys
+        self.filled[layer] = end
+        return self.keys[layer, :, :end]
+""",
+            run=_ONE,
+            strategies={"kv-cache": "single-graph"},
+        ),
+        Example(
+            title="one graph: an index that is a part of the module's state",
+            before="""
+class Memory(nn.Module):
+    def __init__(self, batch, room, size):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(batch, room, size))
+        self.register_buffer("filled", torch.tensor(0))
+
+    def forward(self, keys):
+        n = self.filled.item()
+        self.keys[:, n : n + keys.shape[1]] = keys
+        self.filled += keys.shape[1]
+        return self.keys[:, : n + keys.shape[1]]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qk = nn.Linear(4, 8)
+        self.memory = Memory(2, 24, 4)
+
+    def forward(self, x):
+        q, k = self.qk(x).chunk(2, -1)
+        past = self.memory(k)
+        return (q @ past.transpose(1, 2)).softmax(-1) @ past
+""",
+            after=None,
+            run="""
+def make(): return Net()
+calls = [(torch.linspace(-1, 1, 8 * n).view(2, n, 4),) for n in (5, 1, 1, 3, 1)]
+""",
+            strategies={"kv-cache": "single-graph"},
+        ),
+        Example(
+            title="one graph: integers that the model keeps, and Dynamo compiles in",
+            before="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        torch._dynamo.graph_break()
+        self.filled = end
+        return self.keys[:, :end]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qk = nn.Linear(4, 8)
+        self.memory = Memory(2, 24, 4)
+
+    def forward(self, x):
+        q, k = self.qk(x).chunk(2, -1)
+        past = self.memory.update(k)
+        return (q @ past.transpose(1, 2)).softmax(-1) @ past
+""",
+            after=None,
+            run="""
+def make(): return Net()
+calls = [(torch.linspace(-1, 1, 8 * n).view(2, n, 4),) for n in (5, 1, 1, 3, 1)]
+""",
+            strategies={"kv-cache": "single-graph"},
         ),
         Example(
             title="a list of integers needs no break",
@@ -889,27 +1116,60 @@ def _called_in_graph(cache: Cache, method: CacheMethod, facts: Facts) -> bool:
 
 def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Finding]:
     strategy = facts.strategy("kv-cache")
+    if strategy in ("auto", "single-graph"):
+        state = facts.tensor_states.of(cache.cls)
+        if state is None and not method.host_reads:
+            yield from _needless(cache, method, facts, strategy)
+            return
+        obstacle = _obstacle(state, facts)
+        if state is not None and not obstacle:
+            return  # FC302 makes the index Python integers, which need no break
+        obstacle = f"single-graph is out: {obstacle}"
     zone = strategy == "eager-zone" or (strategy == "auto" and _read_by_host(cache, method))
-    if strategy == "auto" and not zone:
-        for late in method.breaks:
-            yield Finding(
-                late,
-                "an explicit graph break splits a method of a cache whose index is held on the host",
-                assumption="Python integers are traced without a break: taking this one out would leave one graph",
-                strategy=strategy,
-            )
-        return
-    if strategy == "graph-break" and _breaks_in_time(method):
+    if (strategy == "auto" and not zone) or (strategy == "graph-break" and _breaks_in_time(method)):
         return
     message = "the index of a key/value cache is read or changed in compiled code"
+    if strategy == "single-graph":
+        yield Finding(method.function, message, assumption=obstacle, strategy=strategy)
+        return
     reason = _why_not(cache, method, facts, strategy)
     if reason:
         yield Finding(method.function, message, assumption=reason, strategy=strategy)
         return
+    if strategy == "auto":
+        message = f"{message} ({obstacle})"
     edits, imports = _zone(method, facts) if zone else _break(method, facts)
     risky = facts.project.one_graph
     fix = Fix(edits, Applicability.UNSAFE if risky else Applicability.SAFE, imports)
     yield Finding(method.function, message, fix, _ONE_GRAPH if risky else "", "eager-zone" if zone else "graph-break")
+
+
+def _obstacle(state: TensorState | None, facts: Facts) -> str:
+    """What keeps FC302 from making the index Python integers; "" when nothing does."""
+    if state is None:
+        return "what the host reads is no state that could be held in Python integers"
+    if state.obstacle:
+        return state.obstacle
+    if state.doubts and not facts.settings.unsafe:
+        return f"it is not known whether {state.doubts[0]}"
+    missing = sorted({"FC302", "FC502"} - facts.active)
+    return f"it needs {' and '.join(missing)}, which this run leaves out" if missing else ""
+
+
+def _needless(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) -> Iterator[Finding]:
+    """Explicit breaks in a method whose index is held in Python integers, which Dynamo traces."""
+    for late in method.breaks:
+        reason = facts.tensor_states.kept_by_module(cache.cls) or facts.why_not_removed(late)
+        if strategy == "auto" and "FC502" not in facts.active:
+            reason = reason or "without it, flags that are comparisons of sizes end the graph: that is for FC502"
+        fix = None if reason else Fix((ReplaceStatements((late,), ()),))
+        yield Finding(
+            late,
+            "an explicit graph break splits a method of a cache whose index is held on the host",
+            fix,
+            reason,
+            "single-graph" if fix else strategy,
+        )
 
 
 def _read_by_host(cache: Cache, method: CacheMethod) -> bool:

@@ -27,9 +27,9 @@ class SizeComparisonFlag:
 
     What it does:
         Writes ``True if t == t_kv else False`` for ``t == t_kv``, where the flag is made: in the call, where a local
-        name is assigned, in the call of a function that passes it on, or at the ``return`` of one that works it out.
-        ``bool(t == t_kv)`` becomes the same. Of ``t == t_kv and flag`` only the comparison is wrapped when ``flag`` is
-        not known to be a bool, for the result may be ``flag`` itself.
+        name is assigned, in the call of a function or module that passes it on, also one of another file, or at the
+        ``return`` of one that works it out. ``bool(t == t_kv)`` becomes the same. Of ``t == t_kv and flag`` only the
+        comparison is wrapped when ``flag`` is not known to be a bool, for the result may be ``flag`` itself.
 
     Why it breaks compilation:
         Once a size is dynamic, a comparison of it is a symbolic bool, also ``t > 1``, whose value is known. Operators
@@ -52,7 +52,11 @@ class SizeComparisonFlag:
 
     code: ClassVar[str] = "FC502"
     name: ClassVar[str] = "size-comparison-flag"
-    triggers: ClassVar[tuple[bytes, ...]] = tuple(sorted({n.rpartition(".")[2].encode() for n in api.BOOL_ARGUMENTS}))
+    triggers: ClassVar[tuple[bytes, ...]] = (
+        b".shape",  # for an operator that stands in another file
+        b".size(",
+        *sorted({n.rpartition(".")[2].encode() for n in api.BOOL_ARGUMENTS}),
+    )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Compare,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
 
@@ -68,7 +72,8 @@ class SizeComparisonFlag:
         message = f"a comparison of sizes is no bool while compiling: as `{reach.argument}` it ends the graph"
         doubtful = [e for c in comparisons for e in facts.flags.unproven(c)]
         doubtful = [] if reach.strict or facts.flags.is_bool_call(root) else doubtful
-        edits = tuple(_edits(root, facts, reach.strict or bool(doubtful)))
+        only = reach.strict and reach.argument in api.BOOL_OR_ERROR
+        edits = tuple(_edits(root, facts, reach.strict or bool(doubtful), only))
         if doubtful:
             assumption = f"`{ast.unparse(doubtful[0])}` is a number, not a tensor"
             yield Finding(root, message, Fix(edits, Applicability.UNSAFE), assumption)
@@ -147,7 +152,7 @@ class SizeComparisonFlag:
 
     def forward(self, q, k):
         flag = self.switch(q)
-        return F.scaled_dot_product_attention(q, k, k, is_causal=(True if q.shape[2] == k.shape[2] else False) and flag)
+        return F.scaled_dot_product_attention(q, k, k, is_causal=True if q.shape[2] == k.shape[2] and flag else False)
 
     def switch(self, q):
         return self.causal
@@ -265,6 +270,60 @@ def make():
 
 calls = [(torch.arange(2.0 * n * n).view(1, 2, n, n),) for n in (3, 5, 6, 7)]
 """,
+        ),
+        Example(
+            title="handed on to other modules of the file",
+            before="""class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+
+    def forward(self, q, k, causal=False):
+        return self.attend(q, k, causal)
+
+    def attend(self, q, k, causal):
+        return self.out(F.scaled_dot_product_attention(q, k, k, is_causal=causal))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Attention()
+        self.layers = nn.ModuleList([Attention() for _ in range(2)])
+
+    def forward(self, q, k):
+        q = self.first.attend(q, k, q.shape[2] == k.shape[2])
+        causal = k.shape[2] == q.shape[2] or k.shape[2] < 2
+        for i, layer in enumerate(self.layers):
+            q = layer(q, k, causal=causal)
+        return q
+""",
+            after="""class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+
+    def forward(self, q, k, causal=False):
+        return self.attend(q, k, causal)
+
+    def attend(self, q, k, causal):
+        return self.out(F.scaled_dot_product_attention(q, k, k, is_causal=causal))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Attention()
+        self.layers = nn.ModuleList([Attention() for _ in range(2)])
+
+    def forward(self, q, k):
+        q = self.first.attend(q, k, True if q.shape[2] == k.shape[2] else False)
+        causal = True if k.shape[2] == q.shape[2] or k.shape[2] < 2 else False
+        for i, layer in enumerate(self.layers):
+            q = layer(q, k, causal=causal)
+        return q
+""",
+            run=_RUN,
         ),
         Example(
             title="a number that is not known, where another branch has the flag too",
@@ -386,6 +445,45 @@ calls = [(*qk(3), n) for n in (0, 4, 5, 6)]
 """,
         ),
         NearMiss(
+            title="another module that makes something else of it",
+            source="""class Attention(nn.Module):
+    def forward(self, q, k, causal=False):
+        return self.attend(q, k, not causal)
+
+    def attend(self, q, k, causal):
+        return F.scaled_dot_product_attention(q, k, k, is_causal=causal)
+
+    def masked(self, q, k, causal):
+        mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril() if causal else None
+        return F.scaled_dot_product_attention(q, k, k, mask)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.own = Attention()
+
+    def forward(self, q, k):
+        return self.own(self.own.masked(q, k, q.shape[2] == k.shape[2]), k, causal=q.shape[2] != k.shape[2])
+""",
+        ),
+        NearMiss(
+            title="a tensor that another module is given",
+            source="""class Attention(nn.Module):
+    def forward(self, q, k, causal=False):
+        return F.scaled_dot_product_attention(q, k, k, is_causal=bool(causal))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.own = Attention()
+
+    def forward(self, q, k, lengths):
+        return self.own(q, k, causal=lengths.amax() == k.shape[2])
+""",
+        ),
+        NearMiss(
             title="an argument of a function that is not known",
             source="""from elsewhere import attention
 
@@ -398,8 +496,11 @@ class Net(nn.Module):
     )
 
 
-def _edits(e: ast.expr, facts: Facts, strict: bool) -> Iterator[Replace]:
-    """Make bools of the symbolic comparisons that ``e`` may be: of all at once where that changes nothing else."""
+def _edits(e: ast.expr, facts: Facts, strict: bool, only: bool) -> Iterator[Replace]:
+    """Make bools of the symbolic comparisons that ``e`` may be: of all at once where that changes nothing else.
+
+    ``only``: where ``e`` ends, everything but a bool is an error.
+    """
     if not facts.flags.symbolic(e):
         return
     binds = any(isinstance(n, ast.NamedExpr) for n in ast.walk(e))
@@ -408,15 +509,15 @@ def _edits(e: ast.expr, facts: Facts, strict: bool) -> Iterator[Replace]:
             alone = (e.lineno, e.end_lineno) == (argument.lineno, argument.end_lineno)
             yield Replace(e if alone else argument, Code("True if {0} else False", (argument,)))
         case ast.IfExp(body=body, orelse=orelse):
-            yield from _edits(body, facts, strict)
-            yield from _edits(orelse, facts, strict)
+            yield from _edits(body, facts, strict, only)
+            yield from _edits(orelse, facts, strict, only)
         case ast.NamedExpr(value=value):
-            yield from _edits(value, facts, strict)
-        case _ if (not binds and facts.flags.is_bool(e, strict)) or isinstance(e, ast.Compare):
+            yield from _edits(value, facts, strict, only)
+        case _ if (not binds and (facts.flags.is_bool(e, strict) or only)) or isinstance(e, ast.Compare):
             yield Replace(e, Code("True if {0} else False", (e,)))
         case ast.BoolOp(values=values):
             for value in values:
-                yield from _edits(value, facts, strict)
+                yield from _edits(value, facts, strict, only)
         case ast.BinOp(left=left, right=right):
-            yield from _edits(left, facts, strict)
-            yield from _edits(right, facts, strict)
+            yield from _edits(left, facts, strict, only)
+            yield from _edits(right, facts, strict, only)

@@ -38,6 +38,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.manifest": set(),
     "patcher.backup": {"patcher.version", "patcher.atomic", "patcher.manifest", "patcher.source", "patcher.results"},
     "patcher.restore": {"patcher.backup", "patcher.atomic", "patcher.manifest", "patcher.source"},
+    "patcher.surroundings": {"patcher.discover", "patcher.source"},
     "patcher.share": {"patcher.source", *TYPES},
     "patcher.parallel": {"patcher.share", "patcher.results"},
     "patcher.runner": {
@@ -47,6 +48,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.share",
         "patcher.discover",
         "patcher.source",
+        "patcher.surroundings",
         *TYPES,
     },
     "patcher.report": {"patcher.results", "patcher.version"},

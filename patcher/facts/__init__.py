@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
+from patcher.facts.allocations import Allocation, Allocations, allocations_of
 from patcher.facts.bookkeeping import CacheMethod
 from patcher.facts.breaks import GraphBreaks
 from patcher.facts.caches import Cache, cache_of, candidates
@@ -15,6 +16,7 @@ from patcher.facts.conditions import Condition, Junction, Leaf, Negation, Tensor
 from patcher.facts.effects import Effects
 from patcher.facts.flags import Flags, Reach
 from patcher.facts.flow import Definition, Flow
+from patcher.facts.growing import Growing, Growth
 from patcher.facts.holdings import Held, Holdings, Read
 from patcher.facts.indices import Indices
 from patcher.facts.infer import Inference
@@ -25,13 +27,18 @@ from patcher.facts.project import Project, module_name
 from patcher.facts.sizes import Sizes
 from patcher.facts.steadiness import dynamic_names, may_be
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.tensor_state import Change, Step, TensorState, TensorStates
 from patcher.facts.values import Category, DType, Kind, Rank, Value, leading
+from patcher.settings import Settings
 
 __all__ = [
     "INITIALISERS",
+    "Allocation",
+    "Allocations",
     "Cache",
     "CacheMethod",
     "Category",
+    "Change",
     "Choice",
     "ClassFacts",
     "Condition",
@@ -40,6 +47,7 @@ __all__ = [
     "Facts",
     "Flow",
     "FunctionNode",
+    "Growth",
     "Held",
     "Junction",
     "Kind",
@@ -51,8 +59,10 @@ __all__ = [
     "Rank",
     "Reach",
     "Read",
+    "Step",
     "Store",
     "Tensor",
+    "TensorState",
     "Value",
     "api",
     "attribute_of",
@@ -68,23 +78,17 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 class Facts:
     """Everything that rules may ask about one module. Answers are worked out when asked for, and kept.
 
-    ``target_torch``: the oldest (major, minor) release that the patched code is for. ``strategies``:
-    what the user chose, by the key of the rule.
+    ``settings``: what the user chose. ``active``: the codes of the rules that take part in the run.
     """
 
     def __init__(
-        self,
-        tree: ast.Module,
-        path: str,
-        project: Project,
-        target_torch: tuple[int, int],
-        strategies: Mapping[str, str],
+        self, tree: ast.Module, path: str, project: Project, settings: Settings, active: frozenset[str]
     ) -> None:
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
         self.project = project
-        self.target_torch = target_torch
-        self._strategies = strategies
+        self.settings = settings
+        self.active = active
         self._flows: dict[FunctionNode, Flow] = {}
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
         self._taken: dict[ast.AST, set[str]] = {}
@@ -92,13 +96,19 @@ class Facts:
         self.effects = Effects(self.syntax, self.inference, self.flow)
         self.merging = Merging(self.syntax, self.inference, self.effects, self.flow, self.grad_off)
         self.conditions = self.merging.conditions
-        self.breaks = GraphBreaks(self.syntax)
+        self.breaks = GraphBreaks(self.syntax, project, self.module)
         self._cache_candidates: frozenset[ast.ClassDef] | None = None
         self.indices = Indices(self.syntax, self.inference, self.effects, self.flow, project, self.module)
         self.sizes = Sizes(self.syntax, self.inference)
-        self.flags = Flags(self.syntax, self.inference, self.sizes, self.flow, self.is_module_class)
+        self.flags = Flags(
+            self.syntax, self.inference, self.sizes, self.flow, self.is_module_class, project, self.module
+        )
         self.meetings = Meetings(self.syntax, self.inference)
         self.holdings = Holdings(self.syntax, self.inference, project, self.module, self.meetings)
+        self.tensor_states = TensorStates(
+            self.syntax, self.inference, self.sizes, project, self.module, self.class_facts
+        )
+        self.growing = Growing(self.syntax, self.inference, project, self.module, self.reached)
 
     # --- structure --------------------------------------------------------------------------------------------------
 
@@ -121,6 +131,13 @@ class Facts:
         if cls not in self._cache_candidates:
             return None
         return cache_of(cls, self.class_facts(cls), self.syntax, self.inference, self.breaks)
+
+    def allocations(self, cls: ast.ClassDef) -> Allocations | None:
+        """Where the cache ``cls`` makes buffers that compiled code writes in place and that nobody marks."""
+        cache, name = self.cache(cls), self.qualname(cls) or cls.name
+        if cache is None or self.is_module_class(cls):  # Dynamo marks what it reaches through a module
+            return None
+        return allocations_of(cache, self.class_facts(cls), self.syntax, self.inference, self.project, name)
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node``."""
@@ -152,6 +169,14 @@ class Facts:
                 return self.project.reached(name)
             function = self.function_of(function)
         return False
+
+    def may_be_used_in_graph(self, cls: ast.ClassDef) -> bool:
+        """Whether compiled code calls a method of ``cls``, or one of that name on an object that may be of ``cls``."""
+        methods = [s for s in cls.body if isinstance(s, _FUNCTIONS)]
+        if any(self.reached(m) for m in methods):
+            return True
+        named = [m.name for m in methods if not m.name.startswith("__")]
+        return not self.is_module_class(cls) and any(self.project.called_by_name(n, self.module) for n in named)
 
     # --- meaning ----------------------------------------------------------------------------------------------------
 
@@ -238,6 +263,12 @@ class Facts:
             return "the statement binds names inside of expressions"
         return None
 
+    def why_not_removed(self, statement: ast.stmt) -> str:
+        """What keeps ``statement`` from being taken out, with nothing in its place; "" when nothing does."""
+        if not self.syntax.alone(statement):
+            return "the line holds more than this statement"
+        return "" if len(self.syntax.block_of(statement)) > 1 else "its block would be empty"
+
     def importable(self, name: str, at: ast.AST) -> bool:
         """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing."""
         other = self.syntax.imports.get(name, name) != name
@@ -281,7 +312,7 @@ class Facts:
 
     def strategy(self, key: str) -> str:
         """What the user chose for ``key``; "auto" when nothing."""
-        return self._strategies.get(key, "auto")
+        return self.settings.strategies.get(key, "auto")
 
 
 def _dump(node: ast.AST) -> str:

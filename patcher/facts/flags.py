@@ -14,9 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
+from patcher.facts.bookkeeping import last_name
+from patcher.facts.callees import Callees
 from patcher.facts.classes import self_name
 from patcher.facts.flow import Definition, Flow
 from patcher.facts.infer import Inference
+from patcher.facts.project import Project
 from patcher.facts.sizes import Sizes
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Kind
@@ -36,7 +39,7 @@ _MAY_SKIP = (
     ast.DictComp,
     ast.GeneratorExp,
 )
-_DEEPEST = 3  # names and functions that a flag is followed through
+_DEEPEST = 5  # names and functions that a flag is followed through
 
 
 class Source(enum.IntEnum):
@@ -74,12 +77,16 @@ class Flags:
         sizes: Sizes,
         flow_of: Callable[[FunctionNode], Flow],
         is_module_class: Callable[[ast.ClassDef], bool],
+        project: Project,
+        module: str,
     ) -> None:
         self.syntax = syntax
         self.inference = inference
         self.sizes = sizes
         self.flow_of = flow_of
         self.is_module_class = is_module_class
+        self.project = project
+        self.callees = Callees(syntax, inference, project, module)
         self._sources: dict[ast.AST, Source] = {}
         self._asked: set[ast.Name] = set()
 
@@ -328,8 +335,7 @@ class Flags:
                 outer = self.reach(self.root(parent), depth + 1)
                 return self._named(e, depth) or (Reach(outer.argument, False) if outer else None)
             case ast.Return() if (function := self.syntax.function_of(parent)) is not None:
-                calls = [c for c in self.syntax.by_type[ast.Call] if self._may_call(c, function)]
-                found = [self.reach(self.root(c), depth + 1) for c in calls if isinstance(c, ast.expr)]
+                found = [self.reach(self.root(c), depth + 1) for c in self._calls(function)]
                 return next((Reach(r.argument, False) for r in found if r is not None), None)
         return None
 
@@ -339,24 +345,37 @@ class Flags:
             for name, at in api.BOOL_ARGUMENTS.get(what, ()):
                 if keyword == name or (at is not None and position == at):
                     return Reach(name, not self._guarded(call))
-            return None
-        for kind in _FUNCTIONS:
-            for function in self.syntax.by_type[kind]:
-                assert isinstance(function, _FUNCTIONS)
-                if not self._may_call(call, function):
-                    continue
-                found = self._parameter(function, keyword, position, depth)
-                if found is not None:
-                    return Reach(found.argument, False)
+            if what.startswith("torch."):
+                return None
+        for function in self._called(call):
+            found = self._parameter(function, keyword, position, depth)
+            if found is not None:
+                return Reach(found.argument, False)
+        for name in self.callees.of(call):
+            given = keyword if position is None else position
+            if given is not None and (argument := self.project.bool_argument(name, given)) is not None:
+                return Reach(argument, False)
         return None
 
-    def _may_call(self, call: ast.AST, function: FunctionNode) -> bool:
-        assert isinstance(call, ast.Call)
+    def _called(self, call: ast.Call) -> list[FunctionNode]:
+        """The functions of this module that ``call`` may run."""
+        found = [function for name in self.callees.of(call) if (function := self.callees.here(name)) is not None]
+        return found or [
+            function
+            for kind in _FUNCTIONS
+            for function in self.syntax.by_type[kind]
+            if isinstance(function, _FUNCTIONS) and self._is_named(call, function)
+        ]
+
+    def _is_named(self, call: ast.Call, function: FunctionNode) -> bool:
+        """Whether ``call`` calls a function of that name: one in a function has no dotted name to go by."""
         method = self.syntax.method_of(function) is function
-        if isinstance(call.func, ast.Attribute):
-            own = self.inference.instance_attribute(call.func)
-            return method and own == (self.syntax.class_of(function), function.name)
         return not method and isinstance(call.func, ast.Name) and call.func.id == function.name
+
+    def _calls(self, function: FunctionNode) -> list[ast.Call]:
+        """The calls in this module that may run ``function``."""
+        calls = (c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call))
+        return [c for c in calls if last_name(c.func) == function.name and function in self._called(c)]
 
     def _parameter(self, function: FunctionNode, keyword: str | None, position: int | None, depth: int) -> Reach | None:
         positional = [*function.args.posonlyargs, *function.args.args]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from patcher.facts import torch_api
 from patcher.facts.changes import Changes
 from patcher.facts.classes import pairs
+from patcher.facts.exposed import Exposed
+from patcher.facts.keeping import Keeping
+from patcher.facts.passing import Passed, Passing
 from patcher.facts.syntax import Syntax, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -21,6 +25,9 @@ _COMMON_METHODS = (
     | torch_api.TENSOR_ONLY
     | torch_api.ALIASING
 )
+
+
+Around = Callable[[frozenset[str]], list[tuple[ast.Module, str]] | None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,9 @@ class ModuleSummary:
     """One file.
 
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed`` and ``doubts``: as
-    `Changes` has them. ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error.
+    `Changes` has them; ``foreign_loads`` and ``opened``: as `Exposed` has them; ``flows``: as `Keeping` has them;
+    ``passed``: as `Passing` has it. ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break
+    is an error.
     """
 
     path: str
@@ -71,6 +80,10 @@ class ModuleSummary:
     changed: frozenset[str] = frozenset()
     doubts: frozenset[str] = frozenset()
     one_graph: bool = False
+    foreign_loads: frozenset[str] = frozenset()
+    opened: frozenset[tuple[str, str]] = frozenset()
+    flows: frozenset[tuple[str, str]] = frozenset()
+    passed: frozenset[Passed] = frozenset()
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -245,6 +258,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
     collector = _Collector(tree, path)
     collector.collect()
     changes = Changes(collector.syntax, collector.module, collector.imports, collector.owner)
+    exposed = Exposed(collector.syntax, collector.module, collector.imports, collector.owner)
     return ModuleSummary(
         path,
         collector.module,
@@ -256,18 +270,29 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(changes.changed),
         frozenset(changes.doubts),
         collector.one_graph,
+        frozenset(exposed.loads),
+        frozenset(exposed.opened),
+        Keeping(collector.syntax, collector.module, collector.imports, collector.owner).flows,
+        frozenset(Passing(collector.syntax, collector.resolve, collector.imports).found),
     )
 
 
 class Project:
-    """All summaries together. Reached: functions that run inside ``forward`` of a module or in a compiled callable."""
+    """All summaries together. Reached: functions that run inside ``forward`` of a module or in a compiled callable.
 
-    def __init__(self, summaries: Iterable[ModuleSummary] = ()) -> None:
+    ``around`` finds the files beside them that have one of the given words in them; None stands for too many.
+    """
+
+    def __init__(
+        self, summaries: Iterable[ModuleSummary] = (), around: Around | None = None, reach: bool = True
+    ) -> None:
+        self.around = around
         self.modules = {s.path: s for s in summaries}
         self._classes: dict[str, ClassSummary] = {}
         self._subclasses: defaultdict[str, list[str]] = defaultdict(list)
         self._functions: dict[str, FunctionSummary] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
+        self._passed: defaultdict[str, list[Passed]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
         self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
         self.changed: set[str] = set()
@@ -284,10 +309,22 @@ class Project:
                     self._subclasses[base].append(f"{s.module}.{c.name}")
             for f in s.functions:
                 self._functions[f"{s.module}.{f.qualname}"] = f
+            for p in s.passed:
+                self._passed[f"{s.module}.{p.function}"].append(p)
         for name, c in self._classes.items():
             for method in c.methods:
                 self._by_method[method].append(f"{name}.{method}")
-        self._reached = self._reach()
+        self._reached = self._reach() if reach else set()
+
+    def widened(self, words: frozenset[str]) -> Project | None:
+        """With all files around that have one of ``words`` in them (reached: what is reached here); None: too many."""
+        more = self.around(words) if self.around is not None else []
+        if not more:
+            return None if more is None else self
+        summaries = [summarise(tree, path) for tree, path in more]
+        wide = Project([*self.modules.values(), *summaries], reach=False)
+        wide._reached = self._reached
+        return wide
 
     def is_module_class(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
         """Whether the dotted class derives from nn.Module, as far as the index can tell.
@@ -319,6 +356,15 @@ class Project:
                     out.append((child, self._classes[child]))
                     stack.append(child)
         return out
+
+    @cached_property
+    def flows(self) -> dict[str, set[tuple[str, str]]]:
+        """From -> (to, module), as `Keeping` has them in all modules."""
+        found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        for s in self.modules.values():
+            for place, to in s.flows:
+                found[place].add((to, s.module))
+        return found
 
     def known_class(self, name: str) -> ClassSummary | None:
         """The class of that dotted name, when it is in the index."""
@@ -360,6 +406,15 @@ class Project:
         """Whether the function of that dotted name runs in compiled code, as far as the index can tell."""
         return function in self._reached
 
+    def called_by_name(self, method: str, module: str) -> bool:
+        """Whether compiled code that can see ``module`` calls a method of that name on some object."""
+        return any(
+            f".{method}" in f.mentions and self.reached(f"{s.module}.{f.qualname}")
+            for s in self.modules.values()
+            if s.module == module or module in self._visible(s)
+            for f in s.functions
+        )
+
     def _method(self, cls: str, method: str) -> list[str]:
         """What ``self.method`` may be in ``cls``: its own, the nearest inherited, or an override below."""
         found = []
@@ -377,6 +432,32 @@ class Project:
             if method in summary.methods:
                 found.append(f"{child}.{method}")
         return found
+
+    def bool_argument(self, function: str, given: str | int, depth: int = 4) -> str | None:
+        """The bool argument of an operator that the argument ``given``, a keyword or position, of ``function`` is for.
+
+        It is followed through parameters only, not through names that hold it in between.
+        """
+        for p in self._passed.get(function, ()) if depth else ():
+            if given not in (p.parameter, p.position):
+                continue
+            for name, at in torch_api.BOOL_ARGUMENTS.get(p.callee, ()):
+                if p.argument in (name, at):
+                    return name
+            for callee in self._callees(function.rpartition(".")[0], p.callee):
+                if (found := self.bool_argument(callee, p.argument, depth - 1)) is not None:
+                    return found
+        return None
+
+    def _callees(self, owner: str, callee: str) -> list[str]:
+        """What ``callee``, as `Passed` has it in a method of ``owner``, may be."""
+        if not callee.startswith("."):
+            return [callee]
+        attribute, _, method = callee[1:].partition(".")
+        built = dict(self._classes[owner].built).get(attribute) if owner in self._classes else None
+        if built is None:
+            return [] if method else self._method(owner, attribute)
+        return self._method(built, method or "forward")
 
     def _visible(self, module: ModuleSummary) -> set[str]:
         """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""

@@ -154,6 +154,9 @@ BOOL_ARGUMENTS: dict[str, tuple[tuple[str, int | None], ...]] = {
     "torch.searchsorted": (("right", None),),
 }
 
+#: Those of them for which None is an error as well.
+BOOL_OR_ERROR = frozenset({"is_causal", "enable_gqa"})
+
 # --- grad mode and compilation ------------------------------------------------------------------------------------
 
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})

@@ -1,0 +1,232 @@
+"""Who else may see the state of an object: subclasses, bases, code outside of the class, copies and pickles."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from patcher.facts.classes import ClassFacts
+from patcher.facts.exposed import TENSORS
+from patcher.facts.project import ClassSummary, Project
+from patcher.facts.steadiness import dynamic_names, may_be
+from patcher.facts.syntax import Syntax, dotted
+from patcher.facts.wording import suggests_configuration
+
+_PLAIN_BASES = frozenset("object abc.ABC typing.Protocol typing.Generic".split())
+_DATACLASS = frozenset("dataclasses.dataclass dataclass".split())
+_PLAIN_DECORATORS = _DATACLASS | frozenset("typing.final typing.runtime_checkable".split())
+#: What a dataclass makes of its fields beyond ``==`` and a text.
+_HASHING = frozenset("unsafe_hash frozen order".split())
+_COMPILED_IN = "integers that are reached through a module or a global are compiled in, and each change compiles again"
+#: What an object does with all of its attributes at once, seen in the class itself.
+_OWN_WAYS = frozenset(
+    "__dict__ __setattr__ __delattr__ __getattribute__ __getattr__ __setstate__ __getstate__ __reduce__ "
+    "__reduce_ex__ __deepcopy__ __copy__ __new__ vars asdict astuple fields".split()
+)
+
+
+class Exposure:
+    """``cls``: one class; ``name``: its dotted name in the project."""
+
+    def __init__(self, cls: ast.ClassDef, name: str, facts: ClassFacts, syntax: Syntax, project: Project) -> None:
+        self.cls = cls
+        self.name = name
+        self.facts = facts
+        self.syntax = syntax
+        self.project = project
+
+    def reasons(self, state: Iterable[str]) -> Iterator[str]:
+        """Why what is in the attributes ``state`` may be seen from elsewhere; nothing when nothing says so."""
+        state = sorted(state)
+        for a in state:
+            if a in TENSORS:
+                yield f"tensors have an attribute `{a}` too: who reads it cannot be told"
+        state += [f"_{self.cls.name.lstrip('_')}{a}" for a in state if a.startswith("__")]  # as others spell it
+        yield from self._own(state)
+        yield from self._family(state)
+        yield from self._outside(state)
+
+    def _own(self, state: list[str]) -> Iterator[str]:
+        for decorator in self.cls.decorator_list:
+            target = decorator.func if isinstance(decorator, ast.Call) else decorator
+            what = self.syntax.qualified(target) or dotted(target) or "?"
+            if what not in _PLAIN_DECORATORS:
+                yield f"what the decorator `{what}` does with the attributes is not known"
+            for k in decorator.keywords if isinstance(decorator, ast.Call) else []:
+                off = isinstance(k.value, ast.Constant) and not k.value.value
+                if (k.arg is None or k.arg in _HASHING) and not off:
+                    yield f"`{k.arg or '**'}` of the dataclass works with its fields"
+        if self.cls.keywords:
+            yield "the class has a metaclass"
+        ways = sorted(self.syntax.names_in(self.cls) & _OWN_WAYS)
+        methods = sorted(set(self.facts.methods) & _OWN_WAYS)
+        if ways or methods:
+            yield f"the class has its own ways with attributes (`{(ways + methods)[0]}`)"
+        for n in ast.walk(self.cls):
+            if (
+                isinstance(n, ast.Call)
+                and isinstance(n.func, ast.Name)
+                and n.func.id in ("getattr", "setattr", "delattr", "hasattr")
+            ):
+                key = n.args[1] if len(n.args) > 1 else None
+                if not isinstance(key, ast.Constant) or key.value in state:
+                    yield f"`{ast.unparse(n)}` reaches attributes by name"
+        if any(may_be(pattern, a) for pattern in dynamic_names(self.cls) for a in state):
+            yield "attributes are assigned by names that are not known"
+        for s in self.cls.body:
+            if isinstance(s, ast.AsyncFunctionDef) and any(
+                isinstance(n, ast.Attribute) and n.attr in state for n in ast.walk(s)
+            ):
+                yield f"`{s.name}` is asynchronous"
+            slots = isinstance(s, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id == "__slots__" for t in s.targets
+            )
+            if isinstance(s, ast.Assign) and not slots:
+                for t in s.targets:
+                    if isinstance(t, ast.Name) and t.id in state:
+                        yield f"`{t.id}` belongs to the class: all instances share it"
+
+    def _family(self, state: list[str]) -> Iterator[str]:
+        family, unknown = self.project.family(self.name)
+        foreign = sorted(b for b in unknown - _PLAIN_BASES if b.rpartition(".")[2] != "object")
+        if foreign:
+            yield f"the base `{foreign[0].rpartition('.')[2]}` is not known and may use the attribute"
+        below = {child for child, _ in self.project.subclasses(self.name)}
+        for c in sorted(family - {self.name}):
+            summary = self.project.known_class(c)
+            assert summary is not None
+            last = c.rpartition(".")[2]
+            if shared := sorted(self._used_by(c, summary) & set(state)):
+                yield f"`{last}` uses `self.{shared[0]}` as well"
+            overridden = sorted(summary.methods & set(self.facts.methods) - {"__init__", "__post_init__"})
+            if c in below and overridden:
+                yield f"`{last}` overrides `{overridden[0]}`"
+            if summary.methods & _OWN_WAYS:
+                yield f"`{last}` has its own ways with attributes"
+
+        yield from self._unresolved(state)
+
+    def _unresolved(self, state: list[str]) -> Iterator[str]:
+        """Classes whose base is not found by its name, such as another name of this class."""
+        own = {m.module for m in self.project.modules.values()}
+        last = self.name.rpartition(".")[2]
+        for name, summary in sorted(self.project.classes()):
+            for base in summary.bases:
+                if self.project.known_class(base) is not None:
+                    continue
+                if base != "?" and base.rpartition(".")[2] != last and not any(base.startswith(f"{m}.") for m in own):
+                    continue
+                if name != self.name and (shared := sorted(self._used_by(name, summary) & set(state))):
+                    yield f"`{name.rpartition('.')[2]}` may be a subclass, and uses `self.{shared[0]}`"
+
+    def _used_by(self, name: str, summary: ClassSummary) -> set[str]:
+        """The attributes of ``self`` that the methods of a class mention, and its own names."""
+        used = set(summary.stores | summary.init_stores | summary.declared | summary.methods)
+        for method in summary.methods:
+            if (function := self.project.function(f"{name}.{method}")) is not None:
+                used |= {m[5:] for m in function.mentions if m.startswith("self.")}
+        return used
+
+    def _outside(self, state: list[str]) -> Iterator[str]:
+        for module in sorted(self.project.modules.values(), key=lambda m: m.path):
+            for a in state:
+                if a in module.foreign_stores:
+                    yield f"`.{a}` is assigned from outside, in {module.module}"
+                if a in module.foreign_loads:
+                    yield f"`.{a}` is read from outside, in {module.module}"
+            for how, what in sorted(module.opened):
+                if what == "=":
+                    if how in state:
+                        yield f"`{how}` is read by its name, in {module.module}"
+                elif what == "class":
+                    if how in self.facts.methods and self._near(module.module, module.imports, how):
+                        yield f"another class of {module.module} takes its `{how}`"
+                elif not suggests_configuration(what) and self._near(module.module, module.imports, what):
+                    yield (
+                        f"`{how}({what})` in {module.module} may reach all attributes, or copy them"
+                        if what
+                        else f"`{how}` in {module.module} may be applied to it"
+                    )
+
+    def _near(self, module: str, imports: frozenset[str], what: str) -> bool:
+        """Whether ``what``, a name in code of ``module``, may be an instance: the module can name the class."""
+        if what.startswith("self of "):
+            return what[8:] in self.project.family(self.name)[0]
+        home, _, last = self.name.rpartition(".")
+        return module == home or home in imports or any(i.rpartition(".")[2] == last for i in imports)
+
+    def kept(self) -> Iterator[str]:
+        """Which modules keep an instance in an attribute, or compiled code finds in a global."""
+        stack, seen = [self.name], {self.name}
+        while stack:
+            place = stack.pop()
+            for to, module in sorted(self._onward(place)):
+                if to[0] == "<":
+                    if self.project.reached(to[1:]):
+                        yield f"the global `{place.rpartition('.')[2]}` in {module} holds it: {_COMPILED_IN}"
+                    continue
+                for where in self._arrives(to):
+                    if where[0] != "@":
+                        more = [where]
+                    elif where == "@?" or any(map(self.project.is_module_class, self._with_subclasses(where[1:]))):
+                        who = f"`{where.rpartition('.')[2]}`" if where != "@?" else "an object"
+                        yield f"{who} in {module} keeps it in an attribute: {_COMPILED_IN}"
+                        continue
+                    else:  # an object in between
+                        more = self._with_subclasses(where[1:])
+                    stack += [m for m in more if m not in seen]
+                    seen.update(more)
+            if place[0] == "=":
+                yield from self._read_elsewhere(place[1:])
+
+    def _onward(self, place: str) -> set[tuple[str, str]]:
+        """Where what is in ``place`` goes; a class is also known by names that are not resolved."""
+        flows = self.project.flows
+        found = set(flows.get(place, ()))
+        if place[0] not in ".=" and "(" not in place:
+            for other in self._alike.get(place.rpartition(".")[2], ()):
+                found |= flows[other] if other != place else set()
+        return found
+
+    @cached_property
+    def _alike(self) -> dict[str, list[str]]:
+        """Last name -> dotted classes of that name that are not in the index: it may be imported from elsewhere."""
+        found: dict[str, list[str]] = {}
+        for place in self.project.flows:
+            if place[0] not in ".=" and "(" not in place and self.project.known_class(place) is None:
+                found.setdefault(place.rpartition(".")[2], []).append(place)
+        return found
+
+    def _arrives(self, to: str) -> list[str]:
+        """The places that ``to`` stands for: an argument is the parameters that take it."""
+        callee, is_argument, argument = to.partition("(")
+        if not is_argument:
+            return [to]
+        callees = [callee]
+        if callee[0] != ".":
+            callees = self._constructors(callee)
+            if not callees:  # the fields of a dataclass
+                return [f"@{callee}"] if self.project.known_class(callee) is not None else []
+        if argument == "*":
+            return [p for p in self.project.flows if any(p.startswith(f"{c}(") for c in callees)]
+        return [p for c in callees for p in (f"{c}({argument}", f"{c}(*") if p in self.project.flows]
+
+    def _constructors(self, cls: str) -> list[str]:
+        """``cls``, or the nearest base, that has an initialiser of its own."""
+        if self.project.known_class(cls) is None:
+            last = f".{cls.rpartition('.')[2]}"
+            return [name for name, _ in self.project.classes() if name.endswith(last)]
+        found = {m.rpartition(".")[0] for m in self.project.methods(cls, "__init__")}
+        return sorted(found - {child for child, _ in self.project.subclasses(cls)} or found)
+
+    def _with_subclasses(self, cls: str) -> list[str]:
+        return [cls, *(child for child, _ in self.project.subclasses(cls))]
+
+    def _read_elsewhere(self, name: str) -> Iterator[str]:
+        """Compiled code that imports the global ``name``."""
+        home = name.rpartition(".")[0]
+        for module in self.project.modules.values():
+            for f in module.functions if module.module != home else ():
+                if name in f.mentions and self.project.reached(f"{module.module}.{f.qualname}"):
+                    yield f"the global `{name.rpartition('.')[2]}` of {home} holds it: {_COMPILED_IN}"

@@ -1,0 +1,92 @@
+"""What integer state in tensors becomes as Python integers: its forms, and the steps of the change."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from dataclasses import dataclass
+
+
+class Form(enum.Enum):
+    """How an attribute holds integers in tensors.
+
+    ``NUMBER``: a 0-d tensor, which becomes an int. ``ONE``: a tensor of shape (1,), which becomes a list of one int.
+    ``ROW``: a tensor of shape (n,), ``LIST``: a Python list of 0-d tensors; both become a list of n ints.
+    """
+
+    NUMBER = "number"
+    ONE = "one"
+    ROW = "row"
+    LIST = "list"
+
+
+class Step(enum.Enum):
+    """What happens at one place. The parts of a `Change` are given in this order.
+
+    Reading: ``READ`` (tensor), ``FIRST`` (tensor of one), ``LENGTH`` (row), ``ITEMS``, ``LARGEST``, ``SMALLEST``,
+    ``TOTAL`` (row). Making: ``VALUE`` (int), ``REPEAT`` (int, count), ``COUNTED`` (count), ``ALIKE`` (row, int),
+    ``INT`` (number). Writing: ``SET`` (place, int), ``ADD`` and ``SUBTRACT`` (place, int), ``SET_ALL`` (row, int),
+    ``ADD_ALL`` and ``SUBTRACT_ALL`` (row, int).
+    ``DROP``: the statement has nothing left to do. ``TYPE``: an annotation (text).
+    """
+
+    READ = enum.auto()
+    FIRST = enum.auto()
+    LENGTH = enum.auto()
+    ITEMS = enum.auto()
+    LARGEST = enum.auto()
+    SMALLEST = enum.auto()
+    TOTAL = enum.auto()
+    VALUE = enum.auto()
+    REPEAT = enum.auto()
+    COUNTED = enum.auto()
+    ALIKE = enum.auto()
+    INT = enum.auto()
+    SET = enum.auto()
+    ADD = enum.auto()
+    SUBTRACT = enum.auto()
+    SET_ALL = enum.auto()
+    ADD_ALL = enum.auto()
+    SUBTRACT_ALL = enum.auto()
+    DROP = enum.auto()
+    TYPE = enum.auto()
+
+
+#: Python's own functions that the new code of a step calls.
+CALLED = {
+    Step.LENGTH: ("len",),
+    Step.ITEMS: ("list",),
+    Step.LARGEST: ("max",),
+    Step.SMALLEST: ("min",),
+    Step.TOTAL: ("sum",),
+    Step.COUNTED: ("list", "range"),
+    Step.ALIKE: ("len",),
+    Step.INT: ("int",),
+    Step.SET_ALL: ("len",),
+    Step.TYPE: ("int", "list"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """``target`` (an expression or a whole statement) becomes ``step`` of ``parts``: expressions of the source or text.
+
+    A part may hold targets of further changes.
+    """
+
+    step: Step
+    target: ast.expr | ast.stmt
+    parts: tuple[ast.expr | str, ...] = ()
+
+
+class RefusedError(Exception):
+    """Why the state has to stay in tensors, and where that is seen."""
+
+    def __init__(self, node: ast.AST, reason: str) -> None:
+        super().__init__(reason)
+        self.node = node
+        self.reason = reason
+
+
+class MeantError(RefusedError):
+    """The state is in tensors on purpose: graphs that are captured compute with it."""

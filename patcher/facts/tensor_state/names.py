@@ -1,0 +1,169 @@
+"""Where the state gets local names, and what is done with it under them."""
+
+from __future__ import annotations
+
+import ast
+
+from patcher.facts.flow import Definition
+from patcher.facts.syntax import FunctionNode
+from patcher.facts.tensor_state.calls import Calls
+from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
+from patcher.facts.values import Category, Value
+
+_ROWS = (Form.ROW, Form.LIST)
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+
+
+class Names(Calls):
+    """One layer of `Uses`: where the state gets local names, and what is done with it under them."""
+
+    def _unpacked(self, parent: ast.Tuple | ast.List) -> bool:
+        """Whether ``parent`` is the value of an assignment to as many targets."""
+        outer = self.syntax.parents[parent]
+        if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or outer.value is not parent:
+            return False
+        target = outer.targets[0]
+        return (
+            isinstance(target, ast.Tuple)
+            and len(target.elts) == len(parent.elts)
+            and not any(isinstance(x, ast.Starred) for x in [*target.elts, *parent.elts])
+        )
+
+    def _bound(self, e: ast.expr, form: Form, parent: ast.AST, binding: ast.AST | None, fixed: bool) -> None:
+        """``e`` is assigned."""
+        targets: list[ast.expr]
+        match parent:
+            case ast.Assign(targets=targets):
+                pass
+            case ast.AnnAssign(target=only, annotation=annotation):
+                targets = [only]
+                if isinstance(only, ast.Name) and not fixed:
+                    self.annotation(annotation, form)
+            case ast.NamedExpr():
+                raise RefusedError(e, f"`{ast.unparse(parent)}` is not understood")
+            case ast.Tuple() | ast.List():
+                assign = self.syntax.parents[parent]
+                assert isinstance(assign, ast.Assign) and isinstance(assign.targets[0], ast.Tuple)
+                targets = [assign.targets[0].elts[parent.elts.index(e)]]
+                if self._is_view(e) and any(self._is_state_place(t) for t in assign.targets[0].elts):
+                    raise RefusedError(e, f"`{ast.unparse(e)}` is a view, and is read when the others are assigned")
+            case _:
+                raise RefusedError(e, f"`{self._line(e)}` is not understood")
+        for target in targets:
+            if isinstance(target, ast.Name):
+                self._follow_name(target, e, form, binding, fixed)
+            elif isinstance(target, ast.Attribute) and self.origins.attribute(target) in self.forms:
+                pass  # looked at from that side
+            elif isinstance(target, ast.Subscript) and self._state_element(target):
+                pass
+            elif isinstance(target, ast.Subscript) and self.inference.of(target.value).is_tensor:
+                if self._single(e, form) is Form.ONE:
+                    raise RefusedError(e, f"`{self._line(e)}` writes a row of one element")
+            else:
+                raise RefusedError(e, f"`{self._line(e)}` hands the tensor on")
+
+    def _follow_name(self, target: ast.Name, e: ast.expr, form: Form, binding: ast.AST | None, fixed: bool) -> None:
+        function = self.syntax.function_of(target)
+        if function is None:
+            raise RefusedError(e, f"`{self._line(e)}` is not understood")
+        if target.id in self._captured(function):
+            raise RefusedError(e, f"`{target.id}` is used in a function inside of the method")
+        flow = self.inference.flow_of(function)
+        definition = flow.by_node.get(target)
+        if definition is None:
+            return
+        seen = binding or (self.syntax.statement_of(e) if self._is_view(e) else None)
+        self._follow_definition(definition, function, form, seen, fixed)
+
+    def _follow_definition(
+        self, d: Definition, function: FunctionNode, form: Form, binding: ast.AST | None, fixed: bool
+    ) -> None:
+        if (d, fixed) in self._followed:
+            return
+        self._followed.add((d, fixed))
+        for use in self.inference.flow_of(function).uses.get(d, ()):
+            others = self.inference.definitions(use) - {d}
+            mixed = fixed or not all(self.numbers.binds_number(o) for o in others)
+            parent = self.syntax.parents[use]
+            if isinstance(parent, ast.AugAssign) and parent.target is use:
+                self._changed_through(use, d, parent, function, mixed)
+            else:
+                self._use(use, form, binding, mixed)
+
+    def _changed_through(
+        self, name: ast.Name, d: Definition, statement: ast.AugAssign, function: FunctionNode, mixed: bool
+    ) -> None:
+        """``at += n``, where ``at`` is a name for one element of the state: it is the element that changes."""
+        flow = self.inference.flow_of(function)
+        place: ast.expr | None = d.value
+        for position in d.path:
+            place = place.elts[position] if isinstance(place, (ast.Tuple, ast.List)) else None
+        after = flow.by_node.get(statement)
+        known = isinstance(place, (ast.Subscript, ast.Attribute)) and self.numbers.form(place) is Form.NUMBER
+        if mixed or not known or place is None or (after is not None and flow.uses.get(after)):
+            raise RefusedError(statement, f"`{name.id}` is changed in place by `{ast.unparse(statement)}`")
+        for n in ast.walk(place):
+            bound = [x for x in flow.by_node.values() if isinstance(n, ast.Name) and x.name == n.id]
+            if isinstance(n, ast.Call) or len(bound) > 1:
+                raise RefusedError(statement, f"`{ast.unparse(place)}` may be another element by then")
+        self._integer(statement.value)
+        self.changes[name] = Change(Step.READ, name, (place,))
+
+    def _added(self, e: ast.expr, form: Form, parent: ast.AugAssign, target: ast.expr) -> None:
+        """``target += e``."""
+        self._single(e, form)
+        if self._is_state_place(target):
+            if form is Form.ONE:
+                self.changes[e] = Change(Step.FIRST, e, (e,))
+            return  # looked at from that side
+        value = self.inference.of(target)
+        if value.is_tensor and form is Form.NUMBER and _keeps_dtype(value):
+            return
+        if isinstance(target, ast.Name) and isinstance(parent.op, _ARITHMETIC) and form is Form.NUMBER:
+            before = self.inference.definitions(target)
+            function = self.syntax.function_of(target)
+            if before and function is not None and all(self.numbers.binds_number(d) for d in before):
+                made = self.inference.flow_of(function).by_node.get(parent)
+                if made is not None:
+                    for use in self.inference.flow_of(function).uses.get(made, ()):
+                        if self.syntax.parents[use] is not parent:
+                            self._use(use, Form.NUMBER, None)
+                    return
+        raise RefusedError(e, f"`{ast.unparse(parent)}` needs a tensor, or may")
+
+    def _iterated(self, e: ast.expr, form: Form, loop: ast.For) -> None:
+        if form not in _ROWS:
+            raise RefusedError(e, f"`for {ast.unparse(loop.target)} in {ast.unparse(e)}` is not understood")
+        match loop:
+            case ast.For(
+                target=ast.Name(id=name),
+                body=[ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=each), attr=attr), args=args))],
+                orelse=[],
+            ) if name == each and attr in ("zero_", "fill_") and self.syntax.alone(loop):
+                value: ast.expr | str = args[0] if args else "0"
+                if not isinstance(value, str):
+                    self._integer(value)
+                self.changes[loop] = Change(Step.SET_ALL, loop, (e, value))
+                return
+            case ast.For(target=ast.Name() as target):
+                self._follow_name_of_element(target, e, loop)
+                return
+        raise RefusedError(e, f"`for {ast.unparse(loop.target)} in {ast.unparse(e)}` is not understood")
+
+    def _follow_name_of_element(self, target: ast.Name, e: ast.expr, loop: ast.For) -> None:
+        function = self.syntax.function_of(target)
+        if function is None or target.id in self._captured(function):
+            raise RefusedError(e, f"`{target.id}` is not understood")
+        definition = self.inference.flow_of(function).by_node.get(target)
+        if definition is not None:
+            self._follow_definition(definition, function, Form.NUMBER, loop, False)
+
+
+def _keeps_dtype(value: Value) -> bool:
+    """Whether a tensor keeps its dtype with a 0-d integer tensor as it does with a Python integer."""
+    if value.dtype is None:
+        return False
+    if value.dtype.category is Category.FLOAT:
+        return True
+    rank = value.rank
+    return value.dtype.category is Category.INT and rank is not None and rank.base is None and rank.offset >= 1

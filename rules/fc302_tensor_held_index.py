@@ -1,0 +1,748 @@
+"""FC302: integers that an object keeps in tensors though the host reads them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Change, Facts, Step, TensorState
+from patcher.rule import (
+    Applicability,
+    Code,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    NearMiss,
+    Replace,
+    ReplaceStatements,
+    filled,
+)
+
+_WRITTEN = {
+    Step.READ: "{0}",
+    Step.FIRST: "{0}[0]",
+    Step.LENGTH: "len({0})",
+    Step.ITEMS: "list({0})",
+    Step.LARGEST: "max({0})",
+    Step.SMALLEST: "min({0})",
+    Step.TOTAL: "sum({0})",
+    Step.VALUE: "{0}",
+    Step.REPEAT: "[{0}] * {1}",
+    Step.COUNTED: "list(range({0}))",
+    Step.ALIKE: "[{1}] * len({0})",
+    Step.INT: "int({0})",
+    Step.SET: "{0} = {1}",
+    Step.ADD: "{0} += {1}",
+    Step.SUBTRACT: "{0} -= {1}",
+    Step.SET_ALL: "{0}[:] = [{1}] * len({0})",
+    Step.ADD_ALL: "{0}[:] = [EACH + {1} for EACH in {0}]",
+    Step.SUBTRACT_ALL: "{0}[:] = [EACH - {1} for EACH in {0}]",
+    Step.TYPE: "{0}",
+}
+
+#: A model that uses ``MEMORY`` in each of its blocks: a first read, then single steps, twice.
+_RUN = """
+class Block(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.qk = nn.Linear(4, 8)
+
+    def forward(self, x, memory):
+        q, k = self.qk(x).chunk(2, -1)
+        memory.append(self.layer, k)
+        past = memory[self.layer]
+        return x + (q @ past.transpose(1, 2)).softmax(-1) @ past * (1 + memory.length(self.layer))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(i) for i in range(2)])
+
+    def forward(self, x, memory):
+        for block in self.blocks:
+            x = block(x, memory)
+        return x
+
+def go(net):
+    outputs, memory = [], MEMORY
+    for _ in range(2):
+        x = torch.linspace(-1, 1, 40).view(2, 5, 4)
+        for _ in range(4):
+            x = net(x, memory)
+            outputs.append(x.clone())
+            x = x[:, -1:]
+        memory.reset()
+    return outputs
+
+def make(): return Net()
+calls = [go, go]
+"""
+
+
+class TensorHeldIndex:
+    """Integers that an object keeps in tensors, such as how far each layer's cache is filled, and reads on the host.
+
+    What it does:
+        Keeps them in Python integers: a 0-d tensor becomes an int; a tensor with one element for each layer, and a
+        list of 0-d tensors, become a list of ints; a tensor of one element becomes a list of one. ``.item()`` and
+        ``int()`` around the reads go, ``numel()`` becomes ``len()``, ``zero_()``, ``fill_()`` and ``add_()`` become
+        assignments, and the annotations follow. What was changed in place is changed in place: ``t.zero_()`` becomes
+        ``t[:] = [0] * len(t)``. All integer tensors of the class that the host reads are converted, or none.
+
+    Why it breaks compilation:
+        A number that is read out of a tensor does not exist while Dynamo traces: each read ends the graph. A Python
+        integer of an object that is passed to the model is an input of the graph like a size: constant at first,
+        dynamic from the second value on, so there is one recompile and then one graph for all lengths. Measured on
+        torch 2.13, Toto with 12 layers, prefill and 12 steps, two rounds: 30 breaks, 24 recompiles and 104 graph
+        launches a step become 0, 1 and 1, together with FC502.
+
+    Fix safety:
+        Safe when every place of the class that touches the attribute is understood, and nothing else touches it: no
+        subclass or base, no other code of the project (files around the given ones are looked at as well), no copying
+        of all attributes, no pickling. An attribute without a leading underscore counts as private when nothing in the
+        project reads it. Amounts that are not known for sure to be integers are stored through ``int()``, as a tensor
+        of integers would have taken them over.
+        Refused, with the reason: tensors narrower than 32 bits, amounts that come from tensors, names that see the
+        state change under them, tensors that stand for several elements, rows that are computed with as a whole,
+        and everything that is not understood. Silent: state that tensors are computed with and that the host reads
+        only beside the work, which a captured graph needs as it is. Unsafe, with what has to be true: a method returns
+        the tensor, an index without a type is an integer.
+        Refused as well, because Dynamo compiles such integers in (torch 2.13: again at each step, until the limit):
+        those of modules, and of objects that a module or a global keeps; those that advance and are a plain index
+        (``x[:, n]``, ``table[n]``; bounds of slices stay dynamic).
+        Seen from outside all the same: ``repr`` of a dataclass and the arguments of an error show integers; an index
+        that is no integer (``[0]``, ``True`` for a row of one) raises TypeError; integers go on where those of 32 bits
+        would wrap round; a negative number of layers no longer raises; a shallow copy made by code outside of the
+        project no longer shares a 0-d counter.
+
+    References:
+        The key/value cache of the Toto report; PyTorch, "Dynamic shapes" and graph break GB0124 (``Tensor.item()``).
+    """
+
+    code: ClassVar[str] = "FC302"
+    name: ClassVar[str] = "tensor-held-index"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"ones", b"full", b"tensor(", b"arange")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report the attributes of the class ``node`` that hold such integers."""
+        assert isinstance(node, ast.ClassDef)
+        state = facts.tensor_states.of(node)
+        if state is None or facts.strategy("kv-cache") not in ("auto", "single-graph"):
+            return
+        cache = facts.cache(node) is not None  # which comes to compiled code as an argument
+        if not cache and not facts.may_be_used_in_graph(node):
+            return
+        strategy = "single-graph" if cache else ""
+        if state.obstacle:
+            names = " and ".join(f"`{a}`" for a, _ in state.attributes)
+            yield Finding(state.attributes[0][1], _message(names, state), assumption=state.obstacle)
+            return
+        applicability = Applicability.UNSAFE if state.doubts else Applicability.SAFE
+        fix = Fix(tuple(_edits(state.changes, facts)), applicability)
+        for attribute, statement in state.attributes:
+            yield Finding(statement, _message(f"`{attribute}`", state), fix, "; ".join(state.doubts), strategy)
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="how far each layer is filled, and which slot it has",
+            before='''
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Memory:
+    """Keys of every layer (layers, B, room, size), written one behind the other."""
+
+    layers: int
+    batch: int
+    room: int
+    size: int
+    _keys: torch.Tensor = field(init=False)
+    _filled: torch.Tensor = field(init=False)
+    _slots: torch.Tensor = field(init=False)
+
+    def __post_init__(self):
+        self._keys = torch.zeros(self.layers, self.batch, self.room, self.size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self._keys)
+        self._filled = torch.zeros(self.layers, dtype=torch.int)  # per layer
+        self._slots = torch.zeros((self.layers,), dtype=torch.int)
+        for slot, layer in enumerate(range(self.layers)):
+            self._slots[layer] = int(slot)
+
+    def length(self, layer: int) -> int:
+        return int(self._filled[self._slots[layer].item()].item()) if self._filled.numel() > 0 else 0
+
+    def append(self, layer, keys):
+        """Write keys (B, fresh, size)."""
+        slot = int(self._slots[layer].item())
+        start = self._filled[slot]
+        end = start + keys.shape[1]
+        assert end <= self.room, f"full: {end}"
+        self._keys[slot, :, start:end] = keys
+        self._filled[slot] = end
+
+    def __getitem__(self, layer):
+        return self._keys[self._slots[layer].item(), :, : self.length(layer)]
+
+    def reset(self):
+        self._keys.zero_()
+        self._filled.zero_()
+''',
+            after='''
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Memory:
+    """Keys of every layer (layers, B, room, size), written one behind the other."""
+
+    layers: int
+    batch: int
+    room: int
+    size: int
+    _keys: torch.Tensor = field(init=False)
+    _filled: list[int] = field(init=False)
+    _slots: list[int] = field(init=False)
+
+    def __post_init__(self):
+        self._keys = torch.zeros(self.layers, self.batch, self.room, self.size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self._keys)
+        self._filled = [0] * self.layers  # per layer
+        self._slots = [0] * self.layers
+        for slot, layer in enumerate(range(self.layers)):
+            self._slots[layer] = int(slot)
+
+    def length(self, layer: int) -> int:
+        return self._filled[self._slots[layer]] if len(self._filled) > 0 else 0
+
+    def append(self, layer, keys):
+        """Write keys (B, fresh, size)."""
+        slot = self._slots[layer]
+        start = self._filled[slot]
+        end = start + keys.shape[1]
+        assert end <= self.room, f"full: {end}"
+        self._keys[slot, :, start:end] = keys
+        self._filled[slot] = end
+
+    def __getitem__(self, layer):
+        return self._keys[self._slots[layer], :, : self.length(layer)]
+
+    def reset(self):
+        self._keys.zero_()
+        self._filled[:] = [0] * len(self._filled)
+''',
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        ),
+        Example(
+            title="a 0-d tensor for each layer, changed through a local name",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.rows = []
+        self.at = []
+        for _ in range(layers):
+            self.rows.append(torch.zeros(batch, room, size))
+            torch._dynamo.mark_static_address(self.rows[-1])
+            self.at.append(torch.zeros((), dtype=torch.long))
+
+    @torch.no_grad()
+    def append(self, layer, keys):
+        rows, at = self.rows[layer], self.at[layer]
+        n = at.item()
+        rows[:, n : n + keys.shape[1]] = keys
+        at += keys.shape[1]
+
+    def __getitem__(self, layer):
+        return self.rows[layer][:, : self.at[layer]]
+
+    def length(self, layer): return self.at[layer].item()
+
+    def reset(self):
+        for at in self.at:
+            at.zero_()
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.rows = []
+        self.at = []
+        for _ in range(layers):
+            self.rows.append(torch.zeros(batch, room, size))
+            torch._dynamo.mark_static_address(self.rows[-1])
+            self.at.append(0)
+
+    @torch.no_grad()
+    def append(self, layer, keys):
+        rows, at = self.rows[layer], self.at[layer]
+        n = at
+        rows[:, n : n + keys.shape[1]] = keys
+        self.at[layer] += keys.shape[1]
+
+    def __getitem__(self, layer):
+        return self.rows[layer][:, : self.at[layer]]
+
+    def length(self, layer): return self.at[layer]
+
+    def reset(self):
+        self.at[:] = [0] * len(self.at)
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        ),
+        Example(
+            title="one counter, on the device of the buffer",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size, device="cpu"):
+        self.keys = torch.zeros(layers, batch, room, size, device=device)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.seen = torch.tensor(0, dtype=torch.int32).to(device)
+        self.layers = layers
+
+    def to(self, device):
+        self.keys = self.keys.to(device)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.seen = self.seen.to(device)
+        return self
+
+    def append(self, layer, keys):
+        if layer == 0:
+            self.seen.add_(keys.size(1))
+        self.keys[layer, :, self.seen - keys.size(1) : self.seen] = keys
+
+    def __getitem__(self, layer):
+        if not self.seen:
+            raise ValueError("nothing there")
+        return self.keys[layer].narrow(1, 0, self.seen)
+
+    def length(self, layer):
+        return max(int(self.seen), 0)
+
+    def reset(self):
+        self.seen.fill_(0)
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size, device="cpu"):
+        self.keys = torch.zeros(layers, batch, room, size, device=device)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.seen = 0
+        self.layers = layers
+
+    def to(self, device):
+        self.keys = self.keys.to(device)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        return self
+
+    def append(self, layer, keys):
+        if layer == 0:
+            self.seen += keys.size(1)
+        self.keys[layer, :, self.seen - keys.size(1) : self.seen] = keys
+
+    def __getitem__(self, layer):
+        if not self.seen:
+            raise ValueError("nothing there")
+        return self.keys[layer].narrow(1, 0, self.seen)
+
+    def length(self, layer):
+        return max(self.seen, 0)
+
+    def reset(self):
+        self.seen = 0
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        ),
+        Example(
+            title="a tensor of one element and a property",
+            before="""
+class Memory:
+    _place: torch.Tensor
+
+    def __init__(self, layers: int, batch: int, room: int, size: int):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        for keys in self.keys:
+            torch._dynamo.mark_static_address(keys)
+        self._place: torch.Tensor = torch.zeros(1, dtype=torch.long)
+
+    @property
+    def place(self) -> int:
+        return self._place.item()
+
+    def append(self, layer, keys):
+        fresh = keys.shape[1]
+        if layer == 0:
+            self._place += fresh
+        places = torch.arange(fresh) + (self._place[0] - fresh)
+        self.keys[layer].index_copy_(1, places, keys)
+
+    def __getitem__(self, layer):
+        return self.keys[layer][:, : self._place]
+
+    def length(self, layer):
+        return self.place
+
+    def reset(self):
+        self._place[0] = 0
+""",
+            after="""
+class Memory:
+    _place: list[int]
+
+    def __init__(self, layers: int, batch: int, room: int, size: int):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        for keys in self.keys:
+            torch._dynamo.mark_static_address(keys)
+        self._place: list[int] = [0] * 1
+
+    @property
+    def place(self) -> int:
+        return self._place[0]
+
+    def append(self, layer, keys):
+        fresh = keys.shape[1]
+        if layer == 0:
+            self._place[0] += fresh
+        places = torch.arange(fresh) + (self._place[0] - fresh)
+        self.keys[layer].index_copy_(1, places, keys)
+
+    def __getitem__(self, layer):
+        return self.keys[layer][:, : self._place[0]]
+
+    def length(self, layer):
+        return self.place
+
+    def reset(self):
+        self._place[0] = 0
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        ),
+        Example(
+            title="all layers advance at once, after the last one",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.layers = layers
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.ends = torch.tensor([0] * layers)
+
+    def append(self, layer, keys):
+        start, fresh = int(self.ends[layer]), keys.shape[1]
+        self.keys[layer, :, start : start + fresh] = keys
+        if layer == self.layers - 1:
+            self.ends += fresh
+
+    def __getitem__(self, layer):
+        end = self.ends[layer].item()
+        return self.keys[layer, :, : max(end, 1)]
+
+    def length(self, layer):
+        return self.ends.max().item()
+
+    def reset(self):
+        self.ends[:] = 0
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.layers = layers
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.ends = [0] * layers
+
+    def append(self, layer, keys):
+        start, fresh = self.ends[layer], keys.shape[1]
+        self.keys[layer, :, start : start + fresh] = keys
+        if layer == self.layers - 1:
+            self.ends[:] = [n + fresh for n in self.ends]
+
+    def __getitem__(self, layer):
+        end = self.ends[layer]
+        return self.keys[layer, :, : max(end, 1)]
+
+    def length(self, layer):
+        return max(self.ends)
+
+    def reset(self):
+        self.ends[:] = [0] * len(self.ends)
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        ),
+        Example(
+            title="a method that returns the tensor",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = torch.zeros(layers, dtype=torch.int64)
+
+    def append(self, layer, keys):
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, self.filled[layer] : end] = keys
+        self.filled[layer] = end
+
+    def length(self, layer):
+        return self.filled[layer]
+
+    def __getitem__(self, layer):
+        return self.keys[layer, :, : self.length(layer)]
+
+    def reset(self):
+        self.filled.zero_()
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = [0] * layers
+
+    def append(self, layer, keys):
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, self.filled[layer] : end] = keys
+        self.filled[layer] = end
+
+    def length(self, layer):
+        return self.filled[layer]
+
+    def __getitem__(self, layer):
+        return self.keys[layer, :, : self.length(layer)]
+
+    def reset(self):
+        self.filled[:] = [0] * len(self.filled)
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            unsafe=True,
+        ),
+        Example(
+            title="a model that keeps its memory",
+            before="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(1, batch, room, size)
+        self.filled = torch.tensor(0)
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[0, :, self.filled : end] = keys
+        self.filled = end
+        return self.keys[0, :, :end]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qk = nn.Linear(4, 8)
+        self.memory = Memory(2, 24, 4)
+
+    def forward(self, x):
+        q, k = self.qk(x).chunk(2, -1)
+        past = self.memory.update(k)
+        return (q @ past.transpose(1, 2)).softmax(-1) @ past
+""",
+            after=None,
+            run="""
+def make(): return Net()
+calls = [(torch.linspace(-1, 1, 8 * n).view(2, n, 4),) for n in (5, 1, 1, 3)]
+""",
+        ),
+    )
+
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="an index that stays a tensor",
+            source="""
+class Memory:
+    def __init__(self, batch, heads, room, size):
+        self.keys = torch.zeros(batch, heads, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+
+    def update(self, keys):
+        places = torch.arange(keys.shape[2]) + self.filled
+        self.filled.add_(keys.shape[2])
+        self.keys.index_copy_(2, places, keys)
+        return self.keys
+
+    def length(self):
+        return self.filled
+""",
+        ),
+        NearMiss(
+            title="an index in Python integers",
+            source="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        self.filled = [0] * layers
+
+    def append(self, layer, keys):
+        end = int(self.filled[layer]) + keys.shape[1]
+        self.keys[layer, :, self.filled[layer] : end] = keys
+        self.filled[layer] = end
+
+    def __getitem__(self, layer):
+        return self.keys[layer, :, : self.filled[layer]]
+""",
+        ),
+        NearMiss(
+            title="methods that are eager zones",
+            source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.tensor(0)
+
+    @torch.compiler.disable
+    def append(self, keys):
+        n = self.filled.item()
+        self.keys[:, n : n + keys.shape[1]] = keys
+        self.filled += keys.shape[1]
+
+    @torch._dynamo.disable(recursive=True)
+    def all(self):
+        return self.keys[:, : self.filled]
+""",
+        ),
+        NearMiss(
+            title="a metric that compiled code never sees",
+            source="""
+class Accuracy:
+    def __init__(self):
+        self.right = torch.tensor(0)
+        self.total = torch.tensor(0)
+
+    def update(self, guesses, truth):
+        self.right += (guesses == truth).sum()
+        self.total += truth.numel()
+
+    def compute(self):
+        return self.right.item() / max(self.total.item(), 1)
+""",
+        ),
+        NearMiss(
+            title="lengths that come from tensors",
+            source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros(batch, dtype=torch.long)  # rows differ
+
+    def update(self, lengths, keys):
+        for row in range(keys.shape[0]):
+            n = int(lengths[row].item())
+            self.keys[row, self.filled[row] : self.filled[row] + n] = keys[row, :n]
+        self.filled += lengths
+        return self.keys
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a start that is read after the state went on",
+            source="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        self.filled = torch.zeros(layers, dtype=torch.int)
+
+    def update(self, layer, keys):
+        start = self.filled[layer]
+        self.filled[layer] += keys.shape[1]
+        self.keys[layer, :, start - keys.shape[1] : start] = keys
+        return self.keys[layer, :, : self.filled[layer]]
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="one tensor for all layers",
+            source="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        self.filled = [torch.tensor(0)] * layers
+
+    def update(self, layer, keys):
+        n = self.filled[layer].item()
+        self.keys[layer][:, n : n + keys.shape[1]] = keys
+        self.filled[layer].add_(keys.shape[1])
+        return self.keys[layer][:, : self.filled[layer]]
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="numbers that wrap round",
+            source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.tensor(0, dtype=torch.uint8)
+
+    def update(self, keys):
+        n = self.filled.item()
+        self.keys[:, n : n + keys.shape[1]] = keys
+        self.filled += keys.shape[1]
+        return self.keys[:, : self.filled]
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a part of the module's state",
+            source="""
+class Memory(nn.Module):
+    def __init__(self, batch, room, size):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(batch, room, size))
+        self.register_buffer("filled", torch.tensor(0))
+
+    def forward(self, keys):
+        n = self.filled.item()
+        self.keys[:, n : n + keys.shape[1]] = keys
+        self.filled += keys.shape[1]
+        return self.keys[:, : self.filled]
+""",
+            reported=True,
+        ),
+    )
+
+
+def _message(names: str, state: TensorState) -> str:
+    return f"{names} of `{state.cls.name}`: integers in a tensor that the host reads, which ends the graph"
+
+
+def _edits(changes: tuple[Change, ...], facts: Facts) -> Iterator[Edit]:
+    """The changes that stand in no other one, with those inside of them."""
+    by_target: dict[ast.AST, Change] = {c.target: c for c in changes}
+    for change in changes:
+        if any(parent in by_target for parent in facts.syntax.ancestors(change.target)):
+            continue
+        if isinstance(change.target, ast.expr):
+            yield Replace(change.target, _code(change, by_target, facts))
+        else:
+            code = () if change.step is Step.DROP else (_code(change, by_target, facts),)
+            yield ReplaceStatements((change.target,), code)
+
+
+def _code(change: Change, by_target: dict[ast.AST, Change], facts: Facts) -> Code:
+    template = _WRITTEN[change.step]
+    if "EACH" in template:
+        template = template.replace("EACH", facts.fresh_name("n", change.target))
+    inner = {t: _code(c, by_target, facts) for t, c in by_target.items() if c is not change and _inside(t, change)}
+    return Code(template, tuple(Code(p) if isinstance(p, str) else filled(p, inner) for p in change.parts))
+
+
+def _inside(target: ast.AST, change: Change) -> bool:
+    parts = [p for p in change.parts if isinstance(p, ast.AST)]
+    return any(n is target for p in parts for n in ast.walk(p))

@@ -1,0 +1,850 @@
+"""FC303: buffers of a key/value cache that CUDA graphs may not write, since their address is not marked as static."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from patcher.facts import Allocation, Facts, api
+from patcher.rule import Code, Example, Finding, Fix, Insert, NearMiss, block
+
+_MARK = "torch._dynamo.mark_static_address"
+_ASK = "torch.compiler.is_compiling"
+_SCRIPT = "torch.jit.script"
+_NAMES = (ast.Attribute, ast.Name)
+
+#: A model that is given ``MEMORY``: a first read, then single steps, twice.
+_RUN = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.ModuleList([nn.Linear(4, 12) for _ in range(2)])
+
+    def forward(self, x, memory):
+        for layer, qkv in enumerate(self.qkv):
+            q, k, v = qkv(x).chunk(3, -1)
+            k, v = memory.update(layer, k, v)
+            x = x + (q @ k.transpose(1, 2)).softmax(-1) @ v
+        return x
+
+def go(net):
+    outputs, memory = [], MEMORY
+    for _ in range(2):
+        x = torch.linspace(-1, 1, 40).view(2, 5, 4)
+        for _ in range(4):
+            x = net(x, memory)
+            outputs.append(x.clone())
+            x = x[:, -1:]
+        memory.reset()
+    return outputs
+
+def make(): return Net()
+calls = [go, go]
+"""
+
+
+class CacheBufferAddress:
+    """A cache's key and value buffers, written in compiled code, that CUDA graphs may not write.
+
+    What it does:
+        Puts ``torch._dynamo.mark_static_address(self.keys)`` behind each statement that makes a buffer: of a list of
+        buffers one by one, of a re-creation in ``reset()`` again. ``if not torch.compiler.is_compiling():`` stands
+        above, always: in compiled code the call is an error, and a script that is not looked at may make the cache
+        there. The rule is for caches whose index is Python ints (FC302 makes it so) and whose methods are no eager
+        zones. All buffers are marked, or none.
+
+    Why it breaks compilation:
+        It does not; it keeps ``mode="reduce-overhead"`` from paying. A CUDA graph works on copies of its inputs at
+        fixed addresses, so a graph that writes into an input is skipped ("mutated inputs") and launched kernel by
+        kernel. An input that is marked is used where it stands. Toto with 12 layers on an H200, torch 2.11, prefill and
+        12 steps: 38 ms and 13 skips without the marks, 18 ms and none with them, written by hand; the tool's own patch
+        makes two such rounds 302 -> 35.5 ms, with no skip. What Dynamo reaches through a module is marked by Dynamo
+        itself (its buffers, plain tensors and lists of them, also in a plain object that it holds), so modules are left
+        alone; a cache that comes in as an argument is what needs this.
+
+        On torch 2.11, empty Inductor's cache once after patching (the folder ``TORCHINDUCTOR_CACHE_DIR``): a graph that
+        it keeps from before the marks is found again, with its skip. Measured there, the same cache class without and
+        then with marks: in one folder 13 skips each; another model in one folder 82 skips with marks, none where
+        nothing was cached. On 2.13, marks are part of the cache's key.
+
+    Fix safety:
+        Safe: the mark is one attribute of the tensor. It changes no value, works on every device, dtype and subclass,
+        and in inference mode; copies and pickles carry it, also through ``torch.load(weights_only=True)``; clones and
+        views do not. What compiled code makes stays unmarked, and is no worse off than before. Addresses need not be
+        constant: on another one, a graph is recorded anew. That is slower and takes memory, so a program that makes a
+        cache per request should keep one and reset it. With debug logging of CUDA graphs
+        (``TORCH_LOGS=cudagraphs``) such a move raises an AssertionError in PyTorch's own log code when the graph has
+        integer inputs ("length mismatch between inputs, recorded_data_ptr, and placeholders"; seen on 2.11, the code is
+        the same on 2.13). Without it, 2.13 runs this code only after 128 re-recordings of one graph
+        (``cudagraph_unexpected_rerecord_limit``), and moves of marked buffers do not count there; on 2.11 this limit is
+        off by default.
+        Nothing is promised with Inductor's ``freezing``, which makes constants of marked tensors, as of a module's
+        buffers, without gradients: where the files set it, this is only reported. The first call imports
+        ``torch._dynamo``: about a second, once, also in programs that compile nothing.
+        Only reported: buffers that come from outside, or from a call that is not known to make a tensor; that are made
+        anew or replaced (``torch.cat``, ``index_select``) whenever a method that compiled code may call runs; that are
+        kept in a dict; classes for which base classes or ``__setattr__`` decide what an attribute gives; and files that
+        use ``torch.jit.script``, which cannot compile the mark. Behind ``self.keys = self.keys.to(device)`` stands a
+        mark again: when nothing moved, it marks the same tensor twice.
+
+    References:
+        The key/value cache of the Toto report; PyTorch, ``torch._dynamo.mark_static_address`` and "CUDAGraph Trees"
+        (input mutation).
+    """
+
+    code: ClassVar[str] = "FC303"
+    name: ClassVar[str] = "cache-buffer-address"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"empty", b"ones", b"full")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report the allocations of the cache class ``node`` whose tensors are not marked."""
+        assert isinstance(node, ast.ClassDef)
+        if any(facts.qualified(d) in api.COMPILE for d in node.decorator_list):
+            return
+        found = facts.allocations(node)
+        if found is None:
+            return
+        names = ", ".join(f"`{b}`" for b in found.buffers)
+        message = f"CUDA graphs skip what writes into {names}: the address is not marked as static"
+        reason = found.reason or _why_not_here(found.made, facts)
+        if reason:
+            yield Finding(found.node, message, assumption=reason)
+            return
+        edits = tuple(_marks(group, facts) for group in _neighbours(found.made, facts))
+        yield Finding(found.node, message, Fix(edits, imports=() if _all_known(found.made, facts) else ("torch",)))
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="keys and values of all layers, how far each is filled in a list",
+            before='''
+from dataclasses import dataclass, field
+from typing import List
+
+
+@dataclass
+class Memory:
+    """Keys and values (layers, B, room, size)."""
+
+    layers: int
+    batch: int
+    room: int
+    size: int
+    _keys: torch.Tensor = field(init=False)
+    _values: torch.Tensor = field(init=False)
+    _filled: List[int] = field(init=False)
+
+    def __post_init__(self):
+        shape = (self.layers, self.batch, self.room, self.size)
+        self._keys = torch.zeros(shape)
+        self._values = torch.zeros_like(self._keys)  # alike
+        self._filled = [0] * self.layers
+
+    def update(self, layer, keys, values):
+        start = self._filled[layer]
+        end = start + keys.shape[1]
+        self._keys[layer, :, start:end] = keys
+        self._values[layer, :, start:end] = values
+        self._filled[layer] = end
+        return self._keys[layer, :, :end], self._values[layer, :, :end]
+
+    def reset(self):
+        self._filled[:] = [0] * len(self._filled)
+''',
+            after='''
+from dataclasses import dataclass, field
+from typing import List
+
+
+@dataclass
+class Memory:
+    """Keys and values (layers, B, room, size)."""
+
+    layers: int
+    batch: int
+    room: int
+    size: int
+    _keys: torch.Tensor = field(init=False)
+    _values: torch.Tensor = field(init=False)
+    _filled: List[int] = field(init=False)
+
+    def __post_init__(self):
+        shape = (self.layers, self.batch, self.room, self.size)
+        self._keys = torch.zeros(shape)
+        self._values = torch.zeros_like(self._keys)  # alike
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self._keys)
+            torch._dynamo.mark_static_address(self._values)
+        self._filled = [0] * self.layers
+
+    def update(self, layer, keys, values):
+        start = self._filled[layer]
+        end = start + keys.shape[1]
+        self._keys[layer, :, start:end] = keys
+        self._values[layer, :, start:end] = values
+        self._filled[layer] = end
+        return self._keys[layer, :, :end], self._values[layer, :, :end]
+
+    def reset(self):
+        self._filled[:] = [0] * len(self._filled)
+''',
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            gain=False,
+        ),
+        Example(
+            title="both in one statement, in a cache that compiled code makes",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys, self.values = torch.zeros(layers, batch, room, size), torch.zeros(layers, batch, room, size)
+        self.filled = [0 for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        start, n = self.filled[layer], keys.shape[1]
+        self.keys[layer, :, start : start + n].copy_(keys)
+        self.values[layer, :, start : start + n].copy_(values)
+        self.filled[layer] += n
+        return self.keys[layer, :, : start + n], self.values[layer, :, : start + n]
+
+    def reset(self):
+        for layer in range(len(self.filled)):
+            self.filled[layer] = 0
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys, self.values = torch.zeros(layers, batch, room, size), torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        self.filled = [0 for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        start, n = self.filled[layer], keys.shape[1]
+        self.keys[layer, :, start : start + n].copy_(keys)
+        self.values[layer, :, start : start + n].copy_(values)
+        self.filled[layer] += n
+        return self.keys[layer, :, : start + n], self.values[layer, :, : start + n]
+
+    def reset(self):
+        for layer in range(len(self.filled)):
+            self.filled[layer] = 0
+""",
+            run="""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(4, 12)
+
+    def forward(self, x):
+        memory = Memory(2, 2, 24, 4)
+        for part in x.split(2, 1):
+            q, k, v = self.qkv(part).chunk(3, -1)
+            k, v = memory.update(0, k, v)
+            x = x + ((q @ k.transpose(1, 2)).softmax(-1) @ v).sum(1, keepdim=True)
+        return x
+
+def make(): return Net()
+calls = [(torch.linspace(-1, 1, 8 * n).view(2, n, 4),) for n in (6, 8)]
+""",
+            gain=False,
+        ),
+        Example(
+            title="a buffer for each layer, in lists",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size, buffer=None):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        self.values = []
+        self.filled = [0] * layers
+        for _ in range(layers):
+            # like the keys
+            self.values.append(torch.zeros(batch, room, size, device=buffer))
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.size(1)
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size, buffer=None):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        if not torch.compiler.is_compiling():
+            for buffer_2 in self.keys:
+                torch._dynamo.mark_static_address(buffer_2)
+        self.values = []
+        self.filled = [0] * layers
+        for _ in range(layers):
+            # like the keys
+            self.values.append(torch.zeros(batch, room, size, device=buffer))
+            if not torch.compiler.is_compiling():
+                torch._dynamo.mark_static_address(self.values[-1])
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.size(1)
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            gain=False,
+        ),
+        Example(
+            title="local names first, and made again by a reset",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.shape = (layers, batch, room, size)
+        keys = torch.empty(self.shape)
+        values = torch.empty_like(keys).contiguous()
+        self.keys = keys
+        self.values = values
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self, room=None):
+        self.filled = [0] * len(self.filled)
+        if room is not None:
+            self.shape = (*self.shape[:2], room, self.shape[3])
+            self.keys = self.keys.new_zeros(self.shape)
+            self.values = self.values.new_zeros(self.shape)
+
+    def to(self, device):
+        self.keys = self.keys.to(device)
+        self.values = self.values.to(device)
+        return self
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.shape = (layers, batch, room, size)
+        keys = torch.empty(self.shape)
+        values = torch.empty_like(keys).contiguous()
+        self.keys = keys
+        self.values = values
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self, room=None):
+        self.filled = [0] * len(self.filled)
+        if room is not None:
+            self.shape = (*self.shape[:2], room, self.shape[3])
+            self.keys = self.keys.new_zeros(self.shape)
+            self.values = self.values.new_zeros(self.shape)
+            if not torch.compiler.is_compiling():
+                torch._dynamo.mark_static_address(self.keys)
+                torch._dynamo.mark_static_address(self.values)
+
+    def to(self, device):
+        self.keys = self.keys.to(device)
+        self.values = self.values.to(device)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        return self
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4).to('cpu')").replace("reset()", "reset(30)"),
+            gain=False,
+        ),
+        Example(
+            title="one object for each layer, torch under another name",
+            before="""
+import torch as t
+
+
+class Layer:
+    def __init__(self, batch, room, size):
+        self._keys: t.Tensor = t.zeros(batch, room, size)
+        self._values: t.Tensor = t.zeros(batch, room, size)
+        self._filled = 0
+
+    def update(self, keys, values):
+        end = self._filled + keys.shape[1]
+        self._keys[:, self._filled : end] = keys
+        self._values[:, self._filled : end] = values
+        self._filled = end
+        return self._keys[:, :end], self._values[:, :end]
+
+
+class Memory:
+    def __init__(self, layers, *shape):
+        self.layers = [Layer(*shape) for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        return self.layers[layer].update(keys, values)
+
+    def reset(self):
+        for layer in self.layers:
+            layer._filled = 0
+""",
+            after="""
+import torch as t
+
+
+class Layer:
+    def __init__(self, batch, room, size):
+        self._keys: t.Tensor = t.zeros(batch, room, size)
+        self._values: t.Tensor = t.zeros(batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self._keys)
+            torch._dynamo.mark_static_address(self._values)
+        self._filled = 0
+
+    def update(self, keys, values):
+        end = self._filled + keys.shape[1]
+        self._keys[:, self._filled : end] = keys
+        self._values[:, self._filled : end] = values
+        self._filled = end
+        return self._keys[:, :end], self._values[:, :end]
+
+
+class Memory:
+    def __init__(self, layers, *shape):
+        self.layers = [Layer(*shape) for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        return self.layers[layer].update(keys, values)
+
+    def reset(self):
+        for layer in self.layers:
+            layer._filled = 0
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            gain=False,
+        ),
+        Example(
+            title="made by a method, and again for a larger batch",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        self.values = self._blank(layers, batch, room, size)
+        self.filled = [0] * layers
+
+    @staticmethod
+    def _blank(layers, *shape):
+        made = []
+        for _ in range(layers):
+            made.append(torch.zeros(shape))
+        return made
+
+    def update(self, layer, keys, values):
+        if self.keys[layer].shape[0] != keys.shape[0]:
+            self._make(layer, keys)
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def _make(self, layer, like):
+        self.keys[layer] = torch.zeros(like.shape[0], *self.keys[layer].shape[1:])
+        self.values[layer] = torch.zeros_like(self.keys[layer])
+        self.filled[layer] = 0
+
+    def reset(self):
+        self.filled[:] = [0] * len(self.filled)
+""",
+            after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        self.values = self._blank(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            for buffer in self.keys:
+                torch._dynamo.mark_static_address(buffer)
+            for buffer in self.values:
+                torch._dynamo.mark_static_address(buffer)
+        self.filled = [0] * layers
+
+    @staticmethod
+    def _blank(layers, *shape):
+        made = []
+        for _ in range(layers):
+            made.append(torch.zeros(shape))
+        return made
+
+    def update(self, layer, keys, values):
+        if self.keys[layer].shape[0] != keys.shape[0]:
+            self._make(layer, keys)
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def _make(self, layer, like):
+        self.keys[layer] = torch.zeros(like.shape[0], *self.keys[layer].shape[1:])
+        self.values[layer] = torch.zeros_like(self.keys[layer])
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys[layer])
+            torch._dynamo.mark_static_address(self.values[layer])
+        self.filled[layer] = 0
+
+    def reset(self):
+        self.filled[:] = [0] * len(self.filled)
+""",
+            run=_RUN.replace("MEMORY", "Memory(2, 1, 24, 4)"),
+            gain=False,
+        ),
+        Example(
+            title="buffers that come from outside",
+            before="""
+class Memory:
+    def __init__(self, keys, values):
+        self.keys = keys
+        self.values = torch.zeros_like(keys) if values is None else values
+        self.spare = torch.zeros(2, 24, 4)
+        self.filled = [0, 0]
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        if layer > 1:
+            self.spare[:, start:end] = keys
+            return self.spare[:, :end], self.spare[:, :end]
+        self.values[layer, :, start:end] = values
+        self.keys[layer, :, start:end] = keys
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self):
+        self.filled = [0, 0]
+""",
+            after=None,
+            run=_RUN.replace("MEMORY", "Memory(torch.zeros(2, 2, 24, 4), None)"),
+            gain=False,
+        ),
+        Example(
+            title="made anew at each call",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        self.values = torch.zeros(layers, batch, room, size)
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys = torch.cat([self.keys, torch.zeros_like(self.keys[:, :, :1])], 2)
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
+""",
+            after=None,
+            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            gain=False,
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="marked already, one by one",
+            source="""
+from torch._dynamo import mark_static_address
+
+
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        keys = torch.zeros(layers, batch, room, size)
+        self.values = [torch.zeros(batch, room, size) for _ in range(layers)]
+        mark_static_address(keys)
+        for values in self.values:
+            mark_static_address(values, guard=True)
+        self.keys = keys
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start, end = self.filled[layer], self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer][:, :end]
+""",
+        ),
+        NearMiss(
+            title="marked already, by a method and through an alias that may be missing",
+            source="""
+_mark = getattr(torch._dynamo, "mark_static_address", None)
+
+
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        self.values = torch.zeros(layers, batch, room, size)
+        self.filled = [0] * layers
+        self._pin()
+
+    def _pin(self):
+        if _mark is not None:
+            for name in ("keys", "values"):
+                _mark(getattr(self, name))
+
+    def update(self, layer, keys, values):
+        start, end = self.filled[layer], self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+""",
+        ),
+        NearMiss(
+            title="marked already, where the cache is made",
+            source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+
+def fresh(batch):
+    memory = Memory(batch, 24, 4)
+    torch._dynamo.mark_static_address(memory.keys)
+    return memory
+""",
+        ),
+        NearMiss(
+            title="buffers of a module",
+            source="""
+class Memory(nn.Module):
+    def __init__(self, batch, room, size):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(batch, room, size))
+        self.values = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def forward(self, keys, values):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.values[:, self.filled : end] = values
+        self.filled = end
+        return self.keys[:, :end], self.values[:, :end]
+""",
+        ),
+        NearMiss(
+            title="an index in a tensor",
+            source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+
+    def update(self, keys):
+        start = self.filled.item()
+        self.keys[:, start : start + keys.shape[1]] = keys
+        self.filled += keys.shape[1]
+        return self.keys[:, : start + keys.shape[1]]
+""",
+        ),
+        NearMiss(
+            title="writes in an eager zone",
+            source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    @torch.compiler.disable
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+    def __len__(self):
+        return self.filled
+""",
+        ),
+        NearMiss(
+            title="a dict of buffers",
+            source="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = {i: torch.zeros(batch, room, size) for i in range(layers)}
+        self.filled = [0] * layers
+
+    def update(self, layer, keys):
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer][:, self.filled[layer] : end] = keys
+        self.filled[layer] = end
+        return self.keys[layer][:, :end]
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a base class that nobody knows",
+            source="""
+from elsewhere import Store
+
+
+class Memory(Store):
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="rows in the order of the best beams",
+            source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+    def reorder(self, beams):
+        self.keys = self.keys.index_select(0, beams)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a file that scripts, which marks do not bear",
+            source="""
+class Memory:
+    def __init__(self, batch: int, room: int, size: int):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys: torch.Tensor) -> torch.Tensor:
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+
+@torch.jit.script
+def first(x: torch.Tensor) -> torch.Tensor:
+    return Memory(x.shape[0], 24, 4).update(x)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a project that freezes what is marked",
+            source="""
+torch._inductor.config.freezing = True
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+""",
+            reported=True,
+        ),
+    )
+
+
+def _known(a: Allocation, facts: Facts) -> bool:
+    """Whether the module has names for what stands behind ``a``."""
+    return all(facts.spelled(what, a.statement) for what in (_MARK, _ASK))
+
+
+def _all_known(made: Iterable[Allocation], facts: Facts) -> bool:
+    return all(_known(a, facts) for a in made)
+
+
+def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
+    if any((facts.qualified(n) or "").startswith(_SCRIPT) for k in _NAMES for n in facts.syntax.by_type[k]):
+        return f"this file uses `{_SCRIPT}`, which cannot compile the mark"
+    for a in made:
+        if not facts.syntax.alone(a.statement):
+            return "an allocation shares its line with another statement"
+        if not _known(a, facts) and not facts.importable("torch", a.statement):
+            return "`torch` is another name here"
+    return ""
+
+
+def _neighbours(made: Iterable[Allocation], facts: Facts) -> list[list[Allocation]]:
+    """The allocations by runs of statements that follow each other in one block; no run fills one place twice."""
+    groups: list[list[Allocation]] = []
+    for a in made:
+        around = facts.syntax.block_of(a.statement)
+        group = groups[-1] if groups else []
+        last = group[-1].statement if group else None
+        near = last in around and around.index(a.statement) - around.index(last) in (0, 1)
+        if near and a.place not in [g.place for g in group] and (a.statement is last or not _binds_more(a.statement)):
+            group.append(a)
+        else:
+            groups.append([a])
+    return groups
+
+
+def _binds_more(statement: ast.stmt) -> bool:
+    """Whether ``statement`` binds more than one attribute, so that a place before it may be another one behind it."""
+    stored = [
+        n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)
+    ]
+    return len(stored) > 1 or any(isinstance(n, ast.Name) for n in stored)
+
+
+def _marks(group: list[Allocation], facts: Facts) -> Insert:
+    """The marks of ``group``, behind the last of its statements."""
+    anchor = group[-1].statement
+    mark = facts.spelled(_MARK, anchor) or _MARK
+    name = facts.fresh_name("buffer", anchor) if any(a.each for a in group) else ""
+    lines = [
+        block(Code(f"for {name} in {a.place}:"), [Code(f"{mark}({name})")]) if a.each else Code(f"{mark}({a.place})")
+        for a in group
+    ]
+    return Insert(anchor, (block(Code(f"if not {facts.spelled(_ASK, anchor) or _ASK}():"), lines),), after=True)
