@@ -14,7 +14,7 @@ from patcher.config import Config, load
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff
 from patcher.report.outcome import AlteredFile
-from patcher.report.text import summary
+from patcher.report.text import line, summary
 from patcher.restore import Restored, altered
 
 OK, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
@@ -52,6 +52,7 @@ def apply(outcome: Outcome, store: Store | None, options: Sequence[str], format_
     if applied.written and store:
         files = f"{len(applied.written)} file{'s' if len(applied.written) > 1 else ''}"
         said.append(f"{files} patched; to put the originals back: {program} restore{_options(store)} {applied.run}")
+    said += _more(outcome, format_)
     status = FAILURE if outcome.failed else OK
     errors = list(complaints(outcome))
     if applied.interrupted:
@@ -68,9 +69,15 @@ def dry_run(outcome: Outcome, format_: str, colour: bool) -> Told:
     if format_ == "text":
         diff = b"".join(file_diff(result, _below_here(result.path)) for result in outcome.results if result.changed)
         out = coloured(diff) if colour else diff
+    chosen = [line(entry) for entry in outcome.entries if entry.reported.strategy] if format_ == "text" else []
+    told = [*complaints(outcome), *([] if outcome.quiet else chosen)]
+    return _with_summary(outcome, FAILURE if outcome.failed else OK, out, told, _more(outcome, format_), False)
+
+
+def _more(outcome: Outcome, format_: str) -> list[str]:
+    """Where to read about the findings that this call does not list."""
     listed = outcome.count("unsafe", "no-fix")
-    said = ["--verify-only also lists what has no safe fix"] if listed and format_ == "text" else []
-    return _with_summary(outcome, FAILURE if outcome.failed else OK, out, list(complaints(outcome)), said, False)
+    return ["--verify-only also lists what has no safe fix"] if listed and format_ == "text" else []
 
 
 def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str) -> Told:

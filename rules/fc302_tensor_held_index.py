@@ -33,6 +33,7 @@ _WRITTEN = {
     Step.COUNTED: "list(range({0}))",
     Step.ALIKE: "[{1}] * len({0})",
     Step.INT: "int({0})",
+    Step.BOOL: "True if {0} else False",
     Step.SET: "{0} = {1}",
     Step.ADD: "{0} += {1}",
     Step.SUBTRACT: "{0} -= {1}",
@@ -90,7 +91,8 @@ class TensorHeldIndex:
         list of 0-d tensors, become a list of ints; a tensor of one element becomes a list of one. ``.item()`` and
         ``int()`` around the reads go, ``numel()`` becomes ``len()``, ``zero_()``, ``fill_()`` and ``add_()`` become
         assignments, and the annotations follow. What was changed in place is changed in place: ``t.zero_()`` becomes
-        ``t[:] = [0] * len(t)``. All integer tensors of the class that the host reads are converted, or none.
+        ``t[:] = [0] * len(t)``. A comparison that a method returns becomes a bool (``True if n == 0 else False``), for
+        operators take no other (FC502). All integer tensors of the class that the host reads are converted, or none.
 
     Why it breaks compilation:
         A number that is read out of a tensor does not exist while Dynamo traces: each read ends the graph. A Python
@@ -135,12 +137,15 @@ class TensorHeldIndex:
         if state is None or facts.strategy("kv-cache") not in ("auto", "single-graph"):
             return
         cache = facts.cache(node) is not None  # which comes to compiled code as an argument
-        if not cache and not facts.may_be_used_in_graph(node):
+        if not cache and (state.strange or not facts.may_be_used_in_graph(node)):
             return
         strategy = "single-graph" if cache else ""
-        if state.obstacle:
+        obstacle = state.obstacle
+        if cache and "FC301" in facts.active and "FC502" not in facts.active:
+            obstacle = obstacle or "without FC502, which this run leaves out, flags would end the graph"
+        if obstacle:
             names = " and ".join(f"`{a}`" for a, _ in state.attributes)
-            yield Finding(state.attributes[0][1], _message(names, state), assumption=state.obstacle)
+            yield Finding(state.attributes[0][1], _message(names, state), assumption=obstacle)
             return
         applicability = Applicability.UNSAFE if state.doubts else Applicability.SAFE
         fix = Fix(tuple(_edits(state.changes, facts)), applicability)

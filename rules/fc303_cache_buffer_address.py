@@ -44,15 +44,36 @@ calls = [go, go]
 """
 
 
+#: A model whose ``forward`` is given a memory, and so is part of the example: a first read, then single steps, twice.
+_GO = """
+def go(net):
+    outputs, memory = [], Memory(2, 6, 4)
+    for _ in range(2):
+        x = torch.linspace(-1, 1, 8).view(2, 1, 4)
+        for _ in range(9):
+            x = net(x, memory)
+            outputs.append(x.clone())
+        memory.forget()
+    return outputs
+
+def make(): return Net()
+calls = [go, go]
+"""
+
+
 class CacheBufferAddress:
-    """A cache's key and value buffers, written in compiled code, that CUDA graphs may not write.
+    """Buffers of a cache, or of what looks like one, written in compiled code, that CUDA graphs may not write.
 
     What it does:
         Puts ``torch._dynamo.mark_static_address(self.keys)`` behind each statement that makes a buffer: of a list of
         buffers one by one, of a re-creation in ``reset()`` again. ``if not torch.compiler.is_compiling():`` stands
         above, always: in compiled code the call is an error, and a script that is not looked at may make the cache
         there. The rule is for caches whose index is Python ints (FC302 makes it so) and whose methods are no eager
-        zones. All buffers are marked, or none.
+        zones. All buffers are marked, or none. Other plain classes (rings, pages, a state of any kind) get marks when
+        methods that compiled code may run write, at changing places or with changing values, into tensors of two
+        dimensions or more that the class makes and keeps, and when the host reads none of its state out of tensors.
+        Compiled code may run what a ``forward`` calls by that name, and what it calls by the name of a method of lists,
+        dicts or tensors (``append``, ``update``) if it names the class as well, in an annotation, say.
 
     Why it breaks compilation:
         It does not; it keeps ``mode="reduce-overhead"`` from paying. A CUDA graph works on copies of its inputs at
@@ -82,9 +103,13 @@ class CacheBufferAddress:
         Nothing is promised with Inductor's ``freezing``, which makes constants of marked tensors, as of a module's
         buffers, without gradients: where the files set it, this is only reported. The first call imports
         ``torch._dynamo``: about a second, once, also in programs that compile nothing.
-        Only reported: buffers that come from outside, or from a call that is not known to make a tensor; that are made
-        anew or replaced (``torch.cat``, ``index_select``) whenever a method that compiled code may call runs; that are
-        kept in a dict; classes for which base classes or ``__setattr__`` decide what an attribute gives; and files that
+        What a method that compiled code calls makes, under a condition ("when the first keys come"), is marked when
+        that call runs eagerly, as a prefill that is not compiled does.
+        Only reported, and not even that for a class that is not known to be a cache: buffers that come from outside, or
+        from a call that is not known to make a tensor; that are made anew or replaced (``torch.cat``,
+        ``index_select``) whenever a method that compiled code may call runs; that a dict is made with (one that starts
+        empty and is filled one by one is fine); classes for which base classes or ``__setattr__`` decide what an
+        attribute gives; and files that
         use ``torch.jit.script``, which cannot compile the mark. Behind ``self.keys = self.keys.to(device)`` stands a
         mark again: when nothing moved, it marks the same tensor twice.
 
@@ -111,7 +136,8 @@ class CacheBufferAddress:
         message = f"CUDA graphs skip what writes into {names}: the address is not marked as static"
         reason = found.reason or _why_not_here(found.made, facts)
         if reason:
-            yield Finding(found.node, message, assumption=reason)
+            if found.of_cache:
+                yield Finding(found.node, message, assumption=reason)
             return
         edits = tuple(_marks(group, facts) for group in _neighbours(found.made, facts))
         yield Finding(found.node, message, Fix(edits, imports=() if _all_known(found.made, facts) else ("torch",)))
@@ -573,6 +599,125 @@ class Memory:
             run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
             gain=False,
         ),
+        Example(
+            title="a ring",
+            before="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.push(x, x.sin())
+        return (x + memory.keys.sum(1, True) * memory.values.mean(1, True)).tanh()
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.room = room
+        self.keys = torch.zeros(batch, room, size)
+        self.values = torch.zeros_like(self.keys)
+        self.seen = 0
+
+    def push(self, key, value):
+        place = self.seen % self.room
+        self.keys[:, place : place + 1] = key
+        self.values[:, place : place + 1] = value
+        self.seen += 1
+
+    def forget(self):
+        self.keys.zero_()
+        self.values.zero_()
+        self.seen = 0
+""",
+            after="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.push(x, x.sin())
+        return (x + memory.keys.sum(1, True) * memory.values.mean(1, True)).tanh()
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.room = room
+        self.keys = torch.zeros(batch, room, size)
+        self.values = torch.zeros_like(self.keys)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        self.seen = 0
+
+    def push(self, key, value):
+        place = self.seen % self.room
+        self.keys[:, place : place + 1] = key
+        self.values[:, place : place + 1] = value
+        self.seen += 1
+
+    def forget(self):
+        self.keys.zero_()
+        self.values.zero_()
+        self.seen = 0
+""",
+            run=_GO,
+            gain=False,
+        ),
+        Example(
+            title="pages of a dict, and where they lie",
+            before="""
+class Memory:
+    def __init__(self, batch, pages, size):
+        self.pages: dict[int, torch.Tensor] = {}
+        for head in range(2):
+            self.pages[head] = torch.zeros(pages, 2, batch, size)
+        self.table = torch.zeros(pages, dtype=torch.long)
+        self.used = 0
+
+    def append(self, rows):
+        page, place = self.used // 2, self.used % 2
+        self.table[page] = 5 - page
+        for head in range(2):
+            row = self.pages[head].view(-1, *rows.shape[::2])
+            row.index_copy_(0, self.table[page : page + 1] * 2 + place, rows.transpose(0, 1) + head)
+        self.used += 1
+
+    def forget(self):
+        self.used = 0
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        memory.append(x)
+        return (x + memory.pages[0].sum((0, 1)).unsqueeze(1) - memory.pages[1].mean()).tanh()
+""",
+            after="""
+class Memory:
+    def __init__(self, batch, pages, size):
+        self.pages: dict[int, torch.Tensor] = {}
+        for head in range(2):
+            self.pages[head] = torch.zeros(pages, 2, batch, size)
+            if not torch.compiler.is_compiling():
+                torch._dynamo.mark_static_address(self.pages[head])
+        self.table = torch.zeros(pages, dtype=torch.long)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.table)
+        self.used = 0
+
+    def append(self, rows):
+        page, place = self.used // 2, self.used % 2
+        self.table[page] = 5 - page
+        for head in range(2):
+            row = self.pages[head].view(-1, *rows.shape[::2])
+            row.index_copy_(0, self.table[page : page + 1] * 2 + place, rows.transpose(0, 1) + head)
+        self.used += 1
+
+    def forget(self):
+        self.used = 0
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        memory.append(x)
+        return (x + memory.pages[0].sum((0, 1)).unsqueeze(1) - memory.pages[1].mean()).tanh()
+""",
+            run=_GO,
+            gain=False,
+        ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
         NearMiss(
@@ -791,6 +936,161 @@ class Memory:
         return self.keys[:, :end]
 """,
             reported=True,
+        ),
+        NearMiss(
+            title="what no compiled code uses",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def put(self, row):
+        self.rows[:, self.seen % 8] = row
+        self.seen += 1
+""",
+        ),
+        NearMiss(
+            title="a method of lists, and nothing says that this class is meant",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.append(x)
+        return x + 1
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def append(self, row):
+        self.rows[:, self.seen % 8] = row
+        self.seen += 1
+""",
+        ),
+        NearMiss(
+            title="only cleared in compiled code",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def push(self, row):
+        self.rows[:, :1] = 0
+        self.rows.fill_(0.0)
+        return self.rows[:, 0]
+
+    def put(self, row):
+        self.rows[:, self.seen % 8] = row
+        self.seen += 1
+""",
+        ),
+        NearMiss(
+            title="scratch of one call",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, room):
+        self.room = room
+
+    def push(self, row):
+        self.rows = torch.zeros(row.shape[0], self.room, row.shape[-1])
+        self.rows[:, : row.shape[1]] = row
+        return self.rows.sum(1)
+""",
+        ),
+        NearMiss(
+            title="a copy is written",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def push(self, row):
+        rows = self.rows.clone()
+        rows[:, self.seen % 8] = row[:, 0]
+        self.seen += 1
+        return rows.sum(1)
+""",
+        ),
+        NearMiss(
+            title="a row of statistics",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, size):
+        self.mean = torch.zeros(size)
+
+    def push(self, row):
+        self.mean.lerp_(row.mean((0, 1)), 0.1)
+        return self.mean
+""",
+        ),
+        NearMiss(
+            title="rows that come from outside",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, rows):
+        self.rows = rows
+        self.seen = 0
+
+    def push(self, row):
+        place = self.seen % 8
+        self.rows[:, place : place + 1] = row
+        self.seen += 1
+        return self.rows.sum(1)
+""",
+        ),
+        NearMiss(
+            title="the host reads where the next row goes",
+            source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = torch.zeros(1, dtype=torch.long)
+
+    def push(self, row):
+        place = self.seen.item() % 8
+        self.rows[:, place : place + 1] = row
+        self.seen += 1
+        return self.rows.sum(1)
+""",
         ),
     )
 

@@ -133,11 +133,16 @@ class Facts:
         return cache_of(cls, self.class_facts(cls), self.syntax, self.inference, self.breaks)
 
     def allocations(self, cls: ast.ClassDef) -> Allocations | None:
-        """Where the cache ``cls`` makes buffers that compiled code writes in place and that nobody marks."""
-        cache, name = self.cache(cls), self.qualname(cls) or cls.name
-        if cache is None or self.is_module_class(cls):  # Dynamo marks what it reaches through a module
+        """Where ``cls``, a cache or not, makes buffers that compiled code writes in place and that nobody marks."""
+        if self.is_module_class(cls):  # Dynamo marks what it reaches through a module
             return None
-        return allocations_of(cache, self.class_facts(cls), self.syntax, self.inference, self.project, name)
+        cache, name = self.cache(cls), self.qualname(cls) or cls.name
+        if cache is None and not self.may_be_used_in_graph(cls):
+            return None
+        found = allocations_of(self.class_facts(cls), cache, self.syntax, self.inference, self.project, name)
+        if cache is None and found is not None and self.tensor_states.of(cls) is not None:
+            return None  # the host reads its bookkeeping: there is no one graph that marks would help
+        return found
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node``."""

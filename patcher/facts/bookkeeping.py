@@ -13,7 +13,7 @@ from patcher.facts.origins import Origins, is_python, own_nodes
 from patcher.facts.syntax import Syntax
 
 #: Special methods that are not called while a model computes.
-_OUTSIDE = frozenset(
+OUTSIDE = frozenset(
     f"__{n}__"
     for n in "repr str format reduce reduce_ex getstate setstate copy deepcopy del hash sizeof init_subclass".split()
 ) | {"extra_repr"}
@@ -90,7 +90,7 @@ class Bookkeeping:
             if any(self.origins.attribute(n) in index for n in own_nodes(f)) and self.origins.returned(f.name) & index
         }
         for f in functions:
-            if f.name in _OUTSIDE or f.name == "__new__":
+            if f.name in OUTSIDE or f.name == "__new__":
                 continue
             nodes = list(own_nodes(f))
             if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):

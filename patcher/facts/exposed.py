@@ -51,13 +51,19 @@ class Exposed:
             isinstance(syntax.parents[n], ast.stmt) and not isinstance(syntax.parents[n], ast.ClassDef)
             for n in syntax.by_type[ast.ClassDef]
         ) and all(isinstance(syntax.parents[f], ast.ClassDef) for f in functions if _first(f) == "self")
-        opening = {name for name, what in imports.items() if what in _MENTIONED} | _BY_NAME | {"vars"}
+        opening = {name for name, what in imports.items() if what in _MENTIONED}
+        called = _BY_NAME | {"vars"}
+        loads = self.loads
         for n in syntax.by_type[ast.Attribute]:
-            if n.attr not in self.loads or n.attr in _LAST:  # type: ignore[attr-defined]
+            attr = n.attr  # type: ignore[attr-defined]
+            if attr in _LAST or not (attr in loads or attr in TENSORS):
                 self._load(n)  # type: ignore[arg-type]
-        for n in syntax.by_type[ast.Name]:
+        for n in syntax.by_type[ast.Name] if opening else ():
             if n.id in opening:  # type: ignore[attr-defined]
                 self._mention(n)  # type: ignore[arg-type]
+        for n in syntax.by_type[ast.Call]:
+            if type(n.func) is ast.Name and n.func.id in called:  # type: ignore[attr-defined]
+                self._mention(n.func)  # type: ignore[attr-defined]
         for n in syntax.by_type[ast.MatchClass]:
             self.loads.update(n.kwd_attrs)  # type: ignore[attr-defined]
         for n in syntax.by_type[ast.Constant]:

@@ -16,13 +16,12 @@ _configures = lru_cache(maxsize=4096)(suggests_configuration)
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ADDING = frozenset("append add insert setdefault update appendleft extend register".split())
-_SETTING = frozenset("setattr object.__setattr__".split())
 _HOLDING = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.Starred, ast.Await, ast.NamedExpr)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
 _PLAIN = frozenset("int float bool str Tensor LongTensor FloatTensor BoolTensor device dtype".split())
 _BUILTINS = frozenset(dir(builtins))
 _HOLDING_KINDS = frozenset((ast.Call, ast.Name, *_HOLDING, *_COMPREHENSIONS, ast.DictComp))
-_ATTRIBUTES = (ast.Attribute, ast.Subscript)
+_WORTH = _HOLDING_KINDS | {ast.Subscript}
 _CONTAINERS = frozenset("list tuple set dict frozenset zip map deque OrderedDict defaultdict".split())
 #: A variable of a function, before it is known what it holds.
 _Local = tuple[ast.AST, str]
@@ -54,27 +53,33 @@ class Keeping:
             for f in syntax.by_type[kind]
             if not isinstance(syntax.parents[f], (ast.ClassDef, ast.Module))
         }
-        assigned = [*syntax.by_type[ast.Assign], *syntax.by_type[ast.AnnAssign]]
+        # Most lines of a model are `x = self.f(y)`, arithmetic and `self.x = nn.F(...)`: they are passed over early.
+        assigned = [n for n in syntax.by_type[ast.Assign] if type(n.value) in _WORTH]  # type: ignore[attr-defined]
+        assigned += syntax.by_type[ast.AnnAssign]
+        again = []
         for n in assigned:
-            if type(n.value) is ast.Call and self._may_make(n.value):  # type: ignore[attr-defined]
-                self._assign(n, True)  # type: ignore[arg-type]
+            value = n.value  # type: ignore[attr-defined]
+            target = n.targets[0] if type(n) is ast.Assign else n.target  # type: ignore[attr-defined]
+            if type(value) is ast.Call and type(target) is ast.Name:
+                if self._may_make(value):
+                    self._assign(n, True)  # type: ignore[arg-type]
+                if type(n) is ast.Assign and len(n.targets) == 1 and type(syntax.parents[n]) is not ast.ClassDef:
+                    continue
+            elif type(n) is ast.Assign and type(value) is ast.Call and type(value.func) is ast.Attribute:
+                root = value.func.value
+                if type(root) is ast.Name and root.id in self.foreign:
+                    continue
+            again.append(n)
         self._note_variables()
-        for n in assigned:
-            # Most are `x = f(y)` or arithmetic.
-            if (
-                (type(n.value) in _HOLDING_KINDS and type(n.value) is not ast.Call)  # type: ignore[attr-defined]
-                or type(n) is ast.AnnAssign
-                or type(n.targets[0]) is not ast.Name  # type: ignore[attr-defined]
-                or len(n.targets) > 1  # type: ignore[attr-defined]
-                or type(syntax.parents[n]) is ast.ClassDef
-            ):
-                self._assign(n, False)  # type: ignore[arg-type]
+        for n in again:
+            self._assign(n, False)  # type: ignore[arg-type]
         self._note_variables()
         for n in syntax.by_type[ast.Call]:
-            self._call(n)  # type: ignore[arg-type]
+            if n.args or n.keywords:  # type: ignore[attr-defined]
+                self._call(n)  # type: ignore[arg-type]
         for n in syntax.by_type[ast.Return]:
             assert isinstance(n, ast.Return)
-            if n.value is not None and self._may_make(n.value):
+            if n.value is not None and self._worth(n.value, type(n.value) is ast.Call):
                 self._return(n.value)
         if self._globals:
             self._global_reads()
@@ -90,12 +95,14 @@ class Keeping:
     def _assign(self, n: ast.Assign | ast.AnnAssign, named: bool) -> None:
         """An assignment to a name of a function or a module (``named``), or to anything else."""
         for target in n.targets if isinstance(n, ast.Assign) else (n.target,):
+            item = isinstance(target, ast.Subscript)  # which does not bind the name
             while isinstance(target, ast.Subscript):
                 target = target.value
             if isinstance(target, ast.Name):
                 inside = isinstance(self.syntax.parents[n], ast.ClassDef)
                 if not inside and n.value is not None and (named or self._worth(n.value, False)):
-                    self._flow(self._held(n.value), self._variable(target, stored=True))
+                    place = self._element_of_global(target) if item else None
+                    self._flow(self._held(n.value), place or self._variable(target, stored=not item))
                 if named or not inside:
                     continue
             elif named or not isinstance(target, ast.Attribute):
@@ -132,15 +139,18 @@ class Keeping:
                 self._flow(self._held(n.args[1], deep=True), f"@{self._class_of(n.func)}")
         builds = last == "cls" or last == "__init__" or (last[0].isupper() and _builds(func))
         for i, e in enumerate(n.args):
-            if (builds or type(e) in _HOLDING_KINDS) and self._worth(e, builds):
+            if (type(e) is not ast.Name or builds or e.id in self._variables) and self._worth(e, builds):
                 self._give(e, func, last, "*" if isinstance(e, ast.Starred) else str(i))
         for k in n.keywords:
-            if (builds or type(k.value) in _HOLDING_KINDS) and self._worth(k.value, builds):
-                self._give(k.value, func, last, k.arg or "*")
+            e = k.value
+            if (type(e) is not ast.Name or builds or e.id in self._variables) and self._worth(e, builds):
+                self._give(e, func, last, k.arg or "*")
 
     def _worth(self, e: ast.expr, builds: bool) -> bool:
         """Whether the argument ``e`` is followed: parameters only into classes, all else would be endless."""
         kind = type(e)
+        if kind not in _HOLDING_KINDS:
+            return False
         if kind is ast.Name:
             return builds or (e.id in self._variables and self._variable(e) in self._made)  # type: ignore[attr-defined,arg-type]
         if kind is ast.Call:
@@ -164,15 +174,16 @@ class Keeping:
             if isinstance(container, ast.Attribute):
                 self._flow(self._held(e, deep=True), f"@{self._class_of(container.value)}")
             elif isinstance(container, ast.Name) and isinstance(e, (ast.Call, ast.Name)):
-                variable = self._variable(container)
+                variable = self._element_of_global(container) or self._variable(container)
                 self._flow(self._held(e), variable)
                 if isinstance(variable, tuple):
                     self._variables.add(variable[1])
 
     def _return(self, value: ast.expr) -> None:
-        function = self.syntax.function_of(value)
+        held = list(self._held(value))
+        function = self.syntax.function_of(value) if held else None
         if function is not None:
-            self._flow(self._held(value), f".{function.name}")
+            self._flow(held, f".{function.name}")
 
     def _callees(self, func: ast.expr, last: str) -> Iterator[str]:
         text = dotted(func)
@@ -218,12 +229,10 @@ class Keeping:
                     deep = True
                 elif last:
                     yield f".{last}"
-                    if self._parameter(func) is not None:  # a class that is given
-                        yield self._variable(func)
             elif isinstance(func, ast.Attribute):
                 if isinstance(func.value, ast.Name) and func.value.id in self.foreign:
-                    pass
-                elif _builds(func):
+                    return  # a module of torch: what it is given are modules too
+                if _builds(func):
                     yield self._resolved(dotted(func) or "?")
                 else:
                     yield f".{last}"
@@ -265,6 +274,15 @@ class Keeping:
             return f"={self.imports[n.id]}"
         return function, n.id
 
+    def _element_of_global(self, n: ast.Name) -> str | None:
+        """The global that ``n`` is, whose element a function assigns."""
+        function, _ = self.owner(n)
+        known = self.syntax.binds(self.syntax.tree, n.id)
+        if not known or (isinstance(function, _FUNCTIONS) and self._is_local(n, function)):
+            return None
+        self._globals.add(n.id)
+        return f"={self.module}.{n.id}"
+
     def _parameter(self, n: ast.Name) -> _Local | None:
         function = self.owner(n)[0]
         if function is None:
@@ -283,8 +301,7 @@ class Keeping:
             return isinstance(e, (ast.Name, *_HOLDING, *_COMPREHENSIONS, ast.DictComp))
         func = e.func
         if isinstance(func, ast.Name):
-            name = func.id
-            return name in _CONTAINERS or not (name in self.foreign or name in _BUILTINS)
+            return func.id in _CONTAINERS or not (func.id in self.foreign or func.id in _BUILTINS)
         if not isinstance(func, ast.Attribute):
             return False
         if isinstance(func.value, ast.Name):
@@ -314,7 +331,8 @@ class Keeping:
             if isinstance(f, _FUNCTIONS) and (a := self._of(f).get(e.id)) is not None:
                 text = dotted(a.annotation) if a.annotation is not None else None
                 return self._resolved(text) if text is not None else "?"
-        found = {s for s, to in self._flows if to == (function, e.id)} if function is not None else set()
+        variable = self._variable(e)
+        found = {s for s, to in self._flows if to == variable}
         made = found.pop() if len(found) == 1 else None
         return made if isinstance(made, str) and made[0] not in ".=" else "?"
 

@@ -77,7 +77,7 @@ class Calls(Writes):
             made = self.creations.made(call.args[0])
             if made is None or made.form is not Form.NUMBER:
                 raise RefusedError(e, f"`{ast.unparse(call)}` is not understood")
-            self._change(*made.changes)
+            self._make(made.changes)
         else:
             raise RefusedError(e, f"`{ast.unparse(call)}` needs a tensor")
 

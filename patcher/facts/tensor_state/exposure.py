@@ -18,6 +18,8 @@ _DATACLASS = frozenset("dataclasses.dataclass dataclass".split())
 _PLAIN_DECORATORS = _DATACLASS | frozenset("typing.final typing.runtime_checkable".split())
 #: What a dataclass makes of its fields beyond ``==`` and a text.
 _HASHING = frozenset("unsafe_hash frozen order".split())
+#: What writes an object to a file: in code that cannot name the class, that is something else.
+_WRITING = frozenset("save dump dumps torch.save pickle.dump pickle.dumps joblib.dump dill.dump dill.dumps".split())
 _COMPILED_IN = "integers that are reached through a module or a global are compiled in, and each change compiles again"
 #: What an object does with all of its attributes at once, seen in the class itself.
 _OWN_WAYS = frozenset(
@@ -140,21 +142,28 @@ class Exposure:
                     if how in state:
                         yield f"`{how}` is read by its name, in {module.module}"
                 elif what == "class":
-                    if how in self.facts.methods and self._near(module.module, module.imports, how):
+                    if how in self.facts.methods and self._near(module.module, module.imports, how, how):
                         yield f"another class of {module.module} takes its `{how}`"
-                elif not suggests_configuration(what) and self._near(module.module, module.imports, what):
+                elif not suggests_configuration(what) and self._near(module.module, module.imports, what, how):
                     yield (
                         f"`{how}({what})` in {module.module} may reach all attributes, or copy them"
                         if what
                         else f"`{how}` in {module.module} may be applied to it"
                     )
 
-    def _near(self, module: str, imports: frozenset[str], what: str) -> bool:
+    def _near(self, module: str, imports: frozenset[str], what: str, how: str) -> bool:
         """Whether ``what``, a name in code of ``module``, may be an instance: the module can name the class."""
         if what.startswith("self of "):
             return what[8:] in self.project.family(self.name)[0]
         home, _, last = self.name.rpartition(".")
-        return module == home or home in imports or any(i.rpartition(".")[2] == last for i in imports)
+        if module == home or any(home in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] == last for i in imports):
+            return True
+        return how not in _WRITING and self._package(module) == self._package(home)
+
+    def _package(self, module: str) -> str:
+        """The package at the top; "" for modules that stand in none, which lie side by side."""
+        top, dot, _ = module.partition(".")
+        return top if dot else ""
 
     def kept(self) -> Iterator[str]:
         """Which modules keep an instance in an attribute, or compiled code finds in a global."""

@@ -24,9 +24,9 @@ class Step(enum.Enum):
     """What happens at one place. The parts of a `Change` are given in this order.
 
     Reading: ``READ`` (tensor), ``FIRST`` (tensor of one), ``LENGTH`` (row), ``ITEMS``, ``LARGEST``, ``SMALLEST``,
-    ``TOTAL`` (row). Making: ``VALUE`` (int), ``REPEAT`` (int, count), ``COUNTED`` (count), ``ALIKE`` (row, int),
-    ``INT`` (number). Writing: ``SET`` (place, int), ``ADD`` and ``SUBTRACT`` (place, int), ``SET_ALL`` (row, int),
-    ``ADD_ALL`` and ``SUBTRACT_ALL`` (row, int).
+    ``TOTAL`` (row), ``INT`` (number), ``BOOL`` (comparison). Making: ``VALUE`` (int), ``REPEAT`` (int, count),
+    ``COUNTED`` (count), ``ALIKE`` (row, int). Writing: ``SET`` (place, int), ``ADD`` and ``SUBTRACT`` (place, int),
+    ``SET_ALL`` (row, int), ``ADD_ALL`` and ``SUBTRACT_ALL`` (row, int).
     ``DROP``: the statement has nothing left to do. ``TYPE``: an annotation (text).
     """
 
@@ -42,6 +42,7 @@ class Step(enum.Enum):
     COUNTED = enum.auto()
     ALIKE = enum.auto()
     INT = enum.auto()
+    BOOL = enum.auto()
     SET = enum.auto()
     ADD = enum.auto()
     SUBTRACT = enum.auto()
@@ -90,3 +91,7 @@ class RefusedError(Exception):
 
 class MeantError(RefusedError):
     """The state is in tensors on purpose: graphs that are captured compute with it."""
+
+
+class StrangeError(RefusedError):
+    """Integers in a tensor that is made in a way, or has a shape, that is none of the forms."""

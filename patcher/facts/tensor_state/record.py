@@ -70,9 +70,13 @@ class Record:
         if text not in self.doubts:
             self.doubts.append(text)
 
-    def _change(self, *changes: Change) -> None:
+    def _make(self, changes: tuple[Change, ...]) -> None:
+        """The state is made. ``torch.tensor(n)`` takes the value of ``n`` over, and so does ``int(n)``."""
         for change in changes:
-            self.changes[change.target] = change
+            value = change.parts[0] if change.step is Step.VALUE else ""
+            several = isinstance(value, str) or any(isinstance(n, (ast.List, ast.ListComp)) for n in ast.walk(value))
+            sure = isinstance(value, str) or several or self.numbers.is_sure(value)
+            self.changes[change.target] = change if sure else Change(Step.INT, change.target, change.parts)
 
     def _read(self, target: ast.expr, e: ast.expr, form: Form) -> None:
         """The host reads the tensor ``e``; ``target``: the whole expression that does."""
@@ -101,13 +105,13 @@ class Record:
         if self.numbers.is_sure(value):
             return
         known = self.inference.of(value)
-        if known.is_tensor or known.data:
-            raise RefusedError(value, f"`{ast.unparse(value)}` is tensor data")
-        if known.python in ("float", "bool", "none", "str", "container"):
-            raise RefusedError(value, f"`{ast.unparse(value)}` is no integer")
         foreign = self.origins.read_of_data(value, frozenset(self.forms))
+        if known.is_tensor:
+            raise RefusedError(value, f"`{ast.unparse(value)}` is tensor data")
         if foreign is not None:
             raise RefusedError(value, f"the amount `{ast.unparse(foreign)}` is itself tensor data")
+        if known.python in ("float", "bool", "none", "str", "container"):
+            raise RefusedError(value, f"`{ast.unparse(value)}` is no integer")
         self.changes[value] = Change(Step.INT, value, (value,))
 
     def _index(self, e: ast.Subscript) -> None:

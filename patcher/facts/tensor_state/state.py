@@ -15,7 +15,7 @@ from patcher.facts.sizes import Sizes
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.tensor_state.creation import Creations
 from patcher.facts.tensor_state.exposure import Exposure
-from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError
+from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError, StrangeError
 from patcher.facts.tensor_state.uses import Uses
 
 
@@ -25,7 +25,7 @@ class TensorState:
 
     ``attributes``: name and the place where it is made first. ``reads``: what reads it on the host. ``changes``: what
     makes it Python integers; empty when ``obstacle`` says why that cannot be. ``doubts``: what the changes take for
-    granted. ``seen_at``: where the obstacle is, when it is one place of the class.
+    granted. ``strange``: the tensors are none that such state is mostly kept in.
     """
 
     cls: ast.ClassDef
@@ -34,7 +34,7 @@ class TensorState:
     changes: tuple[Change, ...]
     obstacle: str
     doubts: tuple[str, ...]
-    seen_at: ast.AST | None
+    strange: bool = False
 
 
 class TensorStates:
@@ -92,13 +92,14 @@ class TensorStates:
             uses.check_names()
             reason = self._exposed(cls, facts, name, wanted, uses.doubts)
             if reason:
-                return TensorState(cls, attributes, tuple(read), (), reason, (), None)
+                return TensorState(cls, attributes, tuple(read), (), reason, ())
         except MeantError:
             return None
         except RefusedError as refused:
-            return TensorState(cls, attributes, tuple(read), (), refused.reason, (), refused.node)
+            obstacle = f"{refused.reason}, in line {refused.node.lineno}"  # type: ignore[attr-defined]
+            return TensorState(cls, attributes, tuple(read), (), obstacle, (), isinstance(refused, StrangeError))
         changes = tuple(uses.changes.values())
-        return TensorState(cls, attributes, tuple(read), changes, "", tuple(uses.doubts), None)
+        return TensorState(cls, attributes, tuple(read), changes, "", tuple(uses.doubts))
 
     def _made(self, facts: ClassFacts, attribute: str) -> Store | None:
         """The first store of ``attribute`` that makes an integer tensor."""
@@ -161,7 +162,7 @@ class TensorStates:
                     value = found[0].value
             shape = self.creations.made(value)
             if shape is None:
-                raise RefusedError(made[a].statement, f"how `{ast.unparse(value)}` is made is not understood")
+                raise StrangeError(made[a].statement, f"how `{ast.unparse(value)}` is made is not understood")
             forms[a] = shape.form or Form.LIST
         return forms
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from patcher.facts.bookkeeping import last_name
+from patcher.facts.bookkeeping import OUTSIDE, last_name
+from patcher.facts.classes import INITIALISERS
 from patcher.facts.origins import own_nodes
 from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError, Step
@@ -33,6 +34,7 @@ class Uses(Names):
                         self._place(n, self.forms[name])
         self._compiled_in()
         self._meant()
+        self._flags()
         for index in self._indices:
             if ast.unparse(index) not in self._proven:
                 self._doubt(f"`{ast.unparse(index)}` is one integer")
@@ -46,27 +48,89 @@ class Uses(Names):
                     raise RefusedError(n, f"`{ast.unparse(n)}` is used in a function inside of the method")
 
     def _compiled_in(self) -> None:
-        """Refuse integers that change from call to call and name one row: Dynamo compiles such an index in.
+        """Refuse integers that change from call to call where Dynamo compiles each value in, or gets it wrong.
 
         Bounds of slices stay dynamic, and so does the only index of a tensor. Measured on torch 2.13: ``x[:, n]`` with
-        an ``n`` that advances, and ``row[n]`` of a Python list, compile again for each ``n`` until the limit is hit.
+        an ``n`` that advances, ``row[n]`` of a Python list, ``range(n)``, ``[0] * n`` and ``{n: x}`` compile again for
+        each ``n`` until the limit is hit; ``f"{n}"`` alone gives the number in place of the text.
         """
         advancing = self.order.advancing()
         for functions in self.origins.own.values():
-            for n in [n for f in functions for n in own_nodes(f) if isinstance(n, ast.Subscript)]:
-                several = isinstance(n.slice, ast.Tuple)
-                if not several and self.inference.of(n.value).is_tensor and self.numbers.form(n.value) is None:
+            for function in functions:
+                if function.name in INITIALISERS or function.name in OUTSIDE:
                     continue
-                for part in n.slice.elts if isinstance(n.slice, ast.Tuple) else [n.slice]:
-                    tensor = self.inference.of(part).is_tensor and not self.numbers.is_number(part)
-                    if tensor and self.numbers.form(part) is None:
-                        continue
-                    if not isinstance(part, ast.Slice) and self.origins.of(part) & advancing:
-                        raise RefusedError(
-                            n,
-                            f"`{ast.unparse(n)}` takes one place or element by a number that advances: as a Python "
-                            "integer it is compiled in, again for each value",
-                        )
+                for n in own_nodes(function):
+                    for part in self._fixed_parts(n):
+                        if self.origins.of(part) & advancing:
+                            what = "takes one place or element by" if isinstance(n, ast.Subscript) else "is made of"
+                            text = f"`{ast.unparse(n)}` {what} a number that advances"
+                            raise RefusedError(
+                                n, f"{text}: as a Python integer it is compiled in, again for each value"
+                            )
+                    if isinstance(n, ast.FormattedValue) or self._is_format(n):
+                        value = n.value if isinstance(n, ast.FormattedValue) else n.args[0]  # type: ignore[attr-defined]
+                        if self.origins.of(value) & advancing and not self._in_error(n):
+                            text = f"`{ast.unparse(value)}` becomes text"
+                            raise RefusedError(n, f"{text}, which Dynamo gets wrong with integers that advance")
+
+    def _flags(self) -> None:
+        """Comparisons that a method returns: of integers that advance they are symbolic, and no bool for operators."""
+        advancing = self.order.advancing()
+        for functions in self.origins.own.values():
+            for n in [n for f in functions if f.name not in OUTSIDE for n in own_nodes(f)]:
+                if not isinstance(n, ast.Return) or n.value is None:
+                    continue
+                for value in n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]:
+                    for compare in self._compares(value):
+                        if self.origins.of(compare) & advancing:
+                            self.changes[compare] = Change(Step.BOOL, compare, (compare,))
+
+    def _compares(self, e: ast.expr) -> list[ast.expr]:
+        """The comparisons of numbers that the value of ``e`` may be; ``e`` itself when it is nothing else."""
+        match e:
+            case ast.BoolOp(values=values):
+                found = [self._compares(v) for v in values]
+                return (
+                    [e] if all(f == [v] for f, v in zip(found, values, strict=True)) else [c for f in found for c in f]
+                )
+            case ast.IfExp(body=body, orelse=orelse):
+                return [*self._compares(body), *self._compares(orelse)]
+            case ast.Compare(left=left, comparators=others) if all(map(self._is_python, [left, *others])):
+                return [e]
+        return []
+
+    def _is_python(self, e: ast.expr) -> bool:
+        return self.numbers.is_number(e) and self.numbers.form(e) is None
+
+    def _is_format(self, n: ast.AST) -> bool:
+        return isinstance(n, ast.Call) and dotted(n.func) == "format" and len(n.args) > 1
+
+    def _fixed_parts(self, n: ast.AST) -> list[ast.expr]:
+        """The parts of ``n`` that are numbers which Dynamo compiles in."""
+        match n:
+            case ast.Subscript(value=base, slice=index):
+                if (
+                    not isinstance(index, ast.Tuple)
+                    and self.inference.of(base).is_tensor
+                    and not self.numbers.form(base)
+                ):
+                    return []
+                parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                return [p for p in parts if not isinstance(p, ast.Slice) and not self._is_other_tensor(p)]
+            case ast.Call(func=ast.Name(id="range" | "hash"), args=arguments):
+                return list(arguments)
+            case (
+                ast.BinOp(op=ast.Mult(), left=ast.List(), right=count)
+                | ast.BinOp(op=ast.Mult(), left=count, right=ast.List())
+            ):
+                return [count]
+            case ast.Dict(keys=keys):
+                return [k for k in keys if k is not None]
+        return []
+
+    def _is_other_tensor(self, e: ast.expr) -> bool:
+        tensor = self.inference.of(e).is_tensor and not self.numbers.is_number(e)
+        return tensor and self.numbers.form(e) is None
 
     def _meant(self) -> None:
         """Refuse state that tensors are computed with and that the host reads beside the work only: meant as it is."""

@@ -76,7 +76,7 @@ class Writes(Record):
             if made is not None:
                 if made.form is not Form.NUMBER:
                     raise RefusedError(value, f"`{ast.unparse(value)}` is no single integer")
-                self._change(*made.changes)
+                self._make(made.changes)
                 return
             if self._is_view(value):
                 raise RefusedError(value, f"`{ast.unparse(value)}` is put into the list: two elements share one tensor")
@@ -111,11 +111,13 @@ class Writes(Record):
         if made is not None:
             if made.form not in (form, None) or (made.form is None and form is not Form.LIST):
                 raise RefusedError(value, f"`self.{e.attr}` holds other things as well: `{ast.unparse(value)}`")
-            self._change(*made.changes)
+            self._make(made.changes)
             if isinstance(parent, ast.AnnAssign):
                 self.annotation(parent.annotation, form)
             return
         if isinstance(value, ast.Constant) and value.value is None and form is not Form.ONE:
+            if isinstance(parent, ast.AnnAssign):
+                self.annotation(parent.annotation, form)
             return
         if self._moved(value, e.attr):
             statement = self.syntax.statement_of(e)
