@@ -15,7 +15,7 @@ from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Rule
 from patcher.settings import Settings
 from patcher.spans import EditError
-from patcher.suppress import Suppressions, suppressions
+from patcher.suppress import suppressions
 
 MAX_PASSES = 10
 
@@ -99,14 +99,14 @@ def _find(
     bugs: list[Bug],
 ) -> list[_Found]:
     rules = tuple(rules)
-    facts = Facts(tree, path, project, settings, frozenset(rule.code for rule in rules))
+    quiet = suppressions(text)
+    facts = Facts(tree, path, project, settings, frozenset(rule.code for rule in rules), quiet.covers)
     listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
     raw = text.encode("utf-8", "surrogatepass")
     for rule in rules:
         if any(t in raw for t in rule.triggers):
             for kind in rule.listens_to:
                 listeners[kind].append(rule)
-    quiet: Suppressions | None = None
     found: list[_Found] = []
     for kind, listening in listeners.items():
         for node in facts.syntax.by_type[kind]:
@@ -119,8 +119,6 @@ def _find(
                     bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
                     continue
                 for finding in findings:
-                    if quiet is None:
-                        quiet = suppressions(text)
                     at = finding.node
                     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
                     if isinstance(at, ast.stmt) and hasattr(at, "body"):

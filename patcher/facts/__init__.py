@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
@@ -78,17 +78,25 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 class Facts:
     """Everything that rules may ask about one module. Answers are worked out when asked for, and kept.
 
-    ``settings``: what the user chose. ``active``: the codes of the rules that take part in the run.
+    ``settings``: what the user chose. ``active``: the codes of the rules that take part in the run. ``silenced``:
+    whether a comment silences the rule of that code and name from one line to another.
     """
 
     def __init__(
-        self, tree: ast.Module, path: str, project: Project, settings: Settings, active: frozenset[str]
+        self,
+        tree: ast.Module,
+        path: str,
+        project: Project,
+        settings: Settings,
+        active: frozenset[str],
+        silenced: Callable[[str, str, int, int], bool] = lambda *_: False,
     ) -> None:
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
         self.project = project
         self.settings = settings
         self.active = active
+        self.silenced = silenced
         self._flows: dict[FunctionNode, Flow] = {}
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
         self._taken: dict[ast.AST, set[str]] = {}
