@@ -87,8 +87,8 @@ class TensorHeldIndex:
     """Integers that an object keeps in tensors, such as how far each layer's cache is filled, and reads on the host.
 
     What it does:
-        Keeps them in Python integers: a 0-d tensor becomes an int; a tensor with one element for each layer, and a
-        list of 0-d tensors, become a list of ints; a tensor of one element becomes a list of one. ``.item()`` and
+        Turns the tensors into Python integers: a 0-d tensor becomes an int; a tensor with one element for each layer,
+        and a list of 0-d tensors, become a list of ints; a tensor of one element becomes a list of one. ``.item()`` and
         ``int()`` around the reads go, ``numel()`` becomes ``len()``, ``zero_()``, ``fill_()`` and ``add_()`` become
         assignments, and the annotations follow. What was changed in place is changed in place: ``t.zero_()`` becomes
         ``t[:] = [0] * len(t)``. A comparison that a method returns becomes a bool (``True if n == 0 else False``), for

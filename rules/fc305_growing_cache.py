@@ -420,7 +420,7 @@ def _message(found: Sequence[Growth]) -> str:
         )
     return (
         f"{what} {'grows' if one else 'grow'} with each call: another shape each time (a recompile to dynamic shapes), "
-        "each step reads and writes all that was kept, and CUDA graphs are recorded anew for every length"
+        "each step reads and writes all that was kept, and with CUDA graphs it raises unless what is kept is cloned"
     )
 
 
