@@ -69,7 +69,7 @@ class Calls(Writes):
                 raise RefusedError(e, f"`{ast.unparse(call)}` is not understood")
             if form is Form.LIST:
                 raise RefusedError(e, f"`{ast.unparse(call)}` is not understood")
-            self._written(e, form, _WRITES[name], call.args[0] if call.args else "0", outer)
+            self._written(e, form, _WRITES[name], call.args[0] if call.args else "0", outer, name == "fill_")
         elif name in _REDUCED and form is Form.ROW and not call.args and not call.keywords:
             self.changes[call] = Change(_REDUCED[name], call, (e,))
             self._use(call, Form.NUMBER, None, fixed)

@@ -52,10 +52,9 @@ class Names(Calls):
         for target in targets:
             if isinstance(target, ast.Name):
                 self._follow_name(target, e, form, binding, fixed)
-            elif isinstance(target, ast.Attribute) and self.origins.attribute(target) in self.forms:
-                pass  # looked at from that side
-            elif isinstance(target, ast.Subscript) and self._state_element(target):
-                pass
+            elif self._is_state_place(target):  # looked at from that side as well
+                if self._single(e, form) is Form.ONE:
+                    self.changes[e] = Change(Step.FIRST, e, (e,))
             elif isinstance(target, ast.Subscript) and self.inference.of(target.value).is_tensor:
                 if self._single(e, form) is Form.ONE:
                     raise RefusedError(e, f"`{self._line(e)}` writes a row of one element")
@@ -143,6 +142,9 @@ class Names(Calls):
                 value: ast.expr | str = args[0] if args else "0"
                 if not isinstance(value, str):
                     self._integer(value)
+                    self._once(value)
+                    if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value)):
+                        raise RefusedError(loop, f"`{ast.unparse(value)}` is another number for each element")
                 self.changes[loop] = Change(Step.SET_ALL, loop, (e, value))
                 return
             case ast.For(target=ast.Name() as target):

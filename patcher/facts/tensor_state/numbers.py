@@ -107,14 +107,14 @@ class Numbers:
                 return self.is_sure(body) and self.is_sure(orelse)
             case ast.Call(func=ast.Name(id="max" | "min" | "abs") as func, args=arguments):
                 return self.syntax.is_builtin(func) and all(map(self.is_sure, arguments))
-            case ast.Call(func=ast.Name(id="int" | "len" | "round") as func, args=[_]):
+            case ast.Call(func=ast.Name(id="int" | "len") as func, args=[_]):
                 return self.syntax.is_builtin(func)
             case (
                 ast.Call(func=ast.Attribute(attr="item"), args=[])
                 | ast.Call(func=ast.Attribute(attr="numel" | "nelement"), args=[])
             ):
                 return self.is_number(e)
-            case ast.Attribute() | ast.Subscript() if self.form(e) is not None:
+            case ast.Attribute() | ast.Subscript() if self.form(e) is Form.NUMBER:
                 return True
             case ast.Name():
                 return self._name_is_sure(e)

@@ -102,8 +102,10 @@ class Record:
 
     def _integer(self, value: ast.expr) -> None:
         """``value`` becomes state, or a part of it. A tensor of integers takes its value over as ``int()`` does."""
-        if self.numbers.is_sure(value):
+        if self.numbers.is_sure(value) or self.numbers.form(value) is Form.ONE:
             return
+        if self.numbers.form(value) in _ROWS:
+            raise RefusedError(value, f"`{ast.unparse(value)}` is a whole row")
         known = self.inference.of(value)
         foreign = self.origins.read_of_data(value, frozenset(self.forms))
         if known.is_tensor:
@@ -113,6 +115,11 @@ class Record:
         if known.python in ("float", "bool", "none", "str", "container"):
             raise RefusedError(value, f"`{ast.unparse(value)}` is no integer")
         self.changes[value] = Change(Step.INT, value, (value,))
+
+    def _known(self, value: ast.expr, what: str) -> None:
+        """Doubt that ``value`` is ``what``: it becomes state as it is, or all elements of a row."""
+        if not (self.numbers.is_sure(value) or self.numbers.is_number(value) or self.numbers.form(value) is not None):
+            self._doubt(f"`{ast.unparse(value)}` is {what}")
 
     def _index(self, e: ast.Subscript) -> None:
         """What names one element of a row."""
@@ -199,3 +206,12 @@ class Record:
 
     def _line(self, e: ast.AST) -> str:
         return ast.unparse(self.syntax.statement_of(e)).splitlines()[0]
+
+
+def is_large(e: ast.expr) -> bool:
+    """Whether a number that is written out in ``e`` may take an integer beyond what a tensor holds."""
+    return any(
+        (isinstance(n, ast.Constant) and isinstance(n.value, int) and abs(n.value) > 2**16)
+        or (isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Pow, ast.LShift)))
+        for n in ast.walk(e)
+    )

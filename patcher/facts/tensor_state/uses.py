@@ -12,6 +12,7 @@ from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError, Step
 from patcher.facts.tensor_state.names import Names
 from patcher.facts.tensor_state.order import base_of
+from patcher.facts.tensor_state.record import is_large
 from patcher.facts.values import Category, Value
 
 _ROWS = (Form.ROW, Form.LIST)
@@ -278,7 +279,7 @@ class Uses(Names):
             raise RefusedError(parent, f"`{ast.unparse(parent)}` is no integer")
         if state in _ROWS:
             raise RefusedError(parent, f"`{ast.unparse(parent)}` computes with the whole row")
-        if (state is not None and isinstance(parent.op, ast.Mult)) or _is_large(other):
+        if (state is not None and isinstance(parent.op, ast.Mult)) or is_large(other):
             raise RefusedError(parent, f"`{ast.unparse(parent)}` may wrap round as a tensor")
         if state is None and not self.numbers.is_number(other):
             if value.python in ("float", "str", "container", "none", "bool"):
@@ -328,15 +329,6 @@ class Uses(Names):
         if not self._is_test(parent):
             raise RefusedError(e, f"`{ast.unparse(parent)}` is a tensor that is used further")
         self._number(e, form)
-
-
-def _is_large(e: ast.expr) -> bool:
-    """Whether a number that is written out in ``e`` may take an integer beyond what a tensor holds."""
-    return any(
-        (isinstance(n, ast.Constant) and isinstance(n.value, int) and abs(n.value) > 2**16)
-        or (isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Pow, ast.LShift)))
-        for n in ast.walk(e)
-    )
 
 
 def _keeps_dtype(value: Value) -> bool:

@@ -6,7 +6,7 @@ import ast
 
 from patcher.facts.syntax import dotted
 from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
-from patcher.facts.tensor_state.record import Record
+from patcher.facts.tensor_state.record import Record, is_large
 
 _ROWS = (Form.ROW, Form.LIST)
 _WHOLE = {Step.SET: Step.SET_ALL, Step.ADD: Step.ADD_ALL, Step.SUBTRACT: Step.SUBTRACT_ALL}
@@ -81,6 +81,7 @@ class Writes(Record):
             if self._is_view(value):
                 raise RefusedError(value, f"`{ast.unparse(value)}` is put into the list: two elements share one tensor")
             self._not_named_on(value, e)
+            self._known(value, "a Python integer")
         self._integer(value)
 
     def _not_named_on(self, value: ast.expr, place: ast.expr) -> None:
@@ -130,6 +131,7 @@ class Writes(Record):
         if self._is_view(value):
             raise RefusedError(value, f"`self.{e.attr}` and `{ast.unparse(value)}` are one tensor")
         self._not_named_on(value, e)
+        self._known(value, "a Python integer")
         self._integer(value)
 
     def _alike(self, value: ast.expr, form: Form) -> str | None:
@@ -181,6 +183,8 @@ class Writes(Record):
         """``e += value``."""
         if (changing := self.order.changes_in(value)) is not None:
             raise RefusedError(statement, f"`{ast.unparse(changing)}` may change what it is added to")
+        if is_large(value) or (isinstance(op, ast.Mult) and self.numbers.form(value) is not None):
+            raise RefusedError(statement, f"`{ast.unparse(statement)}` may wrap round as a tensor")
         if isinstance(e, ast.Name):
             raise RefusedError(statement, f"`{e.id}` is another name of the state, and is changed in place")
         if isinstance(e, ast.Subscript):
@@ -199,12 +203,21 @@ class Writes(Record):
         if form is Form.ONE and not isinstance(e, ast.Subscript):
             self.changes[e] = Change(Step.FIRST, e, (e,))
 
-    def _written(self, e: ast.expr, form: Form | None, step: Step, value: ast.expr | str, s: ast.stmt) -> None:
-        """All of ``e``, a row or a number, is set or advanced by the statement ``s``."""
+    def _written(
+        self, e: ast.expr, form: Form | None, step: Step, value: ast.expr | str, s: ast.stmt, fills: bool = False
+    ) -> None:
+        """All of ``e``, a row or a number, is set or advanced by the statement ``s``.
+
+        ``fills``: by ``fill_``, which takes a single number only.
+        """
         if not isinstance(value, str):
             self._integer(value)
             if form in (*_ROWS, Form.ONE):
                 self._once(value)
+                if not fills:
+                    self._known(value, "one integer")
+            if step is not Step.SET and is_large(value):
+                raise RefusedError(s, f"`{ast.unparse(s)}` may wrap round as a tensor")
         if form is Form.LIST and step is not Step.SET:
             raise RefusedError(s, f"`{ast.unparse(s)}` computes with a list of tensors")
         if not self.syntax.alone(s):
