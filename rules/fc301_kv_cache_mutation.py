@@ -19,6 +19,7 @@ from patcher.rule import (
     NearMiss,
     ReplaceStatements,
 )
+from rules.examples import CACHED_DECODING
 
 _ONE_GRAPH = "nothing that is compiled with fullgraph=True, or exported, reaches this cache: there, a break is an error"
 #: Decorators that do not care which function object they are given.
@@ -33,44 +34,6 @@ _HARMLESS = api.GRAD_OFF | {
 }
 
 
-#: A model that uses ``MEMORY`` in each of its blocks: a first read, then single steps, twice.
-_RUN = """
-class Block(nn.Module):
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-        self.qk = nn.Linear(4, 8)
-
-    def forward(self, x, memory):
-        q, k = self.qk(x).chunk(2, -1)
-        memory.append(self.layer, k)
-        past = memory[self.layer]
-        return x + (q @ past.transpose(1, 2)).softmax(-1) @ past * (1 + memory.length(self.layer))
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList([Block(i) for i in range(2)])
-
-    def forward(self, x, memory):
-        for block in self.blocks:
-            x = block(x, memory)
-        return x
-
-def go(net):
-    outputs, memory = [], MEMORY
-    for _ in range(2):
-        x = torch.linspace(-1, 1, 40).view(2, 5, 4)
-        for _ in range(4):
-            x = net(x, memory)
-            outputs.append(x.clone())
-            x = x[:, -1:]
-        memory.reset()
-    return outputs
-
-def make(): return Net()
-calls = [go, go]
-"""
 #: A model that calls ``update`` once.
 _ONE = """
 class Net(nn.Module):
@@ -246,7 +209,7 @@ class Memory:
     def reset(self):
         self._filled.zero_()
 ''',
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
             title="a 0-d tensor for each layer, a decorated method, lists that grow in the initialiser",
@@ -303,7 +266,7 @@ class Memory:
         for at in self.at:
             at.zero_()
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
             title="a module whose index is a property",
@@ -368,7 +331,7 @@ class Memory(nn.Module):
     def reset(self):
         self.place.zero_()
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 24, 4)").replace("range(2)]", "range(1)]"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 24, 4)").replace("range(2)]", "range(1)]"),
         ),
         Example(
             title="a module that is called",
@@ -487,7 +450,7 @@ class Memory:
 def compiled(function):
     return torch.compile(function, fullgraph=True)
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 24, 4)").replace("range(2)]", "range(1)]"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 24, 4)").replace("range(2)]", "range(1)]"),
             unsafe=True,
         ),
         Example(

@@ -19,6 +19,7 @@ from patcher.rule import (
     ReplaceStatements,
     filled,
 )
+from rules.examples import CACHED_DECODING
 
 _WRITTEN = {
     Step.READ: "{0}",
@@ -42,45 +43,6 @@ _WRITTEN = {
     Step.SUBTRACT_ALL: "{0}[:] = [EACH - {1} for EACH in {0}]",
     Step.TYPE: "{0}",
 }
-
-#: A model that uses ``MEMORY`` in each of its blocks: a first read, then single steps, twice.
-_RUN = """
-class Block(nn.Module):
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-        self.qk = nn.Linear(4, 8)
-
-    def forward(self, x, memory):
-        q, k = self.qk(x).chunk(2, -1)
-        memory.append(self.layer, k)
-        past = memory[self.layer]
-        return x + (q @ past.transpose(1, 2)).softmax(-1) @ past * (1 + memory.length(self.layer))
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList([Block(i) for i in range(2)])
-
-    def forward(self, x, memory):
-        for block in self.blocks:
-            x = block(x, memory)
-        return x
-
-def go(net):
-    outputs, memory = [], MEMORY
-    for _ in range(2):
-        x = torch.linspace(-1, 1, 40).view(2, 5, 4)
-        for _ in range(4):
-            x = net(x, memory)
-            outputs.append(x.clone())
-            x = x[:, -1:]
-        memory.reset()
-    return outputs
-
-def make(): return Net()
-calls = [go, go]
-"""
 
 
 class TensorHeldIndex:
@@ -248,7 +210,7 @@ class Memory:
         self._keys.zero_()
         self._filled[:] = [0] * len(self._filled)
 ''',
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
             title="a 0-d tensor for each layer, changed through a local name",
@@ -303,7 +265,7 @@ class Memory:
     def reset(self):
         self.at[:] = [0] * len(self.at)
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
             title="one counter, on the device of the buffer",
@@ -370,7 +332,7 @@ class Memory:
     def reset(self):
         self.seen = 0
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
             title="a tensor of one element and a property",
@@ -434,7 +396,7 @@ class Memory:
     def reset(self):
         self._place[0] = 0
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
             title="all layers advance at once, after the last one",
@@ -488,7 +450,7 @@ class Memory:
     def reset(self):
         self.ends[:] = [0] * len(self.ends)
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
             title="a method that returns the tensor",
@@ -536,7 +498,7 @@ class Memory:
     def reset(self):
         self.filled[:] = [0] * len(self.filled)
 """,
-            run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
             unsafe=True,
         ),
         Example(

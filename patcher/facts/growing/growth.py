@@ -225,14 +225,4 @@ class Growing:
         if self.project.is_module_class(f"{self.module}.{name}".rpartition(".")[0]):
             return False
         grown = frozenset(w for g in found for w in words(g.text))
-        return bool(grown & KEYS and grown & VALUES) or self._is_called(function.name)
-
-    def _is_called(self, method: str) -> bool:
-        """Whether compiled code that can see this module calls a method of that name on some object."""
-        for s in self.project.modules.values():
-            near = s.module == self.module or any(self.module in (i, i.rpartition(".")[0]) for i in s.imports)
-            if near and any(
-                f".{method}" in f.mentions and self.project.reached(f"{s.module}.{f.qualname}") for f in s.functions
-            ):
-                return True
-        return False
+        return bool(grown & KEYS and grown & VALUES) or self.project.called_by_name(function.name, self.module)

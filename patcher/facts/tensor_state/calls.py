@@ -7,20 +7,16 @@ import ast
 from patcher.facts.bookkeeping import last_name
 from patcher.facts.origins import own_nodes
 from patcher.facts.syntax import dotted
-from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
+from patcher.facts.tensor_state.forms import COUNTS, READS, ROWS, TAKE_NUMBERS_METHODS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.writes import Writes
 
-_ROWS = (Form.ROW, Form.LIST)
-_READS = frozenset({"item", "tolist"})
 _COPIES = frozenset("clone detach cpu contiguous".split())
-_COUNTS = frozenset("numel nelement __len__".split())
 _REDUCED = {"max": Step.LARGEST, "min": Step.SMALLEST, "sum": Step.TOTAL, "amax": Step.LARGEST, "amin": Step.SMALLEST}
 #: Functions of torch that take 0-d integer tensors for numbers, and give the same for numbers.
 _TAKE_NUMBERS = frozenset(
     "torch.arange torch.narrow torch._check torch._check_is_size torch._check_value torch._check_index "
     "torch.narrow_copy torch.zeros torch.ones torch.empty".split()
 )
-_TAKE_NUMBERS_METHODS = frozenset("narrow narrow_copy new_zeros new_ones new_empty".split())
 _WRITES = {"zero_": Step.SET, "fill_": Step.SET, "add_": Step.ADD, "sub_": Step.SUBTRACT}
 
 
@@ -42,7 +38,7 @@ class Calls(Writes):
         outer = self.syntax.parents[call]
         if fixed:
             raise RefusedError(e, f"`{ast.unparse(call)}` is called on what is no tensor at times")
-        if name in _READS and not call.args and form is not Form.LIST:
+        if name in READS and not call.args and form is not Form.LIST:
             if form is Form.ROW:
                 if name == "item":
                     raise RefusedError(e, f"`{ast.unparse(call)}` reads a row as one number")
@@ -53,7 +49,7 @@ class Calls(Writes):
                 self.changes[call] = Change(Step.ITEMS, call, (e,))
             else:
                 self._read(self._through_int(call), e, form)
-        elif name in _COUNTS | {"size"} and form in (Form.ROW, Form.ONE):
+        elif name in COUNTS | {"size"} and form in (Form.ROW, Form.ONE):
             if name == "size" and not (len(call.args) == 1 and isinstance(call.args[0], ast.Constant)):
                 raise RefusedError(e, f"`{ast.unparse(call)}` needs a tensor")
             self.changes[call] = Change(Step.LENGTH, call, (e,))
@@ -99,7 +95,7 @@ class Calls(Writes):
         if own is not None and own in self.origins.own:
             self._own_method(e, form, call, own)
             return
-        numbers = what in _TAKE_NUMBERS or (not what and own is None and last_name(call.func) in _TAKE_NUMBERS_METHODS)
+        numbers = what in _TAKE_NUMBERS or (not what and own is None and last_name(call.func) in TAKE_NUMBERS_METHODS)
         if numbers and e in call.args and self._single(e, form) is Form.NUMBER:
             self._number(e, form)
             return
@@ -125,7 +121,7 @@ class Calls(Writes):
             name == "range" and form in (Form.NUMBER, Form.ONE)
         ):
             self._number(e, form)
-        elif name == "len" and alone and form in (*_ROWS, Form.ONE):
+        elif name == "len" and alone and form in (*ROWS, Form.ONE):
             pass
         elif name in ("max", "min", "sum") and alone and form is Form.ROW:
             self._use(call, Form.NUMBER, binding, fixed)

@@ -20,6 +20,17 @@ class Form(enum.Enum):
     LIST = "list"
 
 
+#: Those that have several elements.
+ROWS = (Form.ROW, Form.LIST)
+#: Operators that give integers for integers, of tensors and of Python alike.
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+#: Methods that read a tensor on the host, and that count its elements.
+READS = frozenset({"item", "tolist"})
+COUNTS = frozenset("numel nelement __len__".split())
+#: Methods of tensors that take 0-d integer tensors for numbers, and give the same for numbers.
+TAKE_NUMBERS_METHODS = frozenset("narrow narrow_copy new_zeros new_ones new_empty".split())
+
+
 class Step(enum.Enum):
     """What happens at one place. The parts of a `Change` are given in this order.
 

@@ -7,11 +7,8 @@ import ast
 from patcher.facts.flow import Definition
 from patcher.facts.syntax import FunctionNode
 from patcher.facts.tensor_state.calls import Calls
-from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
-from patcher.facts.values import Category, Value
-
-_ROWS = (Form.ROW, Form.LIST)
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+from patcher.facts.tensor_state.forms import ARITHMETIC, ROWS, Change, Form, RefusedError, Step
+from patcher.facts.tensor_state.record import keeps_dtype
 
 
 class Names(Calls):
@@ -116,9 +113,9 @@ class Names(Calls):
                 self.changes[e] = Change(Step.FIRST, e, (e,))
             return  # looked at from that side
         value = self.inference.of(target)
-        if value.is_tensor and form is Form.NUMBER and _keeps_dtype(value):
+        if value.is_tensor and form is Form.NUMBER and keeps_dtype(value):
             return
-        if isinstance(target, ast.Name) and isinstance(parent.op, _ARITHMETIC) and form is Form.NUMBER:
+        if isinstance(target, ast.Name) and isinstance(parent.op, ARITHMETIC) and form is Form.NUMBER:
             before = self.inference.definitions(target)
             function = self.syntax.function_of(target)
             if before and function is not None and all(self.numbers.binds_number(d) for d in before):
@@ -131,7 +128,7 @@ class Names(Calls):
         raise RefusedError(e, f"`{ast.unparse(parent)}` needs a tensor, or may")
 
     def _iterated(self, e: ast.expr, form: Form, loop: ast.For) -> None:
-        if form not in _ROWS:
+        if form not in ROWS:
             raise RefusedError(e, f"`for {ast.unparse(loop.target)} in {ast.unparse(e)}` is not understood")
         match loop:
             case ast.For(
@@ -159,13 +156,3 @@ class Names(Calls):
         definition = self.inference.flow_of(function).by_node.get(target)
         if definition is not None:
             self._follow_definition(definition, function, Form.NUMBER, loop, False)
-
-
-def _keeps_dtype(value: Value) -> bool:
-    """Whether a tensor keeps its dtype with a 0-d integer tensor as it does with a Python integer."""
-    if value.dtype is None:
-        return False
-    if value.dtype.category is Category.FLOAT:
-        return True
-    rank = value.rank
-    return value.dtype.category is Category.INT and rank is not None and rank.base is None and rank.offset >= 1

@@ -10,10 +10,8 @@ from patcher.facts.infer import Inference
 from patcher.facts.origins import Origins, own_nodes
 from patcher.facts.sizes import Sizes
 from patcher.facts.syntax import Syntax, dotted
-from patcher.facts.tensor_state.forms import Form
+from patcher.facts.tensor_state.forms import ARITHMETIC, Form
 from patcher.facts.values import Kind
-
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 
 
 class Numbers:
@@ -40,7 +38,7 @@ class Numbers:
                 if inner in (Form.ROW, Form.LIST, Form.ONE) and not isinstance(index, (ast.Slice, ast.Tuple)):
                     return Form.NUMBER
                 return None
-            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _ARITHMETIC):
+            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
                 forms = (self.form(left), self.form(right))
                 if forms == (None, None) or Form.ROW in forms or Form.LIST in forms:
                     return None
@@ -101,7 +99,7 @@ class Numbers:
                 return type(value) is int
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self.is_sure(operand)
-            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _ARITHMETIC):
+            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
                 return self.is_sure(left) and self.is_sure(right)
             case ast.IfExp(body=body, orelse=orelse):
                 return self.is_sure(body) and self.is_sure(orelse)
@@ -144,7 +142,7 @@ class Numbers:
                 value = value.elts[position]
             return self.is_sure(value)
         if d.how == "augmented" and isinstance(d.node, ast.AugAssign) and isinstance(d.node.target, ast.Name):
-            return isinstance(d.node.op, _ARITHMETIC) and self.is_sure(d.node.value) and self.is_sure(d.node.target)
+            return isinstance(d.node.op, ARITHMETIC) and self.is_sure(d.node.value) and self.is_sure(d.node.target)
         if d.how == "iteration" and d.value is not None:
             state = not d.path and self.form(d.value) in (Form.ROW, Form.LIST)
             return state or (len(d.path) <= 1 and self._iterates_numbers(d.value, d.path))
@@ -157,7 +155,7 @@ class Numbers:
                 return type(value) is int
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self.is_number(operand)
-            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _ARITHMETIC):
+            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
                 return self.is_number(left) and self.is_number(right)
             case ast.IfExp(body=body, orelse=orelse):
                 return self.is_number(body) and self.is_number(orelse)
@@ -228,7 +226,7 @@ class Numbers:
             return self.is_number(value)
         if d.how == "augmented" and isinstance(d.node, ast.AugAssign):
             assert isinstance(d.node.target, ast.Name)
-            return isinstance(d.node.op, _ARITHMETIC) and self.is_number(d.node.value) and self.is_number(d.node.target)
+            return isinstance(d.node.op, ARITHMETIC) and self.is_number(d.node.value) and self.is_number(d.node.target)
         if d.how == "iteration" and d.value is not None and len(d.path) <= 1:
             return self._iterates_numbers(d.value, d.path)
         value_of = self.inference.defined(d)

@@ -11,11 +11,10 @@ from patcher.facts.origins import Origins
 from patcher.facts.sizes import Sizes
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.tensor_state.creation import Creations
-from patcher.facts.tensor_state.forms import CALLED, Change, Form, RefusedError, Step
+from patcher.facts.tensor_state.forms import CALLED, ROWS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.numbers import Numbers
 from patcher.facts.tensor_state.order import Order
-
-_ROWS = (Form.ROW, Form.LIST)
+from patcher.facts.values import Category, Value
 
 
 class Record:
@@ -104,7 +103,7 @@ class Record:
         """``value`` becomes state, or a part of it. A tensor of integers takes its value over as ``int()`` does."""
         if self.numbers.is_sure(value) or self.numbers.form(value) is Form.ONE:
             return
-        if self.numbers.form(value) in _ROWS:
+        if self.numbers.form(value) in ROWS:
             raise RefusedError(value, f"`{ast.unparse(value)}` is a whole row")
         known = self.inference.of(value)
         foreign = self.origins.read_of_data(value, frozenset(self.forms))
@@ -179,7 +178,7 @@ class Record:
         return none or self.numbers.is_number(e) or self.numbers.form(e) is Form.NUMBER
 
     def _single(self, e: ast.expr, form: Form) -> Form:
-        if form in _ROWS:
+        if form in ROWS:
             raise RefusedError(e, f"`{self._line(e)}` works on the whole row")
         return form
 
@@ -215,3 +214,13 @@ def is_large(e: ast.expr) -> bool:
         or (isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Pow, ast.LShift)))
         for n in ast.walk(e)
     )
+
+
+def keeps_dtype(value: Value) -> bool:
+    """Whether a tensor keeps its dtype with a 0-d integer tensor as it does with a Python integer."""
+    if value.dtype is None:
+        return False
+    if value.dtype.category is Category.FLOAT:
+        return True
+    rank = value.rank
+    return value.dtype.category is Category.INT and rank is not None and rank.base is None and rank.offset >= 1

@@ -9,17 +9,21 @@ from patcher.facts.bookkeeping import OUTSIDE, last_name
 from patcher.facts.classes import INITIALISERS
 from patcher.facts.origins import own_nodes
 from patcher.facts.syntax import FunctionNode, dotted
-from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError, Step
+from patcher.facts.tensor_state.forms import (
+    ARITHMETIC,
+    COUNTS,
+    READS,
+    ROWS,
+    TAKE_NUMBERS_METHODS,
+    Change,
+    Form,
+    MeantError,
+    RefusedError,
+    Step,
+)
 from patcher.facts.tensor_state.names import Names
 from patcher.facts.tensor_state.order import base_of
-from patcher.facts.tensor_state.record import is_large
-from patcher.facts.values import Category, Value
-
-_ROWS = (Form.ROW, Form.LIST)
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
-_READS = frozenset({"item", "tolist"})
-_COUNTS = frozenset("numel nelement __len__".split())
-_TAKE_NUMBERS_METHODS = frozenset("narrow narrow_copy new_zeros new_ones new_empty".split())
+from patcher.facts.tensor_state.record import is_large, keeps_dtype
 
 
 class Uses(Names):
@@ -148,7 +152,7 @@ class Uses(Names):
                 and (name := self.origins.attribute(base_of(n))) is not None
                 and name not in self.forms
             )
-            or (isinstance(n, ast.Call) and last_name(n.func) in _TAKE_NUMBERS_METHODS)
+            or (isinstance(n, ast.Call) and last_name(n.func) in TAKE_NUMBERS_METHODS)
             for n in own_nodes(function)
         )
 
@@ -236,7 +240,7 @@ class Uses(Names):
             return True
         if isinstance(parent, ast.Subscript) and parent.value is e:
             return isinstance(parent.ctx, ast.Load)  # the element is looked at by itself
-        return isinstance(parent, ast.Attribute) and parent.attr in _READS | _COUNTS | {"shape"}
+        return isinstance(parent, ast.Attribute) and parent.attr in READS | COUNTS | {"shape"}
 
     def _in_error(self, e: ast.AST) -> bool:
         """Whether ``e`` is only evaluated when an error is raised."""
@@ -266,18 +270,18 @@ class Uses(Names):
 
     def _arithmetic(self, e: ast.expr, form: Form, parent: ast.BinOp, fixed: bool) -> None:
         other = parent.right if parent.left is e else parent.left
-        if form in _ROWS:
+        if form in ROWS:
             raise RefusedError(parent, f"`{ast.unparse(parent)}` computes with the whole row")
         value = self.inference.of(other)
         state = self.numbers.form(other)
         if value.is_tensor and state is None:
-            if form is Form.ONE or not _keeps_dtype(value) or not isinstance(parent.op, (*_ARITHMETIC, ast.Div)):
+            if form is Form.ONE or not keeps_dtype(value) or not isinstance(parent.op, (*ARITHMETIC, ast.Div)):
                 raise RefusedError(parent, f"`{ast.unparse(parent)}` computes with tensors")
             self.tensor_uses.append(parent)
             return
-        if not isinstance(parent.op, _ARITHMETIC):
+        if not isinstance(parent.op, ARITHMETIC):
             raise RefusedError(parent, f"`{ast.unparse(parent)}` is no integer")
-        if state in _ROWS:
+        if state in ROWS:
             raise RefusedError(parent, f"`{ast.unparse(parent)}` computes with the whole row")
         if (state is not None and isinstance(parent.op, ast.Mult)) or is_large(other):
             raise RefusedError(parent, f"`{ast.unparse(parent)}` may wrap round as a tensor")
@@ -322,20 +326,10 @@ class Uses(Names):
             raise RefusedError(e, f"`{ast.unparse(parent)}` asks which tensor it is")
         self._single(e, form)
         if any(self.inference.of(s).is_tensor and self.numbers.form(s) is None for s in sides):
-            if form is Form.ONE or len(sides) > 1 or not all(_keeps_dtype(self.inference.of(s)) for s in sides):
+            if form is Form.ONE or len(sides) > 1 or not all(keeps_dtype(self.inference.of(s)) for s in sides):
                 raise RefusedError(e, f"`{ast.unparse(parent)}` compares with tensors")
             self.tensor_uses.append(parent)
             return
         if not self._is_test(parent):
             raise RefusedError(e, f"`{ast.unparse(parent)}` is a tensor that is used further")
         self._number(e, form)
-
-
-def _keeps_dtype(value: Value) -> bool:
-    """Whether a tensor keeps its dtype with a 0-d integer tensor as it does with a Python integer."""
-    if value.dtype is None:
-        return False
-    if value.dtype.category is Category.FLOAT:
-        return True
-    rank = value.rank
-    return value.dtype.category is Category.INT and rank is not None and rank.base is None and rank.offset >= 1

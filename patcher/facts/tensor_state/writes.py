@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 
 from patcher.facts.syntax import dotted
-from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
+from patcher.facts.tensor_state.forms import ROWS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.record import Record, is_large
 
-_ROWS = (Form.ROW, Form.LIST)
 _WHOLE = {Step.SET: Step.SET_ALL, Step.ADD: Step.ADD_ALL, Step.SUBTRACT: Step.SUBTRACT_ALL}
 
 
@@ -193,7 +192,7 @@ class Writes(Record):
                 e, form = e.value, base or form  # type: ignore[assignment]
             else:
                 self._index(e)
-        if form in _ROWS:
+        if form in ROWS:
             step = {ast.Add: Step.ADD, ast.Sub: Step.SUBTRACT}.get(type(op))
             if step is None or form is Form.LIST:
                 raise RefusedError(statement, f"`{ast.unparse(statement)}` computes with the whole row")
@@ -212,7 +211,7 @@ class Writes(Record):
         """
         if not isinstance(value, str):
             self._integer(value)
-            if form in (*_ROWS, Form.ONE):
+            if form in (*ROWS, Form.ONE):
                 self._once(value)
                 if not fills:
                     self._known(value, "one integer")
@@ -222,7 +221,7 @@ class Writes(Record):
             raise RefusedError(s, f"`{ast.unparse(s)}` computes with a list of tensors")
         if not self.syntax.alone(s):
             raise RefusedError(s, f"`{ast.unparse(s)}` shares its line with other code")
-        row = form in (*_ROWS, Form.ONE)
+        row = form in (*ROWS, Form.ONE)
         self.changes[s] = Change(_WHOLE[step] if row else step, s, (e, value))
 
     def _once(self, value: ast.expr) -> None:
