@@ -73,7 +73,7 @@ class TensorHeldIndex:
         state change under them, tensors that stand for several elements, rows that are computed with as a whole,
         and everything that is not understood. Silent: state that tensors are computed with and that the host reads
         only beside the work, which a captured graph needs as it is. Unsafe, with what has to be true: a method returns
-        the tensor, an index without a type is an integer.
+        the tensor; an index, or what a whole row or the attribute itself is set to, has no type and is one integer.
         Refused as well, because Dynamo compiles such integers in (torch 2.13: again at each step, until the limit):
         those of modules, and of objects that a module or a global keeps; those that advance and are a plain index
         (``x[:, n]``, ``table[n]``; bounds of slices stay dynamic).
