@@ -13,7 +13,7 @@ from patcher.facts.project import Project, summarise
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Rule
-from patcher.settings import Settings
+from patcher.settings import Settings, Unit
 from patcher.spans import EditError
 from patcher.suppress import suppressions
 
@@ -25,6 +25,7 @@ class _Found:
     rule: Rule
     finding: Finding
     suppressed: bool
+    scope: str
 
 
 def patch(
@@ -81,6 +82,10 @@ def _settled(rule: Rule, settings: Settings) -> bool:
     return rule.fixed_in is not None and settings.target_torch >= rule.fixed_in
 
 
+def _chosen(code: str, path: str, scope: str, settings: Settings) -> bool:
+    return settings.only is None or Unit(code, path, scope) in settings.only
+
+
 def _allowed(f: _Found, settings: Settings) -> bool:
     if f.suppressed:
         return False
@@ -100,7 +105,12 @@ def _find(
 ) -> list[_Found]:
     rules = tuple(rules)
     quiet = suppressions(text)
-    facts = Facts(tree, path, project, settings, frozenset(rule.code for rule in rules), quiet.covers)
+
+    def silenced(code: str, name: str, statement: ast.stmt, scope: str) -> bool:
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        return not _chosen(code, path, scope, settings) or quiet.covers(code, name, first, last)
+
+    facts = Facts(tree, path, project, settings, frozenset(rule.code for rule in rules), silenced)
     listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
     raw = text.encode("utf-8", "surrogatepass")
     for rule in rules:
@@ -127,7 +137,9 @@ def _find(
                     covered = quiet.covers(rule.code, rule.name, line, end) or quiet.covers(
                         rule.code, rule.name, statement.lineno, statement.lineno
                     )
-                    found.append(_Found(rule, finding, covered))
+                    scope = facts.syntax.scope_of(at)
+                    covered |= not _chosen(rule.code, path, scope, settings)
+                    found.append(_Found(rule, finding, covered, scope))
     found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
     return found
 
@@ -193,6 +205,7 @@ def _reported(f: _Found, text: str) -> Reported:
         assumption=f.finding.assumption,
         strategy=f.finding.strategy,
         suppressed=f.suppressed,
+        scope=f.scope,
     )
 
 

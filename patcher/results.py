@@ -8,7 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Reported:
-    """A finding with its place in the text. Lines and columns count from 1, columns in characters."""
+    """A finding with its place in the text. Lines and columns count from 1, columns in characters.
+
+    ``scope``: the qualified name of the innermost function or class that it is in, ``""`` at module level.
+    """
 
     code: str
     name: str
@@ -21,6 +24,7 @@ class Reported:
     assumption: str = ""
     strategy: str = ""
     suppressed: bool = False
+    scope: str = ""
 
 
 @dataclass(frozen=True)

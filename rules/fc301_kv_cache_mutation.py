@@ -1115,9 +1115,8 @@ def _obstacle(state: TensorState | None, facts: Facts) -> str:
         return state.obstacle
     if state.doubts and not facts.settings.unsafe:
         return f"it is not known whether {state.doubts[0]}"
-    lines = [(s.lineno, s.end_lineno or s.lineno) for _, s in state.attributes]
-    if any(facts.silenced("FC302", "tensor-held-index", *both) for both in lines):
-        return "a comment says that FC302 is to leave the index as it is"
+    if any(facts.silenced("FC302", "tensor-held-index", statement) for _, statement in state.attributes):
+        return "FC302 is to leave the index as it is"
     missing = sorted({"FC302", "FC502"} - facts.active)
     return f"it needs {' and '.join(missing)}, which this run leaves out" if missing else ""
 

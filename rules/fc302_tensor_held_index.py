@@ -105,11 +105,9 @@ class TensorHeldIndex:
         obstacle = state.obstacle
         if cache and "FC301" in facts.active and "FC502" not in facts.active:
             obstacle = obstacle or "without FC502, which this run leaves out, flags would end the graph"
-        kept = [
-            a for a, s in state.attributes if facts.silenced(self.code, self.name, s.lineno, s.end_lineno or s.lineno)
-        ]
+        kept = [attribute for attribute, s in state.attributes if facts.silenced(self.code, self.name, s)]
         if kept and not obstacle:
-            obstacle = f"`{kept[0]}` is to stay as it is, says a comment"
+            obstacle = f"`{kept[0]}` is to stay as it is"
         if obstacle:
             names = " and ".join(f"`{a}`" for a, _ in state.attributes)
             yield Finding(state.attributes[0][1], _message(names, state), assumption=obstacle)

@@ -79,7 +79,7 @@ class Facts:
     """Everything that rules may ask about one module. Answers are worked out when asked for, and kept.
 
     ``settings``: what the user chose. ``active``: the codes of the rules that take part in the run. ``silenced``:
-    whether a comment silences the rule of that code and name from one line to another.
+    whether a comment, or the choice of units, silences the rule of that code and name at a statement of a scope.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Facts:
         project: Project,
         settings: Settings,
         active: frozenset[str],
-        silenced: Callable[[str, str, int, int], bool] = lambda *_: False,
+        silenced: Callable[[str, str, ast.stmt, str], bool] = lambda *_: False,
     ) -> None:
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
         self.project = project
         self.settings = settings
         self.active = active
-        self.silenced = silenced
+        self._silenced = silenced
         self._flows: dict[FunctionNode, Flow] = {}
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
         self._taken: dict[ast.AST, set[str]] = {}
@@ -155,6 +155,10 @@ class Facts:
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node``."""
         return self.syntax.function_of(node)
+
+    def silenced(self, code: str, name: str, statement: ast.stmt) -> bool:
+        """Whether the rule ``code``/``name`` is to say nothing about ``statement``."""
+        return self._silenced(code, name, statement, self.syntax.scope_of(statement))
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """The statement that holds ``node``."""

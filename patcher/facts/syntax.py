@@ -108,6 +108,12 @@ class Syntax:
                 names.append(parent.name)
         return ".".join(reversed(names))
 
+    def scope_of(self, node: ast.AST) -> str:
+        """The qualified name, also within functions, of the innermost definition that is or holds ``node``."""
+        around = (node, *self.ancestors(node))
+        names = [parent.name for parent in around if isinstance(parent, (ast.ClassDef, *_FUNCTIONS))]
+        return ".".join(reversed(names))
+
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that holds ``node``."""
         while not isinstance(node, ast.stmt):

@@ -1,0 +1,200 @@
+"""The optimisation report as values, before it is written in any format. Everything here is frozen and measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from patcher.harness.compare import Judgement
+from patcher.harness.measured import Results
+
+Category = Literal["recompilation", "graph break", "dynamic shape", "CUDA graphs"]
+Severity = Literal["high", "medium", "low"]
+Fate = Literal["removed", "remains", "unknown"]
+Outcome = Literal["kept", "no-op", "not better", "different", "failed", "not tried"]
+
+CATEGORIES: tuple[Category, ...] = ("recompilation", "graph break", "dynamic shape", "CUDA graphs")
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
+
+
+@dataclass(frozen=True)
+class Impact:
+    """What a cause has cost the original: sums over the counted passes of all cases that showed it.
+
+    ``launches``: compiled graphs that start only because of it, in one settled pass of ``calls`` calls.
+    ``compile_seconds``: spent on graphs that there would not be without it; None where that cannot be told.
+    """
+
+    breaks: int = 0
+    dropped_frames: int = 0
+    recompiles: int = 0
+    limit_hits: int = 0
+    cudagraph_skips: int = 0
+    launches: int = 0
+    calls: int = 0
+    compile_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A setting of PyTorch that would do away with a cause that no rule mends; ``cost``: what else it brings."""
+
+    flag: str
+    effect: str
+    cost: str
+
+
+@dataclass(frozen=True)
+class ProposedFix:
+    """A rule's finding at a cause. ``diff``: unified, of its unit alone; "" where there is no fix.
+
+    ``why``, ``safety``: the paragraphs "Why it breaks compilation" and "Fix safety" of the rule, as plain paragraphs.
+    """
+
+    code: str
+    name: str
+    where: str
+    message: str
+    applicability: Literal["safe", "unsafe", "display-only"]
+    assumption: str = ""
+    strategy: str = ""
+    why: str = ""
+    safety: str = ""
+    diff: str = ""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One thing that a run showed to cost something.
+
+    ``where``: ``file:line``; ``function``: its name. ``trigger``: that line of source, stripped. ``reason``: PyTorch's
+    one line. ``explanation``, ``hints``: PyTorch's own words. ``code``: numbered lines around. ``registry``: the id in
+    PyTorch's graph-break registry ("GB0170") and ``reference`` its page. ``verify``: a command that shows whether it is
+    gone. ``cases``: in which it was seen. ``steady``: whether a second run of the same code showed it too. ``fate``:
+    whether it is still there when all fixes are in.
+    """
+
+    number: int
+    category: Category
+    severity: Severity
+    title: str
+    where: str
+    function: str
+    trigger: str
+    reason: str
+    impact: Impact
+    cases: tuple[str, ...]
+    code: tuple[tuple[int, str], ...] = ()
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    registry: str = ""
+    reference: str = ""
+    fixes: tuple[ProposedFix, ...] = ()
+    verify: str = ""
+    steady: bool = True
+    fate: Fate = "unknown"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something at a place (``file:line``) that is no cause: a finding without a cost, or what is fine, and why."""
+
+    where: str
+    what: str
+    why: str
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class CompileSite:
+    """A place in the repository that compiles something or has to do with it.
+
+    ``call``: its source on one line. ``target``: what is compiled. ``arguments``: those given, as written. ``remarks``:
+    what is wrong with it, or good to know, a sentence each.
+    """
+
+    where: str
+    call: str
+    target: str
+    arguments: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """An experiment on one case: a table and what follows from it. ``status``: "ok", or how it has ended."""
+
+    name: str
+    title: str
+    case: str
+    status: str = "ok"
+    message: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    conclusions: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What one state of the tree costs, over all cases: sums of counted passes; ``launches``, ``warm_ms``: one pass."""
+
+    breaks: int
+    recompiles: int
+    launches: int
+    dropped_frames: int = 0
+    limit_hits: int = 0
+    cudagraph_skips: int = 0
+    warm_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A fix, or some that only go together, and what became of it. ``without``: the tree with all others kept."""
+
+    fixes: tuple[str, ...]
+    where: tuple[str, ...]
+    outcome: Outcome
+    reason: str
+    without: Totals | None = None
+    diff: str = ""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What ``--prove`` has done: each fix, and the state that the tree ends in against the original."""
+
+    tried: tuple[Tried, ...]
+    before: Totals
+    after: Totals | None
+    measurements: int
+    ending: str
+    results: Results | None = None
+    judgement: Judgement | None = None
+    restore: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The whole report.
+
+    ``facts``: environment and settings, a line each. ``problems``: what went wrong while measuring, and what was not
+    the same in a second run. ``static_only``: findings that the run did not confirm. ``fine``: what looks like a cause
+    and is none. ``trace``: what was made of the structured trace, "" when none was asked for.
+    """
+
+    title: str
+    command: str
+    started: str
+    facts: tuple[str, ...]
+    problems: tuple[str, ...]
+    causes: tuple[Cause, ...]
+    static_only: tuple[Remark, ...]
+    fine: tuple[Remark, ...]
+    sites: tuple[CompileSite, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    results: Results | None
+    judgement: Judgement | None
+    trace: str = ""
+    proof: Proof | None = None
