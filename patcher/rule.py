@@ -7,11 +7,14 @@ import enum
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from patcher.facts import Facts
 
+
+#: What a pattern costs, in the words of the report of a diagnosis.
+Cost = Literal["graph break", "recompilation", "dynamic shape", "CUDA graphs"]
 
 _HOLE = re.compile(r"\{(\d+)\}")
 
@@ -177,7 +180,10 @@ class NearMiss:
 
 @runtime_checkable
 class Rule(Protocol):
-    """One pattern. A rule holds no state; its docstring has the headings that the documentation is made of."""
+    """One pattern. A rule holds no state; its docstring has the headings that the documentation is made of.
+
+    ``fixed_in``: the version of PyTorch from which on the pattern does no harm. ``costs``: what a run may show of it.
+    """
 
     code: ClassVar[str]
     name: ClassVar[str]
@@ -186,6 +192,7 @@ class Rule(Protocol):
     invalid: ClassVar[tuple[Example, ...]]
     valid: ClassVar[tuple[NearMiss, ...]]
     fixed_in: ClassVar[tuple[int, int] | None]
+    costs: ClassVar[tuple[Cost, ...]]
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Yield what is wrong at ``node``, which is one of ``listens_to``."""

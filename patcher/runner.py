@@ -78,7 +78,7 @@ def _in_this_process(
     todo: list[str], share: Share, merge: Callable[[list[Any]], Any], tick: Callable[[], None]
 ) -> list[FileResult]:
     summaries, results = [], []
-    with warnings.catch_warnings(), _few_collections():
+    with warnings.catch_warnings(), few_collections():
         warnings.simplefilter("ignore")
         for path in todo:
             summaries.append(share.summarise(path))
@@ -93,7 +93,7 @@ def _in_this_process(
 
 
 @contextlib.contextmanager
-def _few_collections() -> Iterator[None]:
+def few_collections() -> Iterator[None]:
     """Syntax trees are many objects and no garbage: collecting while they are built doubles the time of parsing."""
     enabled = gc.isenabled()
     gc.disable()

@@ -24,15 +24,16 @@ class Unit(NamedTuple):
 class Varied:
     """What a run has compiled again for: a parameter of a function, as a failed guard names it.
 
-    ``path``, ``line``: of the function's ``def`` (or its first decorator). ``dim``: the dimension whose size was
-    another one; None when the number of items in a list was.
+    ``path``: of its file. ``function``: its qualified name within the module (``Net.forward``), which stays when lines
+    move. ``dim``: the dimension whose size was another one; None when the number of items in a list was. ``one``:
+    whether the size 1 was among them, for which Dynamo compiles apart.
     """
 
     path: str
-    line: int
     function: str
     parameter: str
     dim: int | None
+    one: bool = False
 
 
 @dataclass(frozen=True)

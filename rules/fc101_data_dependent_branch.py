@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from patcher.facts import Choice, Condition, Facts, Junction, Leaf, Merge, Negation, Tensor
-from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, block
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, block
 
 
 class DataDependentBranch:
@@ -40,6 +40,7 @@ class DataDependentBranch:
     triggers: ClassVar[tuple[bytes, ...]] = (b"if ", b"if(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.IfExp)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when its test is a tensor in code that gets compiled."""

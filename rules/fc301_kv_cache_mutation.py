@@ -10,6 +10,7 @@ from patcher.facts import Cache, CacheMethod, Facts, TensorState, api, dotted
 from patcher.rule import (
     Applicability,
     Code,
+    Cost,
     Decorate,
     Edit,
     Example,
@@ -116,6 +117,7 @@ class KVCacheMutation:
     triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"empty", b"ones", b"full")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation", "CUDA graphs")
     strategy_key: ClassVar[str] = "kv-cache"
     strategies: ClassVar[tuple[str, ...]] = ("auto", "single-graph", "graph-break", "eager-zone")
 

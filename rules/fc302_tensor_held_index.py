@@ -10,6 +10,7 @@ from patcher.facts import Change, Facts, Step, TensorState
 from patcher.rule import (
     Applicability,
     Code,
+    Cost,
     Edit,
     Example,
     Finding,
@@ -91,6 +92,7 @@ class TensorHeldIndex:
     triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"ones", b"full", b"tensor(", b"arange")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation", "CUDA graphs")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the attributes of the class ``node`` that hold such integers."""

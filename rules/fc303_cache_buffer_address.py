@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from patcher.facts import Allocation, Facts, api
-from patcher.rule import Code, Example, Finding, Fix, Insert, NearMiss, block
+from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, block
 
 _MARK = "torch._dynamo.mark_static_address"
 _ASK = "torch.compiler.is_compiling"
@@ -123,6 +123,7 @@ class CacheBufferAddress:
     triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"empty", b"ones", b"full")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("CUDA graphs",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the allocations of the cache class ``node`` whose tensors are not marked."""

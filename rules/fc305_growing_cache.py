@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from patcher.facts import Facts, Growth
-from patcher.rule import Example, Finding, NearMiss
+from patcher.rule import Cost, Example, Finding, NearMiss
 
 _LONG = 40
 
@@ -102,6 +102,7 @@ class GrowingCache:
     triggers: ClassVar[tuple[bytes, ...]] = (b"cat(", b"concat(", b"concatenate(", b"stack(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("recompilation", "dynamic shape", "CUDA graphs")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report what grows in the function ``node``, once for all of it."""

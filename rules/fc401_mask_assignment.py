@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Category, Facts, Kind, Value, dotted, leading
-from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements, block
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, block
 
 MOST_ROW_DIMENSIONS = 3
 ROWS = """\
@@ -52,6 +52,7 @@ class MaskAssignment:
     triggers: ClassVar[tuple[bytes, ...]] = (b"] =", b"]=", b"] +=", b"] -=", b"] *=", b"] /=", b"]+=", b"]*=")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.AugAssign)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "CUDA graphs")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it assigns tensor values through a boolean mask in compiled code."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Example, Finding, Fix, NearMiss, Replace
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace
 
 #: The embedding is compiled by itself, for any batch, as regional compilation does.
 _RUN = """
@@ -65,6 +65,7 @@ class ExpandedIndex:
     triggers: ClassVar[tuple[bytes, ...]] = (b"expand",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("dynamic shape", "recompilation")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it expands ids over a batch, and the ids leave the function."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts, api
-from patcher.rule import Applicability, Code, Example, Finding, Fix, NearMiss, Replace
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace
 
 _RUN = """
 def make():
@@ -59,6 +59,7 @@ class SizeComparisonFlag:
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Compare,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "dynamic shape", "recompilation")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is the first comparison of a flag that an operator is to get."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts, Held, Meeting, Read, self_name, wording
-from patcher.rule import Applicability, Code, Edit, Example, Finding, Fix, Insert, NearMiss, Replace
+from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace
 
 _RUN = """
 from bisect import bisect_left
@@ -70,6 +70,7 @@ class HostAttribute:
     triggers: ClassVar[tuple[bytes, ...]] = (b"def __init__(",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report each value that the module class ``node`` reads from an object that it holds."""

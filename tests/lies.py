@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements
 
 
 class Lie:
@@ -24,6 +24,7 @@ class Lie:
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[NearMiss, ...]] = ()
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def __init__(self, before: str, after: str) -> None:
         self._before, self._after = _statements(before), _statements(after)

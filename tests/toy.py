@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from patcher import cli
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Example, Finding, Fix, NearMiss, Replace
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace
 
 
 class SlowCall:
@@ -34,6 +34,7 @@ class SlowCall:
     )
     valid: ClassVar[tuple[NearMiss, ...]] = ()
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     strategy_key: ClassVar[str] = "slow"
     strategies: ClassVar[tuple[str, ...]] = ("auto", "quick")
 
@@ -64,6 +65,7 @@ class OddName:
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[NearMiss, ...]] = ()
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         assert isinstance(node, ast.Name)

@@ -1,0 +1,56 @@
+"""The files below some paths, read and summarised once, and patched as often as is asked with other settings."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from patcher.discover import Exclude, discover
+from patcher.parallel import in_order
+from patcher.results import FileResult
+from patcher.rule import Rule
+from patcher.runner import Progress, engine_steps, few_collections
+from patcher.settings import Settings
+from patcher.share import Share
+from patcher.surroundings import Surroundings
+
+
+class Analysis:
+    """What rules find below ``paths``. ``first``: with ``settings``, one result per file and path that is not one."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        rules: Sequence[Rule],
+        settings: Settings,
+        exclude: Exclude | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.rules, self.settings, self._steps = tuple(rules), settings, engine_steps()
+        entries = discover(paths, exclude)
+        self.files = tuple(entry.path for entry in entries if not entry.error)
+        share = Share(rules, settings, self._steps)
+        with warnings.catch_warnings(), few_collections():
+            warnings.simplefilter("ignore")
+            summaries = []
+            for number, path in enumerate(self.files, 1):
+                summaries.append(share.summarise(path))
+                if progress is not None:
+                    progress(number, len(self.files))
+            self._project: Any = self._steps.merge(in_order(summaries), Surroundings(self.files))
+            patched = {path: share.patch(path, self._project) for path in self.files}
+        self.first = tuple(FileResult(e.path, error=e.error) if e.error else patched[e.path] for e in entries)
+        self._telling = frozenset(result.path for result in self.first if result.patch)
+
+    def again(self, settings: Settings) -> tuple[FileResult, ...]:
+        """The results with other settings: of the files that had findings, and those that the evidence speaks of."""
+        named = {os.path.realpath(varied.path) for varied in settings.evidence}
+        wanted = [p for p in self.files if p in self._telling or (named and os.path.realpath(p) in named)]
+        share = Share(self.rules, settings, self._steps)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for path in wanted:
+                share.summarise(path)
+            return tuple(share.patch(path, self._project) for path in wanted)

@@ -1,0 +1,133 @@
+"""From what the harness calls a place (``file:line``) to the file, the line and the function it means."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from patcher.source import SourceError, read
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_INSTALLED = re.compile(r"^.*?/(?:site|dist)-packages/")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file that is being looked at. ``path``: as the user spells it; ``shown``: as the harness does."""
+
+    path: str
+    shown: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """``file:line``."""
+        return f"{self.shown}:{self.line}"
+
+
+@dataclass(frozen=True)
+class File:
+    """A source text, and what of it a place may be asked for."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """As ``ast`` counts them."""
+        return re.split(r"\r\n|\n|\r", self.text)
+
+    @cached_property
+    def _definitions(self) -> list[tuple[int, int, str, bool]]:
+        found: list[tuple[int, int, str, bool]] = []
+
+        def walk(node: ast.AST, names: tuple[str, ...]) -> None:
+            for child in ast.iter_child_nodes(node):
+                inner = names
+                if isinstance(child, _DEFINITIONS):
+                    inner = (*names, child.name)
+                    first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+                    is_class = isinstance(child, ast.ClassDef)
+                    found.append((first, child.end_lineno or child.lineno, ".".join(inner), is_class))
+                walk(child, inner)
+
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+            walk(ast.parse(self.text), ())
+        return found
+
+    def scope(self, line: int) -> str:
+        """The qualified name of the innermost function or class around ``line``; "" at module level."""
+        around = [d for d in self._definitions if d[0] <= line <= d[1]]
+        return max(around, key=lambda d: d[0])[2] if around else ""
+
+    def class_of(self, scope: str) -> str:
+        """The innermost class that is or holds the definition called ``scope``; "" when there is none."""
+        classes = [name for _, _, name, is_class in self._definitions if is_class]
+        holding = [name for name in classes if scope == name or scope.startswith(f"{name}.")]
+        return max(holding, key=len, default="")
+
+    def excerpt(self, line: int, around: int = 3) -> tuple[tuple[int, str], ...]:
+        """Lines with their numbers, from ``around`` before to ``around`` after, of the same function."""
+        scope = self.scope(line)
+        numbers = range(max(1, line - around), min(len(self.lines), line + around) + 1)
+        return tuple((n, self.lines[n - 1]) for n in numbers if n == line or self.scope(n) == scope)
+
+
+class Places:
+    """The files that are being looked at, under the names that the harness gives them.
+
+    ``base``, ``roots``: as in the plan: the folder that locations are relative to, and where imports start.
+    """
+
+    def __init__(self, paths: Iterable[str], base: str, roots: Sequence[str]) -> None:
+        self._names: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
+        tops = [os.path.join(os.path.realpath(p), "") for p in (base or os.curdir, *roots)]
+        spelled = [os.path.join(os.path.abspath(p), "") for p in (base or os.curdir, *roots)]
+        for path in paths:
+            names = []
+            for full in (os.path.abspath(path), os.path.realpath(path)):
+                shown = full
+                for top in (*spelled, *tops):
+                    shown = shown.removeprefix(top)
+                names.append(_INSTALLED.sub("", shown))
+            self._shown[path] = names[0]
+            for name in names:
+                self._names.setdefault(name, path)
+        self._files: dict[str, File | None] = {}
+
+    def place(self, where: str) -> Place | None:
+        """What ``file:line`` is; None for a file that is not being looked at."""
+        name, _, line = where.rpartition(":")
+        path = self._names.get(name)
+        return Place(path, name, int(line)) if path is not None and line.isdigit() else None
+
+    def shown(self, path: str) -> str:
+        """A path of ours as the harness shows it."""
+        return self._shown.get(path, path)
+
+    def file(self, path: str) -> File | None:
+        """The text of a path of ours, read once; None when it cannot be read."""
+        if path not in self._files:
+            try:
+                self._files[path] = File(path, read(path).text)
+            except (OSError, SourceError):
+                self._files[path] = None
+        return self._files[path]
+
+
+def original_lines(before: str, after: str) -> dict[int, int]:
+    """For each line of ``after`` (from 1) the line of ``before`` that it is, or that its change begins at."""
+    old, new = before.splitlines(), after.splitlines()
+    found: dict[int, int] = {}
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for offset in range(j2 - j1):
+            same = i1 + offset if tag == "equal" else min(i1 + offset, max(i2 - 1, i1))
+            found[j1 + offset + 1] = min(same + 1, max(len(old), 1))
+    return found
