@@ -18,7 +18,10 @@ from patcher.surroundings import Surroundings
 
 
 class Analysis:
-    """What rules find below ``paths``. ``first``: with ``settings``, one result per file and path that is not one."""
+    """What rules find below ``paths``.
+
+    ``first``: with ``settings``, one result per file and path that is not one. ``project``: the index over all files.
+    """
 
     def __init__(
         self,
@@ -39,8 +42,8 @@ class Analysis:
                 summaries.append(share.summarise(path))
                 if progress is not None:
                     progress(number, len(self.files))
-            self._project: Any = self._steps.merge(in_order(summaries), Surroundings(self.files))
-            patched = {path: share.patch(path, self._project) for path in self.files}
+            self.project: Any = self._steps.merge(in_order(summaries), Surroundings(self.files))
+            patched = {path: share.patch(path, self.project) for path in self.files}
         self.first = tuple(FileResult(e.path, error=e.error) if e.error else patched[e.path] for e in entries)
         self._telling = frozenset(result.path for result in self.first if result.patch)
 
@@ -53,4 +56,4 @@ class Analysis:
             warnings.simplefilter("ignore")
             for path in wanted:
                 share.summarise(path)
-            return tuple(share.patch(path, self._project) for path in wanted)
+            return tuple(share.patch(path, self.project) for path in wanted)

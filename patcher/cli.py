@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from patcher import calls
+from patcher.analysis import Analysis
 from patcher.backup import BackupError, Store
 from patcher.config import FORMATS, Config, ConfigError, load
+from patcher.diagnose.call import FORMATS as REPORTS
+from patcher.diagnose.call import Asked, report
+from patcher.diagnose.diagnosing import PROBES
 from patcher.discover import Exclude
 from patcher.explain import explanation, listing
 from patcher.harness.run import Event
 from patcher.measure import TEST_FORMATS, test
-from patcher.measure_options import located, measure_options, request_from
+from patcher.measure_options import diagnose_options, diagnose_request, located, measure_options, request_from
 from patcher.options import find_rule, settings_from, strategies_of, strategy_key
 from patcher.report import Outcome
 from patcher.report.outcome import Call
@@ -33,10 +39,12 @@ _BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
 
 _EPILOG = """\b
 Other calls:
+  fix-compile diagnose ...    run your model, tell what costs time, and why
+  fix-compile --prove ...     the same, and keep the fixes that help
   fix-compile restore [RUN]   put the originals of the last (or that) run back
   fix-compile rules [CODE]    list the rules, or explain one
 \b
-A folder that is called "rules" or "restore" is written ./rules or ./restore.
+A folder that is called "rules", "restore" or "diagnose" is written ./rules ...
 Exit status: 0 done (or nothing to fix), 1 --verify-only has found something,
 2 something failed."""
 
@@ -48,8 +56,15 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # file names may hold anything
     program, command = _program(), _patch(rules)
-    if arguments and arguments[0] in ("restore", "rules"):
-        command = _restore() if arguments[0] == "restore" else _rules(rules)
+    calls_by_name: dict[str, Callable[[], click.Command]] = {
+        "restore": _restore,
+        "rules": lambda: _rules(rules),
+        "diagnose": lambda: _diagnose(rules),
+    }
+    if "--prove" in arguments and arguments[0] not in calls_by_name:
+        arguments.insert(0, "diagnose")
+    if arguments and arguments[0] in calls_by_name:
+        command = calls_by_name[arguments[0]]()
         program = f"{program} {arguments.pop(0)}"
     try:
         with command.make_context(program, arguments) as context:
@@ -117,7 +132,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
             raise click.UsageError(f"--verify-only and {'--dry-run' if dry_run else '--test'} exclude each other")
         if not paths and not asked["package"]:
             raise click.UsageError("Missing argument 'PATH...'.")
-        for word in ("restore", "rules"):
+        for word in ("diagnose", "restore", "rules"):
             if word in paths and not os.path.lexists(word):
                 raise click.UsageError(f"there is no file or folder {word!r}; the call {word!r} must be the first word")
         config = load(paths[0] if paths else os.curdir)
@@ -146,6 +161,101 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         return _apply(outcome, kept, shape)
 
     return patch
+
+
+def _diagnose(rules: Sequence[Rule]) -> click.Command:
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("paths", nargs=-1, metavar="PATH...")
+    @diagnose_options
+    @click.option("--format", "format_", type=click.Choice(tuple(REPORTS)), help="Of the report (default: markdown).")
+    @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Where the report goes.")
+    @click.option("--only", multiple=True, type=click.Choice(PROBES), help="Only this diagnostic; may be repeated.")
+    @click.option(
+        "--trace", type=click.Path(file_okay=False), metavar="DIR", help="Keep torch's structured trace there."
+    )
+    @click.option("--prove", is_flag=True, help="Keep the fixes that a measurement shows to help; take back the rest.")
+    @click.option("--dry-run", is_flag=True, help="--prove: Write no source file.")
+    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
+    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
+    @click.option("--unsafe", is_flag=True, help="Also try fixes that are right only under a stated assumption.")
+    @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes; auto: --prove tries all.")
+    @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
+    @click.option("--backup/--no-backup", default=True, help="--prove: Save the originals first (default), or do not.")
+    @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
+    @click.option("-q", "--quiet", is_flag=True, help="No progress; only the report and errors.")
+    @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
+    def diagnosis(
+        paths: tuple[str, ...],
+        format_: str | None,
+        output: str | None,
+        only: tuple[str, ...],
+        trace: str | None,
+        prove: bool,
+        dry_run: bool,
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        unsafe: bool,
+        strategy: tuple[str, ...],
+        target_torch: str | None,
+        backup: bool,
+        backup_dir: str | None,
+        quiet: bool,
+        no_color: bool,
+        **how: Any,
+    ) -> calls.Told:
+        """Run your model under torch.compile and tell what costs: breaks, recompiles, skipped CUDA graphs.
+
+        Each cause comes with its place, its cost, and the fix as a diff. Nothing is written, unless --prove is given:
+        then the fixes that measurably help, with results that stay equivalent, are applied; "restore" takes them back.
+        """
+        if not paths and not how["package"]:
+            raise click.UsageError("Missing argument 'PATH...'.")
+        if only and prove:
+            raise click.UsageError("--only and --prove exclude each other")
+        if dry_run and not prove:
+            raise click.UsageError("--dry-run goes with --prove: without it nothing is written anyway")
+        config = load(paths[0] if paths else os.curdir)
+        request = diagnose_request(how, config)
+        every = "auto" in strategy
+        chosen = tuple(name for name in strategy if name != "auto")
+        paths = (*paths, *located(request))
+        settings = settings_from(rules, config, select, ignore, unsafe, chosen, target_torch)
+        exclude = Exclude(config.exclude, str(config.root or os.curdir))
+        shows_progress = not quiet and sys.stderr.isatty()
+        analysis = Analysis(paths, rules, settings, exclude, _progress() if shows_progress else None)
+        if shows_progress:
+            click.echo("\r\x1b[K", err=True, nl=False)
+        asked = Asked(
+            paths=paths,
+            format=format_ or _format_of(output),
+            output=None if output is None else Path(output),
+            only=only,
+            trace=trace or "",
+            prove=prove,
+            strategies={strategy_key(r): strategies_of(r) for r in rules if strategies_of(r)} if every else {},
+            command=(*_program().split(maxsplit=1), *sys.argv[1:]),
+            spelled=lambda options: shlex.join([*_program().split(), *options, *_cases(how), *paths]),
+        )
+        store = calls.store_for(paths[0], config, backup_dir) if backup else None
+
+        def outcome(results: tuple[FileResult, ...]) -> Outcome:
+            return Outcome("apply", results, VERSION, settings.target_torch, settings.unsafe, False)
+
+        write = None if dry_run else lambda proven: _apply(proven, store)
+        return report(analysis, settings, request, asked, None if quiet else _measuring(), outcome, write)
+
+    return diagnosis
+
+
+def _format_of(output: str | None) -> str:
+    """By the ending of the file that the report goes to."""
+    return {".html": "html", ".htm": "html", ".json": "json"}.get(Path(output or "").suffix.lower(), "markdown")
+
+
+def _cases(how: Mapping[str, Any]) -> list[str]:
+    """The options that name what is measured, as they are typed."""
+    named = [(f"--{key}", value) for key in ("case", "package", "vary") for value in how[key]]
+    return [word for pair in named for word in pair]
 
 
 def _apply(outcome: Outcome, store: Store | None, shape: str = "text") -> calls.Told:

@@ -74,11 +74,11 @@ def test(
     if not any(result.changed for result in outcome.results):
         return _nothing(outcome, format_, errors)
     if write is not None and request.export is None:
-        changed = [result.path for result in outcome.results if result.changed and not _installed(result, request)]
+        changed = [result.path for result in outcome.results if result.changed and not installed(result, request)]
         locked = [f"{path}: error: {why}; nothing was measured" for path in changed if (why := atomic.why_not(path))]
         if locked:
             return Told(FAILURE, err=(*errors, *locked))
-    options = _options(outcome, request, paths, command)
+    options = options_for(outcome.results, request, paths, command)
     try:
         if request.export is not None:
             return _exported(outcome, request, options, errors)
@@ -117,7 +117,7 @@ def _told(
 ) -> Told:
     """The report, after the patch was written or left."""
     status = OK if judgement.equivalent else FAILURE if judgement.invalid else FINDINGS
-    ours = tuple(result for result in outcome.results if not _installed(result, request))
+    ours = tuple(result for result in outcome.results if not installed(result, request))
     errors, out, unplotted = tuple(complaints(outcome)), "", _plotted(results, judgement, request)
     if not judgement.equivalent:
         last = "a case failed" if judgement.invalid else "not equivalent"
@@ -156,14 +156,17 @@ def _plotted(results: Results, judgement: Judgement, request: Request) -> tuple[
     return ()
 
 
-def _installed(result: FileResult, request: Request) -> bool:
+def installed(result: FileResult, request: Request) -> bool:
     """Whether a file belongs to a package that was named with ``--package``."""
     real = Path(os.path.realpath(result.path))
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in request.packages.values())
 
 
-def _options(outcome: Outcome, request: Request, paths: Sequence[str], command: Sequence[str]) -> plan.Options:
-    fixed = [found for result in outcome.results if result.patch for found in result.patch.fixed]
+def options_for(
+    results: Sequence[FileResult], request: Request, paths: Sequence[str], command: Sequence[str]
+) -> plan.Options:
+    """How to measure what was asked for."""
+    fixed = [found for result in results if result.patch for found in result.patch.fixed]
     seconds = request.seconds or (_QUICK_SECONDS if request.quick else _SECONDS)
     return plan.Options(
         command=tuple(command),
@@ -201,8 +204,7 @@ def _document(
         if measured != plan.digest(outcome.results, options):
             raise CarriedError(f"{request.imported}: is of another patch than the one that is made here and now")
         return document
-    if not _has_torch(request.python):
-        raise RunError(f"{request.python} has no torch; --python names another")
+    need_torch(request.python)
     folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
     try:
         return run(plan.write(folder, outcome.results, request.cases, options), request.python, progress)
@@ -210,13 +212,18 @@ def _document(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _has_torch(python: str) -> bool:
-    """Whether the interpreter finds torch; it is not imported. One that cannot be started is told of later."""
+def need_torch(python: str) -> None:
+    """Raise ``RunError`` when the interpreter does not find torch.
+
+    It is not imported. An interpreter that cannot be started is told of later.
+    """
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
     try:
-        return subprocess.run([python, "-c", code], capture_output=True, timeout=60, check=False).returncode == 0
+        found = subprocess.run([python, "-c", code], capture_output=True, timeout=60, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
-        return True
+        return
+    if not found:
+        raise RunError(f"{python} has no torch; --python names another")
 
 
 def _standard_backend(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""The options of ``--test``, as click options, and what they ask for."""
+"""The options of ``--test`` and ``diagnose`` that say how to measure, as click options, and what they ask for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,30 +19,51 @@ from patcher.measure import BACKENDS, MODES, Request, quick_by_environment
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_OPTIONS = (
+
+def _how(call: str) -> tuple[Callable[[_F], _F], ...]:
+    """The options that say what is measured and how; ``call`` stands in front of their help."""
+    return (
+        click.option("--case", multiple=True, metavar="CASE", help=f"{call}A case file, a folder of them, or a name."),
+        click.option("--package", multiple=True, metavar="NAME", help=f"{call}Patch a copy of an installed package."),
+        click.option(
+            "--mode", multiple=True, type=click.Choice(MODES), help=f"{call}torch.compile mode; may be repeated."
+        ),
+        click.option(
+            "--vary", multiple=True, type=click.Choice(VARIATIONS), help=f"{call}Also with other sizes of it."
+        ),
+        click.option("--quick", is_flag=True, help=f"{call}Fewer and shorter runs (also: FIX_COMPILE_QUICK=1)."),
+        click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), help=f"{call}Largest mean error."),
+        click.option("--backend", type=click.Choice(BACKENDS), help=f"{call}Of torch.compile (default: inductor)."),
+        click.option("--python", metavar="EXE", help=f"{call}The Python that can run the model (default: this one)."),
+        click.option("--time-limit", type=click.FloatRange(min=1), metavar="S", help=f"{call}Seconds a process."),
+        click.option("--memory-limit", type=click.FloatRange(min=0.1), metavar="GIB", help=f"{call}Of each process."),
+        click.option(
+            "--verbose-compile", is_flag=True, help=f"{call}Show what torch logs; TORCH_LOGS may ask for more."
+        ),
+    )
+
+
+_TEST = (
     click.option("--test", is_flag=True, help="Measure original against patched; patch only when they are equivalent."),
-    click.option("--case", multiple=True, metavar="CASE", help="--test: a case file, a folder of them, or a name."),
-    click.option("--package", multiple=True, metavar="NAME", help="--test: patch a copy of an installed package."),
-    click.option(
-        "--mode", multiple=True, type=click.Choice(MODES), help="--test: torch.compile mode; may be repeated."
-    ),
-    click.option("--vary", multiple=True, type=click.Choice(VARIATIONS), help="--test: also with other sizes of it."),
-    click.option("--quick", is_flag=True, help="--test: fewer and shorter runs (also: FIX_COMPILE_QUICK=1)."),
-    click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), help="--test: largest mean error."),
-    click.option("--backend", type=click.Choice(BACKENDS), help="--test: of torch.compile (default: inductor)."),
-    click.option("--python", metavar="EXE", help="--test: the Python that can run the model (default: this one)."),
-    click.option("--time-limit", type=click.FloatRange(min=1), metavar="S", help="--test: seconds for each process."),
-    click.option("--memory-limit", type=click.FloatRange(min=0.1), metavar="GIB", help="--test: for each process."),
-    click.option("--verbose-compile", is_flag=True, help="--test: show what torch logs; TORCH_LOGS may ask for more."),
-    click.option("--plot", type=click.Path(dir_okay=False), metavar="PNG", help="--test: draw times and launches."),
-    click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--test: for another machine."),
-    click.option("--import-results", type=click.Path(), metavar="DIR", help="--test: what came back from there."),
+    *_how("--test: "),
+    click.option("--plot", type=click.Path(dir_okay=False), metavar="PNG", help="--test: Draw times and launches."),
+    click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--test: For another machine."),
+    click.option("--import-results", type=click.Path(), metavar="DIR", help="--test: What came back from there."),
 )
 
 
 def measure_options(function: _F) -> _F:
     """Add the options of ``--test`` to a command; their values come as keywords."""
-    for option in reversed(_OPTIONS):
+    return _with(function, _TEST)
+
+
+def diagnose_options(function: _F) -> _F:
+    """Add those that say how to measure to a command that always does."""
+    return _with(function, _how(""))
+
+
+def _with(function: _F, options: Sequence[Callable[[_F], _F]]) -> _F:
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -57,12 +79,27 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
         raise click.UsageError("--export and --import-results exclude each other")
     if asked["plot"] and importlib.util.find_spec("matplotlib") is None:
         raise click.UsageError("--plot needs matplotlib: pip install 'fix-compile[plot]'")
+    without = bool(asked["import_results"])
+    return replace(
+        _request(asked, config, "--test", without),
+        plot=_path(asked["plot"]),
+        export=_path(asked["export"]),
+        imported=_path(asked["import_results"]),
+    )
+
+
+def diagnose_request(asked: Mapping[str, Any], config: Config) -> Request:
+    """What a diagnosis is to measure. Raises ``ConfigError``."""
+    return _request(asked, config, "diagnose")
+
+
+def _request(asked: Mapping[str, Any], config: Config, call: str, without_cases: bool = False) -> Request:
     python = asked["python"] or sys.executable
     try:
         packages = {name: locate(name, python) for name in asked["package"]}
-        cases = () if asked["import_results"] else find(asked["case"], config.cases, config.root, asked["vary"])
+        cases = () if without_cases else find(asked["case"], config.cases, config.root, asked["vary"])
     except (CaseError, PackageError) as error:
-        raise ConfigError(f"--test: {error}") from None
+        raise ConfigError(f"{call}: {error}") from None
     memory = asked["memory_limit"]
     return Request(
         cases=cases,
@@ -75,9 +112,6 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
         seconds=asked["time_limit"],
         memory=None if memory is None else math.ceil(memory * 2**30),
         tolerance=asked["tolerance"],
-        plot=_path(asked["plot"]),
-        export=_path(asked["export"]),
-        imported=_path(asked["import_results"]),
     )
 
 

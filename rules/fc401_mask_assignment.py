@@ -550,8 +550,7 @@ class _Form:
             return f"`{ast.unparse(self.into)}` may be an expanded view"
         if (reason := self.facts.why_not_replaced(self.node, self.imports)) is not None:
             return reason
-        row = self.row_dimensions()
-        if row is None:
+        if (row := self.row_dimensions()) is None:
             return "the mask is not known to have the leading shape of what it indexes"
         lines = self.augmented(row) if isinstance(self.node, ast.AugAssign) else self.assigned(row)
         if isinstance(lines, str):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from patcher.harness.trees import commit, copy_tree, needed, roots
 from patcher.results import FileResult
 
 HARNESS = Path(plan.__file__).parent
-PROGRAMS = {"worker.py", "run.py", "differences.py"}
+PROGRAMS = {"worker.py", "run.py", "differences.py", "probes.py"}
 OLD, NEW = b"x = slow()\n", b"import torch\nx = fast()\n"
 
 
@@ -179,6 +180,20 @@ def test_a_plan_for_this_machine(tmp_path: Path) -> None:
     assert files_in(tmp_path / "out") == {"plan.json", *PROGRAMS, "patched/00001.model.py"}
     assert (tmp_path / "out/worker.py").read_bytes() == (HARNESS / "worker.py").read_bytes()
     assert model.read_bytes() == OLD
+
+
+def test_what_is_asked_for_is_in_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = Options(repeat=True, keep=True, reuse="a/work", trace="t", probes=("fullgraph",))
+    document = read(write(tmp_path / "out", [], [], options))
+    asked = {"repeat": True, "keep": True, "probes": ["fullgraph"]}
+    assert asked.items() <= document.items()
+    assert (document["reuse"], document["trace"]) == (str(tmp_path / "a/work"), str(tmp_path / "t"))
+    tree(tmp_path, "p/m.py")
+    export(tmp_path / "carried", patched(tmp_path / "p/m.py"), [], replace(options, paths=(str(tmp_path / "p"),)))
+    document = read(tmp_path / "carried/plan.json")
+    assert (document["repeat"], document["trace"], document["probes"]) == (True, "trace", ["fullgraph"])
+    assert not {"reuse", "keep"} & document.keys()
 
 
 def test_what_a_case_leaves_open_is_null(tmp_path: Path) -> None:

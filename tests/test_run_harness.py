@@ -40,10 +40,17 @@ START = """
 """
 
 
-def programs(
-    folder: Path, worker: str, differences: str = "finish(comparisons=[{'seen': len(job['variants'])}])"
-) -> None:
-    for name, text in (("worker.py", worker), ("differences.py", differences)):
+COMPARES = """
+there = [(folder.parent / v["folder"] / "result.json").exists() for v in job["variants"]]
+finish(comparisons=[{'seen': len(job['variants']), 'there': all(there)}])
+"""
+PROBES = """
+finish(job=job, known=job["sizes"]) if job["probe"] != "crash" else os._exit(3)
+"""
+
+
+def programs(folder: Path, worker: str) -> None:
+    for name, text in (("worker.py", worker), ("differences.py", COMPARES), ("probes.py", PROBES)):
         (folder / name).write_text(textwrap.dedent(START) + textwrap.dedent(text))
 
 
@@ -122,7 +129,8 @@ def test_every_variant_runs_once_and_is_compared(fake: Callable[..., dict[str, A
         ("original", "compiled", "reduce-overhead", "ok"),
         ("patched", "compiled", "reduce-overhead", "ok"),
     ]
-    assert results["cases"][0]["comparisons"] == [{"seen": 7}]
+    assert results["cases"][0]["comparisons"] == [{"seen": 7, "there": True}]
+    assert not {"repeated", "probes"} & results["cases"][0].keys()
     assert json.loads((tmp_path / "results.json").read_text()) == results
     assert not (tmp_path / "work").exists()
     ended = [event for event in seen if event.what == "end"]
@@ -208,6 +216,142 @@ def test_a_verbose_plan_lets_the_worker_be_heard(
     for verbose in (False, True):
         fake("sys.stderr.write('heard\\n')\nfinish()\n", verbose=verbose, quick=True, modes=[])
         assert capfd.readouterr().err == ("heard\n" * 2 if verbose else "")
+
+
+def test_the_original_compiled_is_run_again(fake: Callable[..., dict[str, Any]]) -> None:
+    seen: list[Event] = []
+    results = fake("finish(breaks=len(folder.name), job=job)", seen.append, repeat=True, quick=True)
+    (case,) = results["cases"]
+    assert case["repeated"]["status"] == "ok"
+    assert case["repeated"]["breaks"] != case["variants"][2]["breaks"]  # of its own folder
+    job = case["repeated"]["job"]
+    assert (job["tree"], job["kind"], job["mode"]) == ("original", "compiled", "default")
+    assert [kind for _, kind, _, _ in variants(results)] == ["eager"] * 2 + ["compiled"] * 4
+    assert case["comparisons"] == [{"seen": 6, "there": True}]
+    assert seen[-1].number == seen[-1].of == 8
+    assert [event.variant for event in seen].count("original compiled (default) again") == 2
+
+
+@pytest.mark.parametrize(("code", "status"), [("os._exit(5)", "exited"), ("time.sleep(600)", "skipped")])
+def test_a_first_run_that_hangs_is_not_repeated(
+    code: str, status: str, fake: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    worker = f"if name == 'original compiled':\n    {code}\nfinish()"
+    results = fake(worker, repeat=True, quick=True, modes=["default"], seconds=2)
+    assert results["cases"][0]["repeated"]["status"] == status
+    assert results["cases"][0]["repeated"]["message"]
+
+
+def test_probes(fake: Callable[..., dict[str, Any]]) -> None:
+    seen: list[Event] = []
+    probes = ["fullgraph", "crash"]
+    results = fake("finish(sizes=[1, 3])", seen.append, probes=probes, quick=True, modes=["default"])
+    good, bad = results["cases"][0]["probes"]
+    assert (good["name"], good["status"], good["known"], good["tail"]) == ("fullgraph", "ok", [1, 3], [])
+    assert {"tree": "original", "mode": "default", "case": 0}.items() <= good["job"].items()
+    assert (bad["name"], bad["status"]) == ("crash", "exited")
+    assert seen[-1].number == seen[-1].of == 7
+    failed = fake("finish(status='error')", probes=probes, quick=True, modes=["default"])
+    assert "probes" not in failed["cases"][0]
+
+
+def test_only_the_original_compiled_is_traced(
+    fake: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_TRACE", "elsewhere")
+    old = tmp_path / "trace/1-a_b/default/dedicated_log_torch_trace_1.log"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    (old.parent / "mine").touch()
+    cases = [{"name": "a/b", "file": "vision.py"}]
+    results = fake("finish(env=os.environ.get('TORCH_TRACE'))", trace="trace", repeat=True, quick=True, cases=cases)
+    traced = [(v["env"], v.get("trace")) for v in results["cases"][0]["variants"]]
+    folders = [str(tmp_path / "trace/1-a_b" / mode) for mode in ("default", "reduce-overhead")]
+    assert traced == [(None, None)] * 2 + [(folders[0],) * 2, (None, None), (folders[1],) * 2, (None, None)]
+    assert results["cases"][0]["repeated"]["env"] is None
+    assert [file.name for file in old.parent.iterdir()] == ["mine"]
+
+
+COUNTING = """
+count = pathlib.Path(__file__).parent.parent / "count"
+count.touch()
+count.write_text(count.read_text() + name + chr(10))
+finish(loss=float("nan"), sizes=[1], environment={"torch": "2"}, case={"train": True}, pid=os.getpid())
+"""
+
+
+@pytest.fixture
+def rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[dict[str, Any], list[str]]]:
+    """Run a plan in a folder of this name; the results, and which workers have run."""
+    (tmp_path / "vision.py").write_text("first")
+
+    def started(name: str, worker: str = COUNTING, **changes: Any) -> tuple[dict[str, Any], list[str]]:
+        folder, count = tmp_path / name, tmp_path / "count"
+        folder.mkdir(exist_ok=True)
+        programs(folder, worker)
+        monkeypatch.setattr(running, "HERE", folder)
+        count.unlink(missing_ok=True)
+        cases = [{"name": "vision", "file": str(tmp_path / "vision.py")}]
+        plan = plan_in(folder, **{"cases": cases, "base": str(tmp_path), "modes": ["default"], **changes})
+        run(plan)
+        return json.loads((folder / "results.json").read_text()), count.read_text().splitlines()
+
+    return started
+
+
+ALL = [f"{tree} {kind}" for kind in ("eager", "compiled") for tree in ("original", "patched")]
+PATCHED = ["patched eager", "patched compiled"]
+
+
+def test_the_original_is_reused(rerun: Callable[..., tuple[dict[str, Any], list[str]]], tmp_path: Path) -> None:
+    first, ran = rerun("a", keep=True, quick=True, repeat=True)
+    assert ran == [*ALL, "original compiled"]
+    assert (tmp_path / "a/work").is_dir()
+    overlay: list[object] = []
+    for name, earlier in (("b", "../a/work"), ("c", str(tmp_path / "b/work"))):  # also from what has reused itself
+        second, ran = rerun(name, keep=name == "b", quick=True, repeat=True, reuse=earlier, overlay=overlay)
+        assert ran == PATCHED
+        old, new = first["cases"][0], second["cases"][0]
+        for before, after in zip(old["variants"], new["variants"], strict=True):
+            original = after["tree"] == "original"
+            assert (after == {**before, "reused": True}) is original
+            assert (after["pid"] == before["pid"]) is original
+        assert new["repeated"] == {**old["repeated"], "reused": True}
+        assert new["comparisons"] == [{"seen": 4, "there": True}]
+        assert (second["environment"], new["train"]) == ({"torch": "2"}, True)
+    assert not (tmp_path / "c/work").exists()
+    assert (tmp_path / "a/work/000/original-eager/told.json").exists()  # only the link to it was removed
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "modes": {"modes": ["reduce-overhead"]},
+    "backend": {"backend": "eager"},
+    "quick": {"quick": False},
+    "cases": {"cases": [{"name": "other", "file": "vision.py"}]},
+    "worker": {"worker": COUNTING + "# another one"},
+    "nothing there": {"reuse": "../nowhere"},
+    "its own": {"reuse": "work"},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_is_of_another_run_is_not_reused(
+    what: str, rerun: Callable[..., tuple[dict[str, Any], list[str]]]
+) -> None:
+    rerun("a", keep=True, quick=True)
+    results, ran = rerun("b", **{"quick": True, "reuse": "../a/work", **OTHERS[what]})
+    assert set(ran) >= set(ALL)
+    assert not any("reused" in variant for variant in results["cases"][0]["variants"])
+
+
+def test_what_is_missing_is_measured(rerun: Callable[..., tuple[dict[str, Any], list[str]]], tmp_path: Path) -> None:
+    rerun("a", keep=True, quick=True)
+    (tmp_path / "a/work/000/original-compiled-default/told.json").write_text("{")
+    _, ran = rerun("b", quick=True, reuse="../a/work")
+    assert ran == ["patched eager", "original compiled", "patched compiled"]
+    (tmp_path / "vision.py").write_text("second")  # the case says something else now
+    _, ran = rerun("b", quick=True, reuse="../a/work")
+    assert ran == ALL
 
 
 def test_figures_that_json_does_not_have(fake: Callable[..., dict[str, Any]], tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -10,7 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from jobs import CASE, Jobs  # noqa: E402
+from jobs import CASE, HARNESS, Jobs  # noqa: E402
 
 SCALE = """\
 def scale(x):
@@ -207,7 +211,11 @@ DESCRIBED = {
 
 
 def line_of(text: str, marked: str) -> int:
-    lines = (CASE + dedent(text)).splitlines()
+    return line_in(CASE + dedent(text), marked)
+
+
+def line_in(text: str, marked: str) -> int:
+    lines = text.splitlines()
     return next(number for number, line in enumerate(lines, 1) if marked in line)
 
 
@@ -224,8 +232,111 @@ def line_of(text: str, marked: str) -> int:
 def test_breaks_are_described(name: str, reason: str, breaks: int, dropped: int, jobs: Jobs) -> None:
     job = jobs(DESCRIBED[name], "compiled")
     told = {"where": f"case.py:{line_of(DESCRIBED[name], '# here')}", "reason": reason}
-    assert job["breaks"] == [{**told, "count": breaks}]
-    assert job["dropped_frames"] == ([{**told, "count": dropped}] if dropped else [])
+
+    def rows(key: str) -> list[dict[str, Any]]:
+        return [{field: row[field] for field in ("where", "reason", "count")} for row in job[key]]
+
+    assert rows("breaks") == [{**told, "count": breaks}]
+    assert rows("dropped_frames") == ([{**told, "count": dropped}] if dropped else [])
+    assert all("gb7000" not in row["url"] for row in job["breaks"])  # that is what became of the frame
+
+
+BLOCKS = """\
+import torch
+
+
+class Block(torch.nn.Module):
+    def forward(self, x):
+        x = x * 2
+        if x.sum() > 0:  # here
+            x = x + 1
+        return x + bool(torch.ones(()))  # there
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)  # calls
+        return x
+"""
+
+
+def test_what_torch_says_of_a_break(jobs: Jobs) -> None:
+    text = "import model\ndef build(): return model.Model()\ndef calls(): return [lambda model: model(torch.ones(2))]"
+    job = jobs(text, "compiled", files={"pkg/model.py": BLOCKS}, roots=("pkg",))
+    calls, here, there = (f"pkg/model.py:{line_in(BLOCKS, mark)}" for mark in ("# calls", "# here", "# there"))
+    first, second = job["breaks"]
+    assert first["explanation"].startswith("Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`)")
+    assert f'File "{here.partition(":")[0]}", line {here.partition(":")[2]}, in forward' in first["explanation"]
+    assert "Use `torch.cond` to express dynamic control flow." in first["hints"]
+    assert first["context"] == "attempted to jump with TensorVariable()"
+    assert first["url"].endswith("/gb0170.html")
+    assert first["stack"] == [f"{calls} in forward", f"{here} in forward"]
+    assert second["stack"] == [f"{calls} in forward", f"{there} in forward"]  # and not through the resume function
+    (dropped,) = job["dropped_frames"]
+    assert {**dropped, "count": first["count"]} == first
+
+
+REFUSED = """\
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(4, 4)
+
+    def forward(self, x, mask):
+        return self.second(self.first(x).clone(), self.first(x[:2] + 1), mask)  # calls
+
+    def second(self, x, values, mask):
+        x[mask] = values  # here
+        return x * 2
+"""
+
+
+def test_a_graph_that_the_backend_refuses_is_traced_to_its_line(jobs: Jobs) -> None:
+    text = (
+        "train = True\nimport model\ndef build(): return model.Model()\n"
+        "def calls(): return [(torch.ones(3, 4), torch.tensor([True, False, True]))]"
+    )
+    job = jobs(text, "compiled", files={"model.py": REFUSED}, plan={"backend": "aot_eager"})
+    told = [row for row in job["breaks"] if row["reason"] == "Backend compiler exception"]
+    here = f"model.py:{line_in(REFUSED, '# here')} in second"
+    assert told
+    assert {row["stack"][-1] for row in told} == {here}
+    assert [f"model.py:{line_in(REFUSED, '# calls')} in forward", here] in [row["stack"] for row in told]
+
+
+def test_where_the_graphs_come_from(jobs: Jobs) -> None:
+    job = jobs(BROKEN, "compiled")
+    line = line_of(BROKEN, "graph_break()")
+    keys = ("where", "function", "resumed", "graphs", "launches", "operators")
+    assert [tuple(row[key] for key in keys) for row in job["origins"]] == [
+        (f"case.py:{line - 2}", "f", False, 2, 2, 2),
+        (f"case.py:{line}", "f", True, 2, 2, 4),
+    ]
+    assert all(row["compile_seconds"] > 0 for row in job["origins"])
+    timed = [row["seconds"] for row in job["origins"] if row["seconds"] is not None]
+    assert len(timed) == (0 if torch.cuda.is_available() else 2)
+    assert 0 < sum(timed) < sum(call["seconds"] for call in job["settled"]) or not timed
+    (again,) = jobs(SPECIAL, "compiled")["origins"]
+    assert (again["graphs"], again["launches"]) == (2, 2)
+    assert jobs(SUPPRESSED, "compiled")["origins"] == []  # the backend has refused
+
+
+def test_the_structured_trace_is_written(jobs: Jobs, tmp_path: Path) -> None:
+    job = jobs(BROKEN, "compiled")
+    command = [sys.executable, f"{HARNESS}/worker.py", str(job.folder / "spec.json")]
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TORCH_TRACE": str(tmp_path / "trace")}
+    subprocess.run(command, env=variables, cwd=tmp_path, timeout=120, check=True)
+    (file,) = (tmp_path / "trace").iterdir()
+    assert "dynamo_graph_break_reason" in file.read_text()
+    assert json.loads((job.folder / "result.json").read_text())["counts"] == job["counts"]
 
 
 def test_recompiles_are_described(jobs: Jobs) -> None:
@@ -241,6 +352,7 @@ def test_recompiles_are_described(jobs: Jobs) -> None:
         "where": f"case.py:{line_of(SPECIAL, 'lambda')}",
         "guard": "word == 'bb'  # def build(): return lambda x, word: x + len(word)",
         "count": 1,
+        "source": f"case.py:{line_of(SPECIAL, 'lambda')}",
     }
 
 

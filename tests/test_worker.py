@@ -271,7 +271,7 @@ MESSAGES = {  # as several releases of torch write them
     },
     "Graph break: torch.compile cannot properly resume from this graph break, which results in a skip.\ntorch.compile "
     "will skip tracing the frame f (/r/m.py line 3) and fall back to eager.\n": {
-        "dropped": [("f (m.py line 3) and fall back to eager.", "Graph break: torch.compile cannot properly resume")]
+        "dropped": [("m.py:3", "Graph break: torch.compile cannot properly resume")]
     },
     "skipping cudagraphs due to mutated inputs (1 instances)": {"skips": ["mutated inputs (1 instances)"]},
     "disabling cudagraphs for backward due to annotation\nmore": {"skips": ["annotation"]},
@@ -299,6 +299,135 @@ def test_messages_are_sorted(text: str) -> None:
     assert [counts[key] for key in ("breaks", "recompiles", "limit_hits", "dropped_frames", "cudagraph_skips")] == [
         len(found) for found in heard.values()
     ]
+
+
+LOOP = """\
+Graph break in user code at /r/m.py:7
+Graph Break Reason: Failed to handle graph break gracefully. Skipping the function and falling back to eager. Graph \
+break encountered:
+
+Data-dependent branching
+  Explanation: Detected data-dependent branching. Dynamo does not support it.
+
+      The branch condition involves:
+        # File "/r/m.py", line 7, in forward, code: if y.sum() > 0:
+    
+  Hint: Always apply it.
+    As in torch.where.
+  Hint: Use `torch.cond`.
+
+  Developer debug context: attempted to jump with <object at 0x7f00>
+
+ For more details about this graph break, please visit: https://site/gb/gb0170.html
+
+*** While handling this graph break, another graph break occurred: ***
+
+graph break in loop
+  Explanation: torch.compile detected a graph break in a for/while loop.
+  Hint: This graph break may have been caused by an earlier graph break.
+
+  Developer debug context: frame skipped: forward (/r/m.py line 14)
+
+ For more details about this graph break, please visit: https://site/gb/gb7000.html
+
+Stack variable source attribution:
+  DictValuesIterator() originated from:
+  Hint: no
+
+User code traceback:
+  File "/r/m.py", line 7, in forward
+    if y.sum() > 0:
+"""  # noqa: W293
+CAUSE = {
+    "explanation": "Detected data-dependent branching. Dynamo does not support it.\n\n"
+    '  The branch condition involves:\n    # File "m.py", line 7, in forward, code: if y.sum() > 0:',
+    "hints": ["Always apply it.\nAs in torch.where.", "Use `torch.cond`."],
+    "context": "attempted to jump with <object>",
+    "url": "https://site/gb/gb0170.html",
+}
+
+
+def heard(*texts: str, error: BaseException | None = None) -> worker.Listener:
+    listener = worker.Listener(lambda path: path.replace("/r/", ""))
+    info = (type(error), error, None) if error else None
+    for text in texts:
+        listener.emit(logging.LogRecord("torch", logging.WARNING, "", 0, text, (), info))
+    return listener
+
+
+def test_what_a_break_says_of_its_first_cause() -> None:
+    described = worker.described(heard(LOOP, LOOP.replace("Always", "Never")))
+    row = {"where": "m.py:7", "reason": "Data-dependent branching", "count": 2, **CAUSE}
+    assert described["breaks"] == described["dropped_frames"] == [row]  # one place and reason: the first one's words
+
+
+def test_what_is_missing_is_taken_from_the_next_one() -> None:
+    short = "Graph break (user stack suppressed due to duplicate graph break) in user code at /r/m.py:7\nReason: {}"
+    (row,) = worker.described(heard(short.format("Data-dependent branching"), LOOP))["breaks"]
+    assert row == {"where": "m.py:7", "reason": "Data-dependent branching", "count": 2, **CAUSE}
+
+
+@pytest.mark.parametrize("text", [text for text in MESSAGES if "Graph break in user" in text and "Explan" not in text])
+def test_a_break_without_an_explanation(text: str) -> None:
+    (row,) = worker.described(heard(text))["breaks"]
+    assert row.keys() == {"where", "reason", "count"}
+
+
+def test_long_words_are_clipped() -> None:
+    long = LOOP.replace("attempted", "x" * 5000).replace("Detected", "y" * 5000).replace("Always", "z" * 5000)
+    (row,) = worker.described(heard(long))["breaks"]
+    assert [len(row["context"]), len(row["explanation"]), len(row["hints"][0])] == [400, 2000, 2000]
+
+
+def test_a_frame_that_is_left_is_told_with_its_cause() -> None:
+    (text,) = (text for text in MESSAGES if "will skip tracing" in text)
+    cause = LOOP.partition("encountered:\n\n")[2].partition("\n\n***")[0]
+    (row,) = worker.described(heard(text, error=RuntimeError(cause)))["dropped_frames"]
+    assert row["where"] == "m.py:3"
+    assert CAUSE.items() <= row.items()
+
+
+RECOMPILED = """\
+Recompiling function f in /r/m.py:3
+    triggered by the following guard failure(s):
+    - 0/1: len(L['x']) == 2
+    - User stack trace:
+    -   File "/r/n.py", line 5, in g
+    -     x.append(1)
+    -   File "{}", line 9, in h
+    - 0/0: len(L['x']) == 1
+    - User stack trace:
+    -   File "/r/o.py", line 6, in g
+"""
+GUARD = "0/7: x == 1      # return x + 1  # {}:3 in f"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "source"),
+    [
+        (RECOMPILED.format("/r/p.py"), "recompiles", "p.py:9"),
+        (RECOMPILED.format(torch.nn.__file__), "recompiles", "n.py:5"),
+        (f"Recompiling function f in /r/m.py:3\n    - {GUARD.format('n.py')}", "recompiles", "n.py:3"),
+        (f"Recompiling function f in /r/m.py:3\n    - {GUARD.format('arness/worker.py')}", "recompiles", "WORKER:3"),
+        ("Recompiling function f in /r/m.py:3\n    - 0/0: x == 1", "recompiles", None),
+        ("Recompiling function f in /r/m.py:3\n", "recompiles", None),
+        (
+            f"torch._dynamo hit config.limit (8)\n  function: 'f' (/r/m.py:3)\n  last reason: {GUARD.format('n.py')}\n",
+            "limit_hits",
+            "n.py:3",
+        ),
+        (
+            "torch._dynamo hit config.limit (8)\n  function: 'f' (/r/m.py:3)\n  last reason: 0/7: x == 1\n"
+            'User stack trace:\n  File "/r/n.py", line 5, in g\nTo log',
+            "limit_hits",
+            "n.py:5",
+        ),
+    ],
+)
+def test_which_code_has_put_a_guard_there(text: str, key: str, source: str | None) -> None:
+    (row,) = worker.described(heard(text))[key]
+    assert row.get("source") == (source and source.replace("WORKER", str(worker.__file__)))
+    assert row.keys() - {"source"} == {"function", "where", "guard", "count"}
 
 
 def test_a_frame_is_dropped_once() -> None:

@@ -7,8 +7,9 @@ from typing import Literal
 
 from patcher.harness.compare import Judgement
 from patcher.harness.measured import Results
+from patcher.rule import Cost
 
-Category = Literal["recompilation", "graph break", "dynamic shape", "CUDA graphs"]
+Category = Cost
 Severity = Literal["high", "medium", "low"]
 Fate = Literal["removed", "remains", "unknown"]
 Outcome = Literal["kept", "no-op", "not better", "different", "failed", "not tried"]
@@ -71,7 +72,7 @@ class Cause:
     one line. ``explanation``, ``hints``: PyTorch's own words. ``code``: numbered lines around. ``registry``: the id in
     PyTorch's graph-break registry ("GB0170") and ``reference`` its page. ``verify``: a command that shows whether it is
     gone. ``cases``: in which it was seen. ``steady``: whether a second run of the same code showed it too. ``fate``:
-    whether it is still there when all fixes are in.
+    whether it is still there when all fixes are in. ``note``: ours: what one should know before acting on it.
     """
 
     number: int
@@ -94,6 +95,7 @@ class Cause:
     verify: str = ""
     steady: bool = True
     fate: Fate = "unknown"
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,21 +23,52 @@ class ResultsError(Exception):
 
 @dataclass(frozen=True)
 class Site:
-    """A break, a dropped frame or a skipped CUDA graph: where (``file:line`` or ""), why, how often."""
+    """A break, a dropped frame or a skipped CUDA graph: where (``file:line`` or ""), why, how often.
+
+    The rest is PyTorch's own words, where it had any. ``url``: of its page on breaks of this kind. ``stack``: how the
+    user's code got there, outermost first: "file:line in function".
+    """
 
     where: str
     reason: str
     count: int = 1
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    context: str = ""
+    url: str = ""
+    stack: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Recompile:
-    """A function that was compiled again, or given up after too many times, and the guard that failed."""
+    """A function that was compiled again, or given up after too many times, and the guard that failed.
+
+    ``where``: of its first line. ``source``: of the code that made the guard necessary, or "".
+    """
 
     function: str
     where: str
     guard: str
     count: int = 1
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The graphs that were captured in one frame. ``where``: of its first line, or when ``resumed``, of the break.
+
+    ``resumed``: whether the frame is the rest of ``function`` behind a break. ``compile_seconds``: what its ``graphs``
+    took to be traced and compiled. The others are of the settled pass; ``seconds``: inside the graphs, None on a GPU.
+    """
+
+    where: str
+    function: str
+    resumed: bool = False
+    graphs: int = 0
+    launches: int = 0
+    operators: int = 0
+    compile_seconds: float | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,13 +97,19 @@ class Counts:
 
 @dataclass(frozen=True)
 class Warm:
-    """Milliseconds of one pass over all calls, over ``passes`` passes; ``low_ms`` and ``high_ms`` are the quartiles."""
+    """Milliseconds of one pass over all calls, over ``passes`` passes; ``low_ms`` and ``high_ms`` are the quartiles.
+
+    ``cpu_ms`` with its quartiles: CPU time of all threads, of passes on the CPU.
+    """
 
     median_ms: float
     low_ms: float
     high_ms: float
     min_ms: float
     passes: int
+    cpu_ms: float | None = None
+    cpu_low_ms: float | None = None
+    cpu_high_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +136,7 @@ class Figures:
     ``repeatable``: of the original eager variant, whether a second run gave the same bits. ``calls``: the first pass,
     call by call; ``settled``: the last counted pass. ``launches`` and ``operators`` are those of the settled pass: how
     many compiled graphs ran, and how many operators inside them. ``cold_seconds``: the first pass, compilation
-    included. ``loaded``: the patched files that were imported.
+    included. ``loaded``: the patched files that were imported. ``origins``: of compiled variants.
     """
 
     weights: str = ""
@@ -120,11 +157,15 @@ class Figures:
     memory: Memory | None = None
     loaded: tuple[str, ...] = ()
     places: Places | None = None
+    origins: tuple[Origin, ...] = ()
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One variant: how its process ended (``tail``: its last lines), and its figures when that was well."""
+    """One variant: how its process ended (``tail``: its last lines), and its figures when that was well.
+
+    ``reused``: whether it is of an earlier run. ``trace``: the folder with torch's structured trace, or "".
+    """
 
     tree: Tree
     kind: Kind
@@ -134,6 +175,8 @@ class Measurement:
     tail: tuple[str, ...] = ()
     seconds: float = 0.0
     figures: Figures | None = None
+    reused: bool = False
+    trace: str = ""
 
     @property
     def name(self) -> str:
@@ -178,8 +221,24 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class ProbeResult:
+    """An experiment on one case: how its process ended, and what else it has told, as it was read."""
+
+    name: str
+    status: Status
+    message: str = ""
+    tail: tuple[str, ...] = ()
+    seconds: float = 0.0
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CaseResult:
-    """All that was measured of one case. ``compare_error``: why its outputs could not be compared, or ""."""
+    """All that was measured of one case. ``compare_error``: why its outputs could not be compared, or "".
+
+    ``repeated``: a second run of original compiled in the first mode, with ``repeated_status`` None when there was none
+    and no figures when it was not ok.
+    """
 
     name: str
     tolerance: float
@@ -189,6 +248,10 @@ class CaseResult:
     variants: tuple[Measurement, ...]
     comparisons: tuple[Comparison, ...]
     compare_error: str = ""
+    repeated: Figures | None = None
+    repeated_status: Status | None = None
+    repeated_message: str = ""
+    probes: tuple[ProbeResult, ...] = ()
 
     def variant(self, tree: Tree, kind: Kind, mode: str | None = None) -> Measurement:
         """The measurement of a variant; one that is not in the results was not run."""
@@ -300,6 +363,8 @@ def _case(table: _Table) -> CaseResult:
     tolerance = table.number("tolerance")
     if not 0 <= tolerance < math.inf:
         raise table.wrong("tolerance", "a number from 0", tolerance)
+    again = table.maybe("repeated", table.table)
+    status = cast(Status, again.choice("status", Status)) if again else None
     return CaseResult(
         name=table.text("name"),
         tolerance=tolerance,
@@ -309,6 +374,22 @@ def _case(table: _Table) -> CaseResult:
         variants=tuple(_measurement(item) for item in table.tables("variants")),
         comparisons=tuple(_comparison(item) for item in table.tables("comparisons")),
         compare_error=table.maybe("compare_error", table.text) or "",
+        repeated=_figures(again, "original", "compiled") if again and status == "ok" else None,
+        repeated_status=status,
+        repeated_message=(again.maybe("message", again.text) or "") if again else "",
+        probes=tuple(_probe(item) for item in table.maybe("probes", table.tables) or []),
+    )
+
+
+def _probe(table: _Table) -> ProbeResult:
+    known = ("name", "status", "message", "tail", "seconds")
+    return ProbeResult(
+        name=table.text("name"),
+        status=cast(Status, table.choice("status", Status)),
+        message=table.maybe("message", table.text) or "",
+        tail=table.maybe("tail", table.texts) or (),
+        seconds=table.maybe("seconds", table.number) or 0.0,
+        figures={key: value for key, value in table.values.items() if key not in known},
     )
 
 
@@ -330,6 +411,8 @@ def _measurement(table: _Table) -> Measurement:
         tail=table.maybe("tail", table.texts) or (),
         seconds=table.maybe("seconds", table.number) or 0.0,
         figures=_figures(table, tree, kind) if status == "ok" else None,
+        reused=table.maybe("reused", table.flag) or False,
+        trace=table.maybe("trace", table.text) or "",
     )
 
 
@@ -361,6 +444,7 @@ def _figures(table: _Table, tree: Tree, kind: Kind) -> Figures:
         memory=table.maybe("memory", lambda key: _memory(table.table(key))),
         loaded=table.texts("loaded") if tree == "patched" else table.maybe("loaded", table.texts) or (),
         places=table.maybe("places", lambda key: _places(table.table(key))),
+        origins=tuple(_origin(item) for item in table.maybe("origins", table.tables) or []),
     )
 
 
@@ -387,12 +471,39 @@ def _call(table: _Table) -> CallFigures:
 
 
 def _site(table: _Table) -> Site:
-    return Site(table.maybe("where", table.text) or "", table.text("reason"), _count(table))
+    return Site(
+        where=table.maybe("where", table.text) or "",
+        reason=table.text("reason"),
+        count=_count(table),
+        explanation=table.maybe("explanation", table.text) or "",
+        hints=table.maybe("hints", table.texts) or (),
+        context=table.maybe("context", table.text) or "",
+        url=table.maybe("url", table.text) or "",
+        stack=table.maybe("stack", table.texts) or (),
+    )
 
 
 def _recompile(table: _Table) -> Recompile:
-    guard = table.maybe("guard", table.text) or ""
-    return Recompile(table.text("function"), table.maybe("where", table.text) or "", guard, _count(table))
+    return Recompile(
+        function=table.text("function"),
+        where=table.maybe("where", table.text) or "",
+        guard=table.maybe("guard", table.text) or "",
+        count=_count(table),
+        source=table.maybe("source", table.text) or "",
+    )
+
+
+def _origin(table: _Table) -> Origin:
+    return Origin(
+        where=table.text("where"),
+        function=table.text("function"),
+        resumed=table.maybe("resumed", table.flag) or False,
+        graphs=table.maybe("graphs", table.whole) or 0,
+        launches=table.maybe("launches", table.whole) or 0,
+        operators=table.maybe("operators", table.whole) or 0,
+        compile_seconds=table.maybe("compile_seconds", table.number),
+        seconds=table.maybe("seconds", table.number),
+    )
 
 
 def _count(table: _Table) -> int:
@@ -402,7 +513,8 @@ def _count(table: _Table) -> int:
 
 def _warm(table: _Table) -> Warm:
     median, low, high = table.number("median_ms"), table.number("low_ms"), table.number("high_ms")
-    return Warm(median, low, high, table.number("min_ms"), table.whole("passes"))
+    busy = (table.maybe(key, table.number) for key in ("cpu_ms", "cpu_low_ms", "cpu_high_ms"))
+    return Warm(median, low, high, table.number("min_ms"), table.whole("passes"), *busy)
 
 
 def _memory(table: _Table) -> Memory:

@@ -24,7 +24,7 @@ SCHEMA = 1
 PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
 
 _TOOL = "fix-compile"
-_PROGRAMS = (WORKER, "run.py", "differences.py")
+_PROGRAMS = (WORKER, "run.py", "differences.py", "probes.py")
 _FOLDERS = ("patched", "tree", "cases", "work")  # of an exported folder; the worker makes the last
 
 
@@ -40,6 +40,10 @@ class Options:
     ``paths``: what the user wants patched; imports start from their roots. ``packages``: where installed packages that
     are patched were found, by name. ``promise``: "bitwise" when every fix that was applied is a safe one. ``seconds``
     and ``memory`` (bytes): the limits of each process.
+
+    ``repeat``: a second run of the original compiled in the first mode. ``keep``: the work folder stays. ``reuse``: the
+    work folder of an earlier run, from which the original's variants are taken. ``trace``: where torch writes its
+    structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on each case.
     """
 
     command: tuple[str, ...] = ()
@@ -53,6 +57,11 @@ class Options:
     verbose: bool = False
     seconds: float = 600.0
     memory: int | None = None
+    repeat: bool = False
+    keep: bool = False
+    reuse: str = ""
+    trace: str = ""
+    probes: tuple[str, ...] = ()
 
 
 def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
@@ -65,7 +74,7 @@ def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], op
         overlay.append({**entry, **(_installed(path, options) or {"file": os.path.realpath(path)})})
     document = _document(results, options) | {
         "base": str(_base(options)),
-        "path": list(_roots(results, options)),
+        "path": list(import_roots(results, options)),
         "overlay": overlay,
         "cases": [_case(case, case.file) for case in cases],
     }
@@ -177,7 +186,17 @@ def _document(results: Sequence[FileResult], options: Options) -> dict[str, Any]
         "verbose": options.verbose,
         "seconds": options.seconds,
         "memory": options.memory,
+        **_asked_for(options),
     }
+
+
+def _asked_for(options: Options) -> dict[str, Any]:
+    """What a plan only mentions when it is wanted; folders are those of this machine."""
+    asked: dict[str, Any] = {"repeat": options.repeat, "keep": options.keep, "probes": list(options.probes)}
+    asked |= {
+        key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path
+    }
+    return {key: value for key, value in asked.items() if value}
 
 
 def _case(case: Case, file: str) -> dict[str, Any]:
@@ -210,7 +229,7 @@ def _exported(folder: Path, results: Sequence[FileResult], cases: Sequence[Case]
     subjects, base = _subjects(results, options), _base(options)
     for subject in filter(trees.is_installation, subjects):
         raise PlanError(f"{subject} holds installed packages, which are not exported; name them with --package")
-    roots = [Path(root) for root in _roots(results, options)]
+    roots = [Path(root) for root in import_roots(results, options)]
     starts = list(dict.fromkeys([*roots, *(Path(case.file).parent for case in cases), base]))
     belongings = [piece for subject in subjects for piece in trees.belongings(subject)]
     belongings += [file for case in cases for file in trees.beside(Path(case.file))]
@@ -237,6 +256,10 @@ def _exported(folder: Path, results: Sequence[FileResult], cases: Sequence[Case]
         "overlay": overlay,
         "cases": [_case(case, layout.place(Path(case.file))) for case in cases],
     }
+    for key in {"reuse", "keep"} & document.keys():  # there is nothing to take from there, and nothing comes back
+        del document[key]
+    if options.trace:
+        document["trace"] = "trace"
     _finished(folder, document)
     return tuple(dict.fromkeys(_shown(str(path), options) for path in left))
 
@@ -310,8 +333,8 @@ def _changed_files(results: Sequence[FileResult], options: Options) -> list[Path
     return [trees.absolute(r.path) for r in results if r.changed and not _installed(r.path, options)]
 
 
-def _roots(results: Sequence[FileResult], options: Options) -> tuple[str, ...]:
-    """The roots of the user's paths, and of the packages in them that have changed files."""
+def import_roots(results: Sequence[FileResult], options: Options) -> tuple[str, ...]:
+    """Where imports start: the roots of the user's paths, and of the packages in them that have changed files."""
     packaged = filter(trees.package_of, _changed_files(results, options))
     return trees.roots([*_subjects(results, options), *packaged])
 

@@ -3,17 +3,20 @@
     python run.py PLAN.json
 
 One process per variant (original or patched source, eager or compiled, in each mode), then one per case that compares
-what they saved. The outcome is ``results.json`` beside the plan; docs/harness.md describes both. ``worker.py`` and
-``differences.py`` lie in the same folder; the three can be carried together to a machine that has torch.
+what they saved, and one for each experiment that the plan asks for. The outcome is ``results.json`` beside the plan;
+docs/harness.md describes both. ``worker.py``, ``differences.py`` and ``probes.py`` lie in the same folder; the four can
+be carried together to a machine that has torch.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +34,7 @@ TAIL_LINES, LINE_CHARACTERS = 12, 400
 LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints without end the last lines are enough
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
+KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
 
 Json = dict[str, Any]
 
@@ -75,15 +79,22 @@ class _Run:
         self._work = self._folder / "work"
         self._start, self._number = time.monotonic(), 0
         self._environment: Json = {}
+        self._identity = _identity(self._full, python)
+        self._earlier = _earlier(self._full.get("reuse"), self._work, self._identity)
 
     def everything(self) -> Json:
         """All cases."""
         shutil.rmtree(self._work, ignore_errors=True)
+        keep = self._plan.get("keep")
+        if keep:
+            self._work.mkdir(parents=True)
+            write_json(self._work / KEPT, self._identity)
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         try:
             cases = [self._case(number) for number in range(len(self._plan["cases"]))]
         finally:
-            shutil.rmtree(self._work, ignore_errors=True)
+            if not keep:
+                shutil.rmtree(self._work, ignore_errors=True)
         told = ("tool", "command", "tree", "modes", "backend", "promise", "quick")
         overlay = [{k: entry[k] for k in ("shown", "before", "after", "changed")} for entry in self._plan["overlay"]]
         results = {
@@ -105,20 +116,29 @@ class _Run:
         reference = self._measure(work, number, told, "original", "eager")
         if reference["status"] == "ok":
             known = {"draws_random": reference["draws_random"], "sizes": reference.pop("sizes", None)}
-            patched = self._measure(work, number, told, "patched", "eager", **known)
-            if not self._plan["quick"]:
+            patched: Json = {"status": "skipped"}  # without a patch it is the original once more
+            if self._plan["overlay"]:
+                patched = self._measure(work, number, told, "patched", "eager", **known)
+            if self._plan["overlay"] and not self._plan["quick"]:
                 self._measure(work, number, told, "original", "float64", **known)
             trees = ("original", "patched") if patched["status"] == "ok" else ("original",)
             for mode in self._plan["modes"]:
                 for tree in trees:
                     self._measure(work, number, told, tree, "compiled", mode, **known)
+            if self._plan.get("repeat") and self._plan["modes"]:
+                told["repeated"] = self._repeated(work, number, told, **known)
             job = {"case": number, "variants": variants, "folder": str(work)}
             compared = self._job("differences.py", job, work / "compare", case["name"], "comparing")
             told["comparisons"] = compared.get("comparisons", [])
             told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
+            if self._plan.get("probes"):
+                told["probes"] = [
+                    self._probe(name, work, number, case["name"], **known) for name in self._plan["probes"]
+                ]
         for key, standard in (("train", False), ("device", None), ("dtype", None), ("tolerance", 1e-3)):
             told.setdefault(key, case.get(key) if case.get(key) is not None else standard)
-        shutil.rmtree(work, ignore_errors=True)
+        if not self._plan.get("keep"):
+            shutil.rmtree(work, ignore_errors=True)
         return told
 
     def _measure(
@@ -128,11 +148,66 @@ class _Run:
         name = "-".join(part for part in (tree, kind, mode) if part)
         job = {"case": number, "tree": tree, "kind": kind, "mode": mode, "folder": str(work / name), **known}
         variant = f"{tree} {kind}" + (f" ({mode})" if mode else "")
-        result = self._job("worker.py", job, work / name, told["name"], variant)
+        result = self._taken(work / name, told["name"], variant) if tree == "original" else None
+        if result is None:
+            trace = self._trace(number, mode) if (tree, kind) == ("original", "compiled") else {}
+            result = {**self._worked(job | trace, told, variant), **trace}
         self._environment.update(result.pop("environment", {}))
         told.update(result.pop("case", {}))
         told["variants"].append({"tree": tree, "kind": kind, "mode": mode, "folder": name, **result})
         return result
+
+    def _repeated(self, work: Path, number: int, told: Json, **known: object) -> Json:
+        """Original compiled in the first mode once more: what is another thing then was chance."""
+        mode = self._plan["modes"][0]
+        first = next(v for v in told["variants"] if (v["tree"], v["mode"]) == ("original", mode))
+        if first["status"] == "timeout":
+            return {"status": "skipped", "message": "the first run did not come to its end"}
+        folder, variant = work / f"original-compiled-{mode}-again", f"original compiled ({mode}) again"
+        job = {"case": number, "tree": "original", "kind": "compiled", "mode": mode, "folder": str(folder), **known}
+        result = self._taken(folder, told["name"], variant) or self._worked(job, told, variant)
+        return {key: value for key, value in result.items() if key not in ("environment", "case")}
+
+    def _probe(self, name: str, work: Path, number: int, case: str, **known: object) -> Json:
+        """One experiment on the original."""
+        folder = work / f"probe-{name}"
+        mode = next(iter(self._plan["modes"]), "default")
+        job = {"case": number, "tree": "original", "probe": name, "mode": mode, "folder": str(folder), **known}
+        result = self._job("probes.py", job, folder, case, f"probe {name}")
+        return {**{key: value for key, value in result.items() if key not in ("environment", "case")}, "name": name}
+
+    def _worked(self, job: Json, told: Json, variant: str) -> Json:
+        """What a worker tells; written down beside what it has saved when the work folder stays."""
+        folder = Path(job["folder"])
+        result = self._job("worker.py", job, folder, told["name"], variant)
+        if self._plan.get("keep"):
+            write_json(folder / TOLD, result)
+        return result
+
+    def _taken(self, folder: Path, case: str, variant: str) -> Json | None:
+        """What an earlier run has told of a variant of the original; its files then lie in ``folder``."""
+        if self._earlier is None:
+            return None
+        source = (self._earlier / folder.relative_to(self._work)).resolve()
+        try:
+            result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.symlink_to(source, target_is_directory=True)
+        self._number += 1
+        self._tell("end", case, variant, result["status"])
+        return {**result, "reused": True}
+
+    def _trace(self, number: int, mode: str | None) -> Json:
+        """The folder for torch's structured trace of a variant, when one is wanted; empty of earlier traces."""
+        if not self._full.get("trace"):
+            return {}
+        case = re.sub(r"[^\w.-]", "_", self._plan["cases"][number]["name"])
+        folder = Path(self._full["trace"], f"{number + 1}-{case}", str(mode))
+        for old in folder.glob("dedicated_log_torch_trace_*"):
+            old.unlink()
+        return {"trace": str(folder)}
 
     def _job(self, program: str, job: Json, folder: Path, case: str, variant: str) -> Json:
         """One process. Whatever happens to it, the answer has a status and a message."""
@@ -208,6 +283,7 @@ class _Run:
         """A fresh cache for each process, so that every compilation is a cold one."""
         given = dict(os.environ)
         logs = given.pop("TORCH_LOGS", "")
+        given.pop("TORCH_TRACE", None)
         if self._plan["verbose"]:
             given["TORCH_LOGS"] = ",".join(filter(None, (logs, LOGS)))
         given.update(
@@ -220,14 +296,42 @@ class _Run:
         given.pop("TORCHDYNAMO_DISABLE", None)
         if job.get("kind") in ("eager", "float64"):
             given["TORCHDYNAMO_DISABLE"] = "1"
+        if job.get("trace"):
+            given["TORCH_TRACE"] = job["trace"]
         return given
 
     def _tell(self, what: Literal["start", "running", "end"], case: str, variant: str, status: str) -> None:
         if self._progress is not None:
-            cases, modes, quick = len(self._plan["cases"]), len(self._plan["modes"]), self._plan["quick"]
-            total = cases * (3 + 2 * modes + (not quick))
+            modes, quick = len(self._plan["modes"]), self._plan["quick"]
+            asked = bool(modes and self._plan.get("repeat")) + len(self._plan.get("probes", ()))
+            each = 3 + 2 * modes + (not quick) if self._plan["overlay"] else 2 + modes
+            total = len(self._plan["cases"]) * (each + asked)
             seconds = round(time.monotonic() - self._start, 1)
             self._progress(Event(what, case, variant, status, self._number, total, seconds))
+
+
+def _identity(plan: Json, python: str) -> Json:
+    """What two runs must have in common for one to use the original's figures of the other."""
+    same = {key: plan.get(key) for key in ("schema", "base", "cases", "modes", "backend", "quick")}
+    files = [_sha256(case["file"]) for case in plan["cases"]]
+    return {**same, "files": files, "programs": [_sha256(HERE / "worker.py")], "python": python}
+
+
+def _sha256(file: str | Path) -> str | None:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _earlier(folder: str | None, own: Path, identity: Json) -> Path | None:
+    """The work folder of an earlier run, when what it has measured is what this one would measure."""
+    if not folder or Path(folder).resolve() == own.resolve():
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        known = json.loads((Path(folder) / KEPT).read_text(encoding="utf-8"))
+        return Path(folder) if known == identity else None
+    return None
 
 
 @contextlib.contextmanager
@@ -305,7 +409,8 @@ def absolute(plan: Json, folder: Path) -> Json:
     overlay = [{k: full(v) if k in keys else v for k, v in entry.items()} for entry in plan["overlay"]]
     cases = [{**case, "file": full(case["file"])} for case in plan["cases"]]
     path = [full(root) for root in plan["path"]]
-    return {**plan, "base": full(plan["base"]), "path": path, "overlay": overlay, "cases": cases}
+    asked = {key: full(plan[key]) for key in ("reuse", "trace") if plan.get(key)}
+    return {**plan, **asked, "base": full(plan["base"]), "path": path, "overlay": overlay, "cases": cases}
 
 
 def write_json(path: Path, value: Json) -> None:

@@ -53,7 +53,7 @@ import torch._logging
 import torch.utils._pytree
 
 SEED = 20
-LINE_CHARACTERS = 400
+LINE_CHARACTERS, EXPLANATION_CHARACTERS = 400, 2000
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
@@ -62,6 +62,7 @@ _DEEPEST = 40  # levels of containers and objects that are looked into
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 
 Json = dict[str, Any]
+_Place = tuple[str, int, str]  # file, line and function
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -702,18 +703,52 @@ _LIMIT = re.compile(r"function: '([^']*)' \((.*?)\)(?:.*?last reason: ([^\n]*))?
 _SKIPPED_GRAPH = re.compile(r"(?:skipping|disabling) cudagraphs?(?: for backward)? due to ([^\n]*)", re.IGNORECASE)
 _SUPPRESSED = re.compile(r"WON'T CONVERT \S+ (.+?) line (\d+)")
 _ERROR = re.compile(r"^[\w.]+(?:Error|Failed|Exception): [^\n]*", re.MULTILINE)
+_FRAME_LEFT = re.compile(r"will skip tracing the frame \S+ \((.+) line (\d+)\)")
+_ANOTHER = "*** While handling this graph break"  # what comes behind is no cause, but what became of the frame
+_DETAIL = re.compile(
+    r"^ {1,2}(Explanation|Hint|Developer debug context|For more details about this graph break, please visit): *",
+    re.MULTILINE,
+)
+_NEXT_GUARD = re.compile(r"\n\s*- \d+/\d+: ")
+_TRACED = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)')
+_STACK_LINE = re.compile(r'File "([^"\n]+)", line (\d+)')
+_CLIPPED_PLACE = re.compile(r"# (\S*\.py):(\d+) in ")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)$")
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+_STANDARD = os.path.join(os.path.dirname(os.__file__), "")
+
+
+@dataclass
+class Origin:
+    """What came of the graphs that were captured in one frame; ``resumed``: of one that goes on behind a break."""
+
+    where: str
+    function: str
+    resumed: bool
+    graphs: int = 0
+    compile_seconds: float = 0.0
+    launches: int = 0
+    operators: int = 0
+    seconds: float = 0.0
 
 
 class Listener(logging.Handler):
     """Sorts the records that torch logs by what they tell, and counts graphs as they are compiled and launched.
 
     Dynamo's own counters miss some breaks (a tensor ``if`` in the outermost function), its log records do not.
-    ``operators``: of the captured graphs, each time that one is launched.
+    ``operators``: of the captured graphs, each time that one is launched. ``details``: what else was told of a break
+    (where, reason); ``sources``: of the guard (function, where, guard) that failed, which code had made it necessary.
+    Of the user's stack those frames of ``case_file`` are left out that call what is compiled.
     """
 
-    def __init__(self, shown: Callable[[str], str]) -> None:
+    def __init__(self, shown: Callable[[str], str], case_file: str = "") -> None:
         super().__init__(logging.DEBUG)
-        self._shown = shown
+        self._shown, self._case_file = shown, case_file
+        self.details: dict[tuple[str, str], Json] = {}
+        self.sources: dict[tuple[str, str, str], str] = {}
+        self.origins: dict[tuple[str, str, bool], Origin] = {}
+        self._compiled_until = 0.0
+        self._blamed: list[_Place] = []
         self.breaks: list[tuple[str, str]] = []
         self.recompiles: list[tuple[str, str, str]] = []
         self.limits: list[tuple[str, str, str]] = []
@@ -733,6 +768,7 @@ class Listener(logging.Handler):
             where, told = self._shown(found[1]), found[2].strip()
             reason = cause[1].strip() if cause and told.startswith(_WRAPPED) else told
             self.breaks.append((where, reason))
+            self._detail(where, reason, text)
             if "kipping the" in told:  # "Skipping the function", "skipping the rest of the function"
                 frame, rest = torch._guards.CompileContext.current_compile_id(), "kipping the rest" in told
                 if frame is not None and frame == self._rest_dropped and not rest:
@@ -740,21 +776,59 @@ class Listener(logging.Handler):
                 self._rest_dropped = frame if rest else None
                 self.dropped.append((where, reason))
         elif "torch.compile will skip tracing the frame" in text:
-            told = text.partition("\n")[2].partition("the frame ")[2].partition("\n")[0]
-            told = told or text.partition("the frame ")[2].partition("\n")[0]
-            self.dropped.append((self._shown(told), " ".join(text.split())[:LINE_CHARACTERS]))
+            frame_left = _FRAME_LEFT.search(text)
+            where = self._shown("{}:{}".format(*frame_left.groups())) if frame_left else ""
+            reason = " ".join(text.split())[:LINE_CHARACTERS]
+            self.dropped.append((where, reason))
+            self._detail(where, reason, str(record.exc_info[1]) if record.exc_info else "")
         elif record.levelno >= logging.WARNING and (found := _SUPPRESSED.match(text)):  # with config.suppress_errors
             errors = _ERROR.findall(text) or ["an error that was suppressed"]
             self.dropped.append((self._shown(f"{found[1]}:{found[2]}"), errors[-1][:LINE_CHARACTERS]))
         elif found := _RECOMPILED.search(text):
             guard = next((line.strip()[2:] for line in text.splitlines()[1:] if line.lstrip().startswith("- ")), "")
             self.recompiles.append((found[1], self._shown(found[2]), guard))
+            self._source(self.recompiles[-1], text.partition(guard)[2] if guard else "")
         elif "torch._dynamo hit config." in text:
             limit = _LIMIT.search(text)
             parts = (limit[1], self._shown(limit[2]), limit[3] or "") if limit else ("", "", " ".join(text.split()))
             self.limits.append(parts)
+            self._source(parts, text[limit.end() :] if limit else "")
         elif record.funcName == "log_cudagraph_skip_and_bump_counter" or _SKIPPED_GRAPH.search(text):
             self.skips.append(_SKIPPED_GRAPH.sub(r"\1", text).partition("\n")[0].strip())
+
+    def _detail(self, where: str, reason: str, text: str) -> None:
+        """Note what else is told of a break; of one that has come up before, only what was missing."""
+        known = self.details.setdefault((where, reason), {})
+        blamed = self._blamed if "ackend compiler" in text else []
+        for key, value in {**_details(text, self._shown), "stack": self._stack(blamed)}.items():
+            if value:
+                known.setdefault(key, value)
+
+    def _stack(self, blamed: list[_Place]) -> list[str]:
+        """How the user's code got to the break that is being logged, outermost first; at its end what is ``blamed``.
+
+        Dynamo's text puts frames of one name into one (all that are called ``forward``), its stack does not.
+        """
+        outer, inner = _stacks()
+        kept: list[_Place] = []
+        for number, (file, line, name) in enumerate([*outer, *inner, *blamed]):
+            calling = number < len(outer) and file == self._case_file
+            if calling or file == __file__ or _is_foreign(file):
+                continue
+            resumed = _RESUMED.match(name)
+            if resumed and kept and (kept[-1][0], kept[-1][2]) == (file, resumed[1]):
+                kept.pop()  # the caller of a resume function is the function that it goes on with
+            kept.append((file, line, resumed[1] if resumed else name))
+        return [f"{self._shown(f'{file}:{line}')} in {name}" for file, line, name in kept]
+
+    def _source(self, row: tuple[str, str, str], rest: str) -> None:
+        """Note where a guard comes from: torch's stack behind it, else the clipped place at its own end."""
+        rest = _NEXT_GUARD.split(rest, maxsplit=1)[0]
+        places = [(file, line) for file, line in _STACK_LINE.findall(rest) if not file.startswith(_TORCH)]
+        clipped = _CLIPPED_PLACE.findall(row[2])
+        if places or clipped:
+            file, line = places[-1] if places else (_unclipped(clipped[-1][0]), clipped[-1][1])
+            self.sources.setdefault((row[0], row[1], _general(row[2])), self._shown(f"{file}:{line}"))
 
     def counts(self) -> dict[str, int]:
         """The figures so far."""
@@ -778,17 +852,56 @@ class Listener(logging.Handler):
         @functools.wraps(compile_graph)
         def call(wrapper: Any, graph: Any, *rest: Any, **options: Any) -> Any:
             size = sum(node.op.startswith("call_") for node in graph.graph.nodes)
-            compiled = compile_graph(wrapper, graph, *rest, **options)
+            origin, start = self._origin(), max(_tracing_since(), self._compiled_until)
+            with self._blaming():
+                compiled = compile_graph(wrapper, graph, *rest, **options)
             self.graphs += 1  # only now: a backend may refuse, and Dynamo then drops the frame
+            origin.graphs += 1
+            self._compiled_until = time.time()
+            origin.compile_seconds += self._compiled_until - start
 
             def launch(*arguments: Any) -> Any:
                 self.launches += 1
                 self.operators += size
-                return compiled(*arguments)
+                origin.launches += 1
+                origin.operators += size
+                began = time.perf_counter()
+                output = compiled(*arguments)
+                origin.seconds += time.perf_counter() - began
+                return output
 
             return launch
 
         return call
+
+    @contextlib.contextmanager
+    def _blaming(self) -> Iterator[None]:
+        """Note which code a backend blames for what it refuses: Dynamo only tells the frame of the whole graph."""
+        self._blamed = []
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.filterwarnings("always", "Error detected in .* Traceback of forward call")
+            try:
+                yield
+            except Exception as error:
+                told = [str(warning.message) for warning in heard]
+                told = [text for text in told if text.startswith("Error detected in")]
+                found = _TRACED.findall(told[-1] if told else str(error))
+                self._blamed = [(file, int(line), name) for file, line, name in found]
+                raise
+
+    def _origin(self) -> Origin:
+        """Of the frame that is being compiled; with nothing in ``where`` when torch does not tell."""
+        where, function, resumed = "", "", None
+        if (code := _code_in_work()) is not None:
+            resumed = _RESUMED.match(code.co_name)
+            function, line = resumed.groups() if resumed else (code.co_name, code.co_firstlineno)
+            where = self._shown(f"{code.co_filename}:{line}")
+        key = where, function, resumed is not None
+        return self.origins.setdefault(key, Origin(*key))
+
+    def launched(self) -> dict[tuple[str, str, bool], tuple[int, int, float]]:
+        """Launches, operators and seconds of each origin so far."""
+        return {key: (it.launches, it.operators, it.seconds) for key, it in self.origins.items()}
 
 
 @contextlib.contextmanager
@@ -806,6 +919,8 @@ def attend(listener: Listener, verbose: bool) -> None:
     if not verbose:
         torch._logging.set_logs(graph_breaks=True, recompiles=True, cudagraphs=True, perf_hints=True)
     names = [n for n in logging.root.manager.loggerDict if n == "torch" or n.startswith("torch.")]
+    if os.environ.get("TORCH_TRACE"):
+        names = [n for n in names if n != "torch.__trace"]  # writes into a file of its own
     for log in map(logging.getLogger, names):
         log.disabled = False
         if log.handlers or not log.propagate:
@@ -816,26 +931,129 @@ def attend(listener: Listener, verbose: bool) -> None:
 
 
 def described(listener: Listener) -> Json:
-    """The reasons, each once with its count, in the order in which they came up."""
+    """The reasons, each once with its count, in the order in which they came up, and what else is known of each."""
 
     def counted(items: Iterable[tuple[str, ...] | str], *keys: str) -> list[Json]:
         groups = Counter(items)
         rows = [(item,) if isinstance(item, str) else item for item in groups]
         return [{**dict(zip(keys, row)), "count": n} for row, n in zip(rows, groups.values())]  # noqa: B905
 
+    def sites(items: Iterable[tuple[str, str]]) -> list[Json]:
+        rows = counted(items, "where", "reason")
+        return [{**row, **listener.details.get((row["where"], row["reason"]), {})} for row in rows]
+
+    def functions(items: Iterable[tuple[str, str, str]]) -> list[Json]:
+        rows = counted([(f, w, _general(g)) for f, w, g in items], "function", "where", "guard")
+        sources = [listener.sources.get((row["function"], row["where"], row["guard"])) for row in rows]
+        return [{**row, "source": source} if source else row for row, source in zip(rows, sources)]  # noqa: B905
+
     return {
-        "breaks": counted(listener.breaks, "where", "reason"),
-        "recompiles": counted([(f, w, _general(g)) for f, w, g in listener.recompiles], "function", "where", "guard"),
-        "limit_hits": counted([(f, w, _general(g)) for f, w, g in listener.limits], "function", "where", "guard"),
-        "dropped_frames": counted(listener.dropped, "where", "reason"),
+        "breaks": sites(listener.breaks),
+        "recompiles": functions(listener.recompiles),
+        "limit_hits": functions(listener.limits),
+        "dropped_frames": sites(listener.dropped),
         "cudagraph_skips": counted(listener.skips, "reason"),
     }
+
+
+def origins_of(listener: Listener, before: Mapping[tuple[str, str, bool], tuple[int, int, float]]) -> list[Json]:
+    """Where the graphs come from; launches, operators and seconds are those since ``before``."""
+    timed = not torch.cuda.is_initialized()  # a GPU goes on by itself when the call has returned
+    told = []
+    for key, origin in listener.origins.items():
+        if not origin.graphs:
+            continue  # the backend has refused them all
+        launches, operators, seconds = before.get(key, (0, 0, 0.0))
+        told.append(
+            {
+                "where": origin.where,
+                "function": origin.function,
+                "resumed": origin.resumed,
+                "graphs": origin.graphs,
+                "launches": origin.launches - launches,
+                "operators": origin.operators - operators,
+                "compile_seconds": round(origin.compile_seconds, 4),
+                "seconds": round(origin.seconds - seconds, 6) if timed else None,
+            }
+        )
+    return told
+
+
+def _code_in_work() -> types.CodeType | None:
+    """Of the frame that Dynamo compiles."""
+    with contextlib.suppress(Exception):  # Dynamo's insides, which differ from release to release
+        code = torch._dynamo.symbolic_convert.InstructionTranslator.current_tx().f_code
+        return code if isinstance(code, types.CodeType) else None
+    return None
+
+
+def _stacks() -> tuple[list[_Place], list[_Place]]:
+    """Of the break that is being logged: the Python stack above what is compiled, and Dynamo's in it."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None and not (inner := _traced(frame)):
+        frame = frame.f_back
+    if frame is None:
+        return [], []
+    code = _code_in_work()
+    if code is not None and inner[0][0] == code.co_filename:
+        inner[0] = (*inner[0][:2], code.co_name)  # torch has taken the mark of a resume function off
+    outer = [(f.f_code.co_filename, line, f.f_code.co_name) for f, line in traceback.walk_stack(frame)][::-1]
+    return ([], inner) if inner[0] == outer[0] else (outer, inner)  # some releases of torch tell the whole of it
+
+
+def _traced(frame: types.FrameType) -> list[_Place]:
+    """The places in the user's code that Dynamo was at, from the variables of its function that logs a break."""
+    if not frame.f_code.co_filename.startswith(_TORCH):
+        return []
+    held = frame.f_locals
+    known = [getattr(held.get(name), "real_stack", None) for name in ("exc", "e")]
+    stack = next((stack for stack in (*known, held.get("user_stack")) if isinstance(stack, list) and stack), [])
+    return [(summary.filename, summary.lineno, summary.name) for summary in stack]
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether it is of torch, of Python or of no file at all."""
+    installed = "site-packages" in file or "dist-packages" in file
+    return file.startswith((_TORCH, "<")) or (file.startswith(_STANDARD) and not installed)
+
+
+def _tracing_since() -> float:
+    """When Dynamo has begun with the frame that it compiles, where it tells; else now."""
+    with contextlib.suppress(Exception):
+        context = torch._dynamo.utils.get_metrics_context()
+        if context.in_progress() and context._start_time_ns:
+            return float(context._start_time_ns / 1e9)
+    return time.time()
+
+
+def _details(text: str, shown: Callable[[str], str]) -> Json:
+    """What a message says about the cause of a break; releases of torch before 2.7 say nothing of it."""
+    cause = re.split(r"\n(?:Stack variable source attribution|User code traceback):", text.partition(_ANOTHER)[0])[0]
+    found: dict[str, list[str]] = {}
+    _, *parts = _DETAIL.split(cause)
+    for name, told in zip(parts[::2], parts[1::2]):  # noqa: B905
+        plain = _without_address(shown(re.sub(r"^ {1,4}", "", told.strip(), flags=re.MULTILINE)))
+        found.setdefault(name.split()[0], []).append(re.sub(r"[ \t]+$", "", plain, flags=re.MULTILINE))
+    explanation, context, url = (" ".join(found.get(key, [])) for key in ("Explanation", "Developer", "For"))
+    return {
+        "explanation": explanation[:EXPLANATION_CHARACTERS],
+        "hints": [hint[:EXPLANATION_CHARACTERS] for hint in found.get("Hint", []) if hint],
+        "context": " ".join(context.split())[:LINE_CHARACTERS],
+        "url": url.split()[0] if url.strip() else "",
+    }
+
+
+def _unclipped(path: str) -> str:
+    """The one imported file whose path ends in what torch has left of it; else as it is."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    found = [file for file in files if isinstance(file, str) and file.endswith(path)]
+    return found[0] if len(found) == 1 else path
 
 
 def _general(guard: str) -> str:
     """The failed guard without its cache entry's number, and without the (clipped) path of its source line."""
     guard = re.sub(r"\s+# \S*\.py:\d+ in .*$", "", re.sub(r"^\d+/\d+: ", "", guard))
-    return re.sub(r" {3,}# ", "  # ", guard)
+    return re.sub(r" {3,}# ", "  # ", guard).strip()
 
 
 def place_names(plan: Json) -> Callable[[str], str]:
@@ -864,7 +1082,7 @@ def measure(plan: Json) -> Json:
     job: Json = plan["job"]
     limit_memory(plan["memory"])
     shown = place_names(plan)
-    listener = Listener(shown)
+    listener = Listener(shown, plan["cases"][job["case"]]["file"])
     overlay = overlay_of(plan)
     overlay.install(job["tree"] == "patched")
     watched = job["tree"] == "patched" and job["kind"] == "eager"
@@ -998,7 +1216,7 @@ class _Run:
         enough = QUICK_PASSES if self.plan["quick"] else COUNTED_PASSES
         rows: list[list[Json]] = []
         for number in range(1, MOST_PASSES + 1):
-            before = self.listener.counts()
+            before, launched = self.listener.counts(), self.listener.launched()
             rows.append(self._pass(number if number in (1, enough) else None))
             if overlay:
                 overlay.watch(False)
@@ -1019,6 +1237,7 @@ class _Run:
             "launches": sum(row["launches"] for row in rows[-1]),
             "operators": sum(row["operators"] for row in rows[-1]),
             **described(self.listener),
+            "origins": origins_of(self.listener, launched),
             "cold_seconds": round(sum(row["seconds"] for row in rows[0]), 4),
             "places": None,
         }
@@ -1128,6 +1347,7 @@ class _Run:
         gc.collect()
         _reset_peak(self.device)
         times: list[float] = []
+        busy: list[float] = []  # CPU time, which other programs on the machine do not lengthen
         start = time.perf_counter()
         while len(times) < MOST_WARM and (len(times) < FEWEST_WARM or time.perf_counter() - start < budget):
             calls = self.case.calls()
@@ -1141,11 +1361,15 @@ class _Run:
                 self._wait()
                 times.append(begin.elapsed_time(end))
             else:
-                began = time.perf_counter()
+                began, worked = time.perf_counter(), time.process_time()
                 self._all(calls)
+                busy.append(1e3 * (time.process_time() - worked))
                 times.append(1e3 * (time.perf_counter() - began))
         low, _, high = statistics.quantiles(times, n=4, method="inclusive")
         figures = {"median_ms": statistics.median(times), "low_ms": low, "high_ms": high, "min_ms": min(times)}
+        if busy:
+            low, _, high = statistics.quantiles(busy, n=4, method="inclusive")
+            figures |= {"cpu_ms": statistics.median(busy), "cpu_low_ms": low, "cpu_high_ms": high}
         warm = {**{key: round(value, 4) for key, value in figures.items()}, "passes": len(times)}
         return {"warm": warm, "memory": _peak(self.device)}
 

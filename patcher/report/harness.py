@@ -13,7 +13,7 @@ from patcher.harness.measured import CaseResult, Counts, Figures, Recompile, Res
 
 SCHEMA = 1
 
-_HEAD = (
+CASE_HEAD = (
     "case",
     "MAE diff",
     "max diff",
@@ -25,7 +25,7 @@ _HEAD = (
     "speedup",
     "equivalent",
 )
-_DETAILS = (
+VARIANT_HEAD = (
     "case",
     "variant",
     "graphs",
@@ -47,12 +47,12 @@ _ANSWERS = {
     "unproven": "NO (unproven)",
     "invalid": "NO (invalid case)",
 }
-_MEANING = (
+CASE_MEANING = (
     "MAE, max: outputs of patched compiled against original eager. breaks, recompiles: sums over all counted passes,"
     " before -> after. ms: median of one warm pass over all calls, when nothing is compiled any more."
     " speedup: compiled before / compiled after; (noise): the quartile ranges overlap."
 )
-_DETAILS_MEANING = (
+VARIANT_MEANING = (
     "launches, operators: compiled graphs that ran in one settled pass, and the captured operators inside them."
     " cold s: the first pass, compilation included. warm ms: median [quartiles]."
     " MAE to float64: the smaller, the closer to the truth."
@@ -89,23 +89,23 @@ class _Change(NamedTuple):
 
 def harness_text(results: Results, judgement: Judgement) -> str:
     """For a terminal: the table, the details, what was removed and what remains, the verdicts."""
-    lines = [*_aligned(_HEAD, _rows(results, judgement)), "", *_aligned(_DETAILS, _detail_rows(results))]
-    for case, verdict in _judged(results, judgement):
+    lines = [*_aligned(CASE_HEAD, case_rows(results, judgement)), "", *_aligned(VARIANT_HEAD, variant_rows(results))]
+    for case, verdict in judged(results, judgement):
         same, changes = _as_in(results, case, verdict.mode), _changes(case, verdict.mode)
         if changes:
-            lines += ["", _label(results, verdict) + (f": the same as [{same}]" if same else "")]
+            lines += ["", label(results, verdict) + (f": the same as [{same}]" if same else "")]
         for change in () if same else changes:
             lines.append(f"  {change.title}")
             lines += [f"    {line}" for line in _listed(change)]
     lines.append("")
-    for _, verdict in _judged(results, judgement):
-        lines.append(f"{_label(results, verdict)}: {verdict.status}")
+    for _, verdict in judged(results, judgement):
+        lines.append(f"{label(results, verdict)}: {verdict.status}")
         lines += [f"  {_one_line(reason, _MARKDOWN_WIDTH)}" for reason in verdict.reasons]
         lines += [f"  note: {_one_line(note, _WIDTH)}" for note in verdict.notes]
-    lines += _unexercised(judgement, _WIDTH)
-    for title, tail in _endings(results, _WIDTH):
+    lines += unexercised(judgement, _WIDTH)
+    for title, tail in unfinished(results, _WIDTH):
         lines += ["", title, *(f"    {line}" for line in tail)]
-    lines += ["", "; ".join(_environment(results)), f"command: {_command(results)}", _MEANING, _DETAILS_MEANING]
+    lines += ["", "; ".join(environment_lines(results)), f"command: {_command(results)}", CASE_MEANING, VARIANT_MEANING]
     return "".join(line + "\n" for line in lines)
 
 
@@ -113,11 +113,12 @@ def harness_markdown(results: Results, judgement: Judgement) -> str:
     """A page to keep beside the code: what ``harness_text`` tells, with nothing left out of the lists."""
     cases = ", ".join(dict.fromkeys(_escaped(case.name) for case in results.cases))
     lines = [f"# Original against patched: {cases}", ""]
-    lines += [f"- {_escaped(fact)}" for fact in _environment(results)]
-    lines += ["", f"    {_command(results)}", "", *_piped(_HEAD, _rows(results, judgement)), "", _MEANING, ""]
-    lines += ["## Variants", "", *_piped(_DETAILS, _detail_rows(results)), "", _DETAILS_MEANING]
-    for case, verdict in _judged(results, judgement):
-        lines += ["", f"## {_escaped(_label(results, verdict))}: {verdict.status}", ""]
+    lines += [f"- {_escaped(fact)}" for fact in environment_lines(results)]
+    lines += ["", f"    {_command(results)}", ""]
+    lines += [*_piped(CASE_HEAD, case_rows(results, judgement)), "", CASE_MEANING, ""]
+    lines += ["## Variants", "", *_piped(VARIANT_HEAD, variant_rows(results)), "", VARIANT_MEANING]
+    for case, verdict in judged(results, judgement):
+        lines += ["", f"## {_escaped(label(results, verdict))}: {verdict.status}", ""]
         lines += [f"- {_escaped(_one_line(reason, _MARKDOWN_WIDTH))}" for reason in verdict.reasons]
         lines += [f"- Note: {_escaped(_one_line(note, _MARKDOWN_WIDTH))}" for note in verdict.notes]
         same, changes = _as_in(results, case, verdict.mode), _changes(case, verdict.mode)
@@ -126,8 +127,8 @@ def harness_markdown(results: Results, judgement: Judgement) -> str:
         for change in () if same else changes:
             lines.append(f"- {change.title}")
             lines += [f"  - {_span(fate)}" for fate in change.fates]
-    never = _unexercised(judgement, _MARKDOWN_WIDTH)
-    endings = list(_endings(results, _MARKDOWN_WIDTH))
+    never = unexercised(judgement, _MARKDOWN_WIDTH)
+    endings = list(unfinished(results, _MARKDOWN_WIDTH))
     lines += ["", *(_escaped(line) for line in never)] if never else []
     lines += ["", "## What did not run to its end"] if endings else []
     for title, tail in endings:
@@ -162,8 +163,9 @@ def harness_json(results: Results, judgement: Judgement) -> str:
 # -- the tables
 
 
-def _rows(results: Results, judgement: Judgement) -> list[Row]:
-    return [_row(case, verdict, _label(results, verdict)) for case, verdict in _judged(results, judgement)]
+def case_rows(results: Results, judgement: Judgement) -> list[Row]:
+    """A row under ``CASE_HEAD`` for each case and mode."""
+    return [_row(case, verdict, label(results, verdict)) for case, verdict in judged(results, judgement)]
 
 
 def _row(case: CaseResult, verdict: Verdict, label: str) -> Row:
@@ -188,7 +190,8 @@ def _row(case: CaseResult, verdict: Verdict, label: str) -> Row:
     )
 
 
-def _detail_rows(results: Results) -> list[Row]:
+def variant_rows(results: Results) -> list[Row]:
+    """A row under ``VARIANT_HEAD`` for each variant but float64; the case is named in its first one."""
     rows = []
     for case in results.cases:
         name = case.name
@@ -216,13 +219,14 @@ def _detail_rows(results: Results) -> list[Row]:
     return rows
 
 
-def _judged(results: Results, judgement: Judgement) -> Iterator[tuple[CaseResult, Verdict]]:
+def judged(results: Results, judgement: Judgement) -> Iterator[tuple[CaseResult, Verdict]]:
     """The verdicts are by case, then mode."""
     cases = (case for case in results.cases for _ in results.modes)
     return zip(cases, judgement.verdicts, strict=True)
 
 
-def _label(results: Results, verdict: Verdict) -> str:
+def label(results: Results, verdict: Verdict) -> str:
+    """The case, and its mode where there are several."""
     return f"{verdict.case} [{verdict.mode}]" if len(results.modes) > 1 else verdict.case
 
 
@@ -344,12 +348,13 @@ def _listed(change: _Change) -> Iterator[str]:
 # -- the rest
 
 
-def _unexercised(judgement: Judgement, width: int) -> list[str]:
+def unexercised(judgement: Judgement, width: int) -> list[str]:
+    """What no case has run, on one line of at most ``width``, or nothing."""
     never = judgement.unexercised
     return [_one_line(f"patched, but run by no case: {', '.join(never)}", width)] if never else []
 
 
-def _endings(results: Results, width: int) -> Iterator[tuple[str, list[str]]]:
+def unfinished(results: Results, width: int) -> Iterator[tuple[str, list[str]]]:
     """The variants without figures, and the last lines of their output."""
     for case in results.cases:
         for variant in case.variants:
@@ -359,7 +364,8 @@ def _endings(results: Results, width: int) -> Iterator[tuple[str, list[str]]]:
                 yield title, tail
 
 
-def _environment(results: Results) -> list[str]:
+def environment_lines(results: Results) -> list[str]:
+    """Where, with what and on which tree it ran, a short line each."""
     place = results.environment
     facts = [f"torch {place.torch or '?'}", f"Python {place.python or '?'}"]
     cuda = f"CUDA {place.cuda}" if place.cuda else ""

@@ -1,0 +1,100 @@
+"""Measure states of the tree against the original, which is measured once for each manner of measuring."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from patcher.diagnose.diagnosis import Totals
+from patcher.diagnose.events import Seen, seen_in
+from patcher.diagnose.places import Places, original_lines
+from patcher.harness import plan
+from patcher.harness.cases import Case
+from patcher.harness.compare import Judgement, judge
+from patcher.harness.measured import Figures, Results, Tree, from_json
+from patcher.harness.run import Progress, run
+from patcher.results import FileResult
+
+
+@dataclass(frozen=True)
+class State:
+    """A state of the tree, measured. ``before``, ``after``: what was seen of original and patched compiled."""
+
+    files: tuple[FileResult, ...]
+    results: Results
+    judgement: Judgement
+    before: tuple[Seen, ...]
+    after: tuple[Seen, ...]
+
+    def totals(self, tree: Tree) -> Totals | None:
+        """Sums over the cases and modes; None when one of them did not come to its end."""
+        figures = [
+            case.variant(tree, "compiled", mode).figures for case in self.results.cases for mode in self.results.modes
+        ]
+        return totals([f for f in figures if f is not None]) if figures and all(figures) else None
+
+
+def totals(figures: Sequence[Figures]) -> Totals:
+    """What some variants cost together."""
+    warm = [f.warm.median_ms for f in figures if f.warm is not None]
+    return Totals(
+        breaks=sum(f.counts.breaks for f in figures),
+        recompiles=sum(f.counts.recompiles for f in figures),
+        launches=sum(f.launches for f in figures),
+        dropped_frames=sum(f.counts.dropped_frames for f in figures),
+        limit_hits=sum(f.counts.limit_hits for f in figures),
+        cudagraph_skips=sum(f.counts.cudagraph_skips for f in figures),
+        warm_ms=sum(warm) if len(warm) == len(figures) else None,
+    )
+
+
+@dataclass
+class Bench:
+    """Where states are measured. Use it as a context: the folders go when it is left. ``measured``: how many so far."""
+
+    cases: tuple[Case, ...]
+    options: plan.Options
+    python: str
+    places: Places
+    tolerance: float | None = None
+    progress: Progress | None = None
+    measured: int = 0
+    _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="fix-compile-")))
+    _kept: dict[bool, str] = field(default_factory=dict)
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def measure(self, files: Sequence[FileResult], options: plan.Options | None = None) -> State:
+        """A state of the tree; raises what ``run`` and ``from_json`` raise."""
+        self.measured += 1
+        asked = self.options if options is None else options
+        safe = all(fixed.applicability == "safe" for f in files if f.patch and f.changed for fixed in f.patch.fixed)
+        asked = replace(asked, promise="bitwise" if safe else "tolerance", reuse=self._kept.get(asked.quick, ""))
+        folder = self._folder / f"{self.measured:03d}"
+        folder.mkdir()
+        asked = replace(asked, keep=not asked.reuse)
+        document = run(plan.write(folder, files, self.cases, asked), self.python, self.progress)
+        if asked.keep:
+            self._kept[asked.quick] = str(folder / "work")
+        results = from_json(document)
+        lines = self._lines(files)
+        mode = results.modes[0]
+        before = tuple(s for case in results.cases if (s := seen_in(case, "original", mode, lines)))
+        after = tuple(s for case in results.cases if (s := seen_in(case, "patched", mode, lines)))
+        return State(tuple(files), results, judge(results, self.tolerance), before, after)
+
+    def _lines(self, files: Sequence[FileResult]) -> Mapping[str, Mapping[int, int]]:
+        return {
+            self.places.shown(file.path): original_lines(
+                file.before.decode(file.encoding, "replace"), file.after.decode(file.encoding, "replace")
+            )
+            for file in files
+            if file.changed
+        }

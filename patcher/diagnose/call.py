@@ -1,0 +1,143 @@
+"""What the call ``diagnose`` does and says: measure, report, and with ``--prove`` write what was proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from patcher import atomic
+from patcher.analysis import Analysis
+from patcher.backup import BackupError
+from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told
+from patcher.diagnose.diagnosing import Diagnosed, Wanted, diagnose
+from patcher.diagnose.diagnosis import Diagnosis, Proof
+from patcher.harness.measured import ResultsError
+from patcher.harness.plan import PlanError
+from patcher.harness.run import Progress, RunError
+from patcher.measure import Request, installed, need_torch, options_for
+from patcher.report import Outcome
+from patcher.report.diagnosis_html import diagnosis_html
+from patcher.report.diagnosis_json import diagnosis_json
+from patcher.report.diagnosis_markdown import diagnosis_markdown
+from patcher.results import FileResult
+from patcher.settings import Settings
+
+FORMATS: Mapping[str, Callable[[Diagnosis], str]] = {
+    "markdown": diagnosis_markdown,
+    "json": diagnosis_json,
+    "html": diagnosis_html,
+}
+
+_DRY = "nothing was changed, as --dry-run asks"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks of ``diagnose``, besides how to measure.
+
+    ``strategies``: for each key the names to try when all are to be. ``command``: the call as typed. ``spelled``: a
+    call with other options, for cases and paths of this one. ``output``: the file of the report, or None.
+    """
+
+    paths: tuple[str, ...]
+    format: str
+    output: Path | None
+    only: tuple[str, ...]
+    trace: str
+    prove: bool
+    strategies: dict[str, tuple[str, ...]]
+    command: tuple[str, ...]
+    spelled: Callable[[Sequence[str]], str]
+
+
+def report(
+    analysis: Analysis,
+    settings: Settings,
+    request: Request,
+    asked: Asked,
+    progress: Progress | None,
+    outcome: Callable[[tuple[FileResult, ...]], Outcome],
+    write: Callable[[Outcome], Told] | None,
+) -> Told:
+    """Diagnose and report. ``write`` puts proven files on disk; None (``--dry-run``): nothing is written.
+
+    Exit status: 0, also when there are causes; 1 when nothing could be proven although it was asked for; 2 on failure.
+    """
+    if write is not None and asked.prove:
+        changed = [file.path for file in analysis.first if file.changed and not installed(file, request)]
+        locked = [f"{path}: error: {why}; nothing was measured" for path in changed if (why := atomic.why_not(path))]
+        if locked:
+            return Told(FAILURE, err=tuple(locked))
+    try:
+        need_torch(request.python)
+        diagnosed = diagnose(analysis, settings, _wanted(analysis, request, asked, progress))
+    except KeyboardInterrupt:
+        return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
+    except (RunError, ResultsError, PlanError, OSError) as error:
+        return Told(FAILURE, err=(f"diagnose: error: {error} (your files are as they were)",))
+    status, diagnosed, last = _written(diagnosed, request, outcome, write if asked.prove else None)
+    if not asked.prove:
+        last = ()
+    failed = [problem for problem in diagnosed.diagnosis.problems if diagnosed.diagnosis.results is None]
+    text = FORMATS[asked.format](diagnosed.diagnosis)
+    if asked.output is None:
+        return Told(status, text, (*failed, *last))
+    try:
+        asked.output.parent.mkdir(parents=True, exist_ok=True)
+        asked.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return Told(FAILURE, text, (f"{asked.output}: error: {error.strerror}", *last))
+    return Told(status, f"{asked.output}\n", (*_summary(diagnosed.diagnosis), *last))
+
+
+def _wanted(analysis: Analysis, request: Request, asked: Asked, progress: Progress | None) -> Wanted:
+    return Wanted(
+        cases=request.cases,
+        options=options_for(analysis.first, request, asked.paths, asked.command),
+        python=request.python,
+        only=asked.only,
+        trace=asked.trace,
+        prove=asked.prove,
+        strategies=asked.strategies,
+        tolerance=request.tolerance,
+        command=" ".join(asked.command),
+        spelled=asked.spelled,
+        progress=progress,
+    )
+
+
+def _written(
+    diagnosed: Diagnosed,
+    request: Request,
+    outcome: Callable[[tuple[FileResult, ...]], Outcome],
+    write: Callable[[Outcome], Told] | None,
+) -> tuple[int, Diagnosed, tuple[str, ...]]:
+    """Put the proven files on disk; the status, the report with how to take them back, and lines for stderr."""
+    proof = diagnosed.diagnosis.proof
+    status = OK if proof is None or proof.judgement is None or proof.judgement.equivalent else FINDINGS
+    files = tuple(file for file in diagnosed.files if file.changed and not installed(file, request))
+    if proof is None or not files:
+        ending = proof.ending if proof else ""
+        if proof and any(file.changed for file in diagnosed.files):
+            ending += "; installed packages are never patched in place"
+        return status, diagnosed, (ending,) if ending else ()
+    if write is None:
+        return status, _with_proof(diagnosed, replace(proof, ending=f"{proof.ending}; {_DRY}")), (_DRY,)
+    try:
+        told = write(outcome(files))
+    except BackupError as error:
+        return FAILURE, diagnosed, (f"error: {error}",)
+    said = [line for line in str(told.out).splitlines() if " restore" in line]
+    proof = replace(proof, restore=said[-1].partition(": ")[2] if said else "")
+    return max(status, told.status), _with_proof(diagnosed, proof), (proof.ending, *told.err, *said[-1:])
+
+
+def _with_proof(diagnosed: Diagnosed, proof: Proof) -> Diagnosed:
+    return replace(diagnosed, diagnosis=replace(diagnosed.diagnosis, proof=proof))
+
+
+def _summary(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """A line about the report that went to a file."""
+    counts = [f"{n} {s}" for s in ("high", "medium", "low") if (n := sum(c.severity == s for c in diagnosis.causes))]
+    return (f"{len(diagnosis.causes)} causes ({', '.join(counts)})" if counts else "no causes", *diagnosis.problems)

@@ -1,0 +1,159 @@
+"""Causes as the report tells them: title, place, cost, current code, what to do about it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from patcher.diagnose.advice import advice, registry_id
+from patcher.diagnose.diagnosis import Cause, Fate, ProposedFix
+from patcher.diagnose.groups import Group, Key, severity
+from patcher.diagnose.guards import told
+from patcher.diagnose.places import Places
+from patcher.diagnose.relations import Found
+from patcher.rule import Rule
+
+_HEADING = re.compile(r"^([A-Z][\w ]+):$")
+_TITLE_CHARACTERS = 90
+_FOLLOWS = (
+    "Compiled by itself only because of graph breaks. Without them this is a part of a larger graph, and what that is"
+    " compiled again for is decided there: mend the breaks first."
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a cause is described with.
+
+    ``diff``: of the fix that a finding belongs to. ``after``: the keys of what remains when all fixes are in, None
+    where that is not known. ``again``: the keys of what a second run showed, None without one. ``launches``: of one
+    settled pass. ``command``: the call of this program that measures, with cases and paths; options go in front.
+    """
+
+    places: Places
+    rules: Mapping[str, Rule]
+    diff: Callable[[Found], str]
+    after: frozenset[Key] | None
+    again: frozenset[Key] | None
+    launches: int
+    torch: str
+    command: Callable[[Sequence[str]], str]
+
+
+def described(number: int, group: Group, found: Sequence[Found], context: Context) -> Cause:
+    """One cause, with what the rules found there."""
+    first, place = group.first, group.place
+    file = context.places.file(place.path) if place else None
+    line = file.lines[place.line - 1].strip() if file and place and place.line <= len(file.lines) else ""
+    function = (file.scope(place.line) if file and place else "") or first.function
+    registry = registry_id(first.url)
+    codes = sorted({f.reported.code for f in found if f.reported.applicability != "display-only"})
+    steady = context.again is None or group.key in context.again
+    known = context.after is not None and steady
+    fate: Fate = "unknown" if not known else "remains" if group.key in (context.after or ()) else "removed"
+    return Cause(
+        number=number,
+        category=group.category,
+        severity=severity(group, context.launches),
+        title=_title(group, function),
+        where=_where(group),
+        function=function,
+        trigger=line,
+        reason=_reason(group),
+        impact=group.impact,
+        cases=group.cases,
+        code=file.excerpt(place.line) if file and place else (),
+        explanation=first.explanation,
+        hints=first.hints,
+        advice=advice(
+            first.reason,
+            first.explanation,
+            first.context,
+            first.hints,
+            registry,
+            context.torch,
+            trigger=line,
+            depth=max(len(first.stack), 1),
+            limit_hit=group.impact.limit_hits > 0,
+        )
+        if not codes and not group.follows
+        else (),
+        registry=registry,
+        reference=first.url,
+        fixes=tuple(_proposed(f, context) for f in found),
+        verify=context.command(
+            ["--test", "--dry-run", "--select", ",".join(codes)] if codes else ["diagnose", "--quick"]
+        ),
+        steady=steady,
+        fate=fate,
+        note=_FOLLOWS if group.follows else "",
+    )
+
+
+def paragraphs(rule: Rule, heading: str) -> str:
+    """What the rule's docstring says below a heading, without its indentation."""
+    lines: list[str] = []
+    inside = False
+    for line in inspect.cleandoc(type(rule).__doc__ or "").splitlines():
+        if found := _HEADING.match(line):
+            inside = found[1] == heading
+        elif inside:
+            lines.append(line)
+    return textwrap.dedent("\n".join(lines)).strip()
+
+
+def _proposed(found: Found, context: Context) -> ProposedFix:
+    item, rule = found.reported, context.rules[found.reported.code]
+    return ProposedFix(
+        code=item.code,
+        name=item.name,
+        where=f"{context.places.shown(found.path)}:{item.line}",
+        message=item.message,
+        applicability=item.applicability,
+        assumption=item.assumption,
+        strategy=item.strategy,
+        why=paragraphs(rule, "Why it breaks compilation"),
+        safety=paragraphs(rule, "Fix safety"),
+        diff=context.diff(found) if item.applicability != "display-only" else "",
+    )
+
+
+def _where(group: Group) -> str:
+    if group.place is not None:
+        return group.place.where
+    if group.follows:
+        return ""
+    return group.first.source or group.first.where
+
+
+def _title(group: Group, function: str) -> str:
+    within = f" in {function}" if function else ""
+    if group.category == "CUDA graphs":
+        return f"CUDA graphs skipped: {_short(group.first.reason)}"
+    if not group.guards:
+        return f"Graph break: {_short(group.first.reason)}{within}"
+    if group.place is None and group.follows:
+        count = len({(event.where, event.function) for event in group.events})
+        return f"Recompilation of {count} frames that there are only because of graph breaks"
+    again = "The recompile limit is hit" if group.impact.limit_hits else "Recompilation"
+    return f"{again}: {told(group.guards)}{within}"
+
+
+def _reason(group: Group) -> str:
+    """PyTorch's line; of recompiles the different guards, a few of them."""
+    reasons = list(dict.fromkeys(event.reason for event in group.events))
+    if group.place is None and group.follows:
+        frames = dict.fromkeys(f"{event.function} ({event.where}): {event.reason}" for event in group.events)
+        reasons = [frame.partition("  # ")[0].strip() for frame in frames]
+    shown = "; ".join(reasons[:3])
+    elsewhere = group.key[0] == "break" and group.place is not None and group.place.where != group.key[1]
+    broke = f" (it breaks at {group.key[1]}, which this line comes to)" if elsewhere else ""
+    return shown + (f"; and {len(reasons) - 3} more" if len(reasons) > 3 else "") + broke
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _TITLE_CHARACTERS else text[: _TITLE_CHARACTERS - 3] + "..."

@@ -1,0 +1,278 @@
+"""The whole diagnosis: measure, join what happened with what the rules find, and, when asked, prove each fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from patcher.analysis import Analysis
+from patcher.diagnose.bench import Bench, State
+from patcher.diagnose.better import change
+from patcher.diagnose.describe import Context, described
+from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark, Totals
+from patcher.diagnose.diagnostics import diagnostics
+from patcher.diagnose.events import Seen
+from patcher.diagnose.fine import fine
+from patcher.diagnose.groups import Group, groups, settled_launches
+from patcher.diagnose.places import Places
+from patcher.diagnose.prove import Ending, Search
+from patcher.diagnose.relations import Found, bundles, evidence, findings, related
+from patcher.diagnose.sites import compile_sites
+from patcher.diagnose.trace import rendered
+from patcher.harness import plan
+from patcher.harness.cases import Case
+from patcher.harness.compare import ended
+from patcher.harness.measured import CaseResult
+from patcher.harness.run import Progress
+from patcher.report.diff import file_diff
+from patcher.results import FileResult
+from patcher.settings import Settings, Unit
+
+PROBES = ("fullgraph", "baseline", "vary-batch", "vary-sequence", "latency", "ablation")
+QUICK_PROBES = PROBES[:2]
+_WITHOUT_PROCESS = ("baseline",)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asks of a diagnosis.
+
+    ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``prove``: keep the fixes
+    that earn it. ``strategies``: for each rule's key the names to try. ``command``: the call as it was typed;
+    ``spelled``: makes one with these options in front of cases and paths.
+    """
+
+    cases: tuple[Case, ...]
+    options: plan.Options
+    python: str
+    only: tuple[str, ...] = ()
+    trace: str = ""
+    prove: bool = False
+    strategies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    tolerance: float | None = None
+    command: str = ""
+    spelled: Callable[[Sequence[str]], str] = lambda options: " ".join(options)
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """The report, and with ``prove`` the files as they should be written."""
+
+    diagnosis: Diagnosis
+    files: tuple[FileResult, ...] = ()
+
+
+def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnosed:
+    """Measure and tell. Raises what ``patcher.harness.run`` and ``measured`` raise, and ``OSError``."""
+    roots = plan.import_roots(analysis.first, wanted.options)
+    places = Places(analysis.files, wanted.options.base, roots)
+    options = _options(wanted)
+    with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
+        state = bench.measure(() if wanted.only else analysis.first)
+        whole = _Whole(analysis, settings, wanted, places, state)
+        if wanted.only:
+            return Diagnosed(whole.diagnosis(()))
+        if not wanted.prove:
+            return Diagnosed(whole.diagnosis(whole.causes()))
+        costs = {rule.code: rule.costs for rule in analysis.rules}
+        quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1])
+        search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies)
+        ending = search.run(whole.groups)
+        final = bench.measure(ending.files, wanted.options) if ending.state else None
+        causes = whole.causes()
+        proof = _proof(state, final, ending, bench.measured)
+        proven = final is not None and final.judgement.equivalent
+        return Diagnosed(replace(whole.diagnosis(causes), proof=proof), ending.files if proven else ())
+
+
+def _options(wanted: Wanted) -> plan.Options:
+    named = wanted.only or (QUICK_PROBES if wanted.options.quick else PROBES)
+    probes = tuple(name for name in named if name not in _WITHOUT_PROCESS)
+    if wanted.options.backend != "inductor":
+        probes = tuple(name for name in probes if name != "ablation" or "ablation" in wanted.only)
+    return replace(wanted.options, repeat=not wanted.only, trace=wanted.trace, probes=probes)
+
+
+def _proof(state: State, final: State | None, ending: Ending, measurements: int) -> Proof:
+    before = (final or state).totals("original") or Totals(0, 0, 0)
+    after = final.totals("patched") if final else None
+    if final is None:
+        told = "no fix earned its place; the tree stays as it is"
+    elif not final.judgement.equivalent:
+        reasons = [reason for verdict in final.judgement.verdicts for reason in verdict.reasons]
+        told = f"not equivalent when measured at length, so the tree stays as it is: {'; '.join(reasons[:3])}"
+    else:
+        told = f"equivalent; {change(before, after).told}" if after else "equivalent"
+    results, judgement = (final.results, final.judgement) if final else (None, None)
+    return Proof(ending.tried, before, after, measurements, told, results, judgement)
+
+
+class _Whole:
+    """What is measured, joined with what was found."""
+
+    def __init__(self, analysis: Analysis, settings: Settings, wanted: Wanted, places: Places, state: State) -> None:
+        self.analysis, self.wanted, self.places, self.state = analysis, wanted, places, state
+        self.groups: tuple[Group, ...] = groups(state.before, places)
+        self.settings = replace(settings, evidence=evidence(self.groups, places))
+        self.files = analysis.again(self.settings)
+        self.found = findings(self.files)
+        self._diffs: dict[frozenset[Unit], str] = {}
+        self._told: set[Found] = set()
+
+    def causes(self) -> tuple[Cause, ...]:
+        """All causes, numbered, the most costly first."""
+        again = self._again()
+        patched = any(file.changed for file in self.analysis.first)
+        complete = patched and len(self.state.after) == len(self.state.results.cases)
+        after = frozenset(g.key for g in groups(self.state.after, self.places)) if complete else None
+        context = Context(
+            self.places,
+            {rule.code: rule for rule in self.analysis.rules},
+            self._diff,
+            after,
+            None if again is None else frozenset(group.key for group in again),
+            settled_launches(self.state.before),
+            self.state.results.environment.torch,
+            self.wanted.spelled,
+        )
+        costs = {rule.code: rule.costs for rule in self.analysis.rules}
+        causes = []
+        for number, group in enumerate(self.groups, 1):
+            found = related(group, self.found, costs, self.places)
+            self._told.update(found)
+            causes.append(described(number, group, found, context))
+        return tuple(sorted(causes, key=lambda cause: (_SEVERITY[cause.severity], cause.number)))
+
+    def diagnosis(self, causes: Sequence[Cause]) -> Diagnosis:
+        """The report without a proof."""
+        results = self.state.results
+        numbered = tuple(replace(cause, number=number) for number, cause in enumerate(causes, 1))
+        patched = any(file.changed for file in self.state.files)
+        return Diagnosis(
+            title=", ".join(dict.fromkeys(case.name for case in results.cases)),
+            command=self.wanted.command,
+            started=results.started,
+            facts=self._facts(),
+            problems=tuple(self._problems()),
+            causes=numbered,
+            static_only=() if self.wanted.only else self._static_only(),
+            fine=() if self.wanted.only else self._fine(),
+            sites=() if self.wanted.only else self._sites(),
+            diagnostics=self._diagnostics(),
+            results=results,
+            judgement=self.state.judgement if patched else None,
+            trace=rendered(results) if self.wanted.trace else "",
+        )
+
+    def _diagnostics(self) -> tuple[Diagnostic, ...]:
+        named = self.wanted.only or (QUICK_PROBES if self.wanted.options.quick else PROBES)
+        return diagnostics(self.state.results, named)
+
+    def _diff(self, found: Found) -> str:
+        """Of the fixes that go together with the one of a finding."""
+        every = bundles(self.files, self.places)
+        units = next((bundle.units for bundle in every if found.unit in bundle.units), frozenset({found.unit}))
+        if units not in self._diffs:
+            risky = replace(self.settings, only=units, unsafe=True)
+            changed = [file for file in self.analysis.again(risky) if file.changed]
+            texts = [file_diff(file, self.places.shown(file.path)).decode(file.encoding, "replace") for file in changed]
+            self._diffs[units] = "".join(texts)
+        return self._diffs[units]
+
+    def _again(self) -> tuple[Group, ...] | None:
+        """The causes of the second run, when there was one of every case."""
+        seen = [Seen(case.name, case.repeated, {}) for case in self.state.results.cases if case.repeated]
+        return groups(seen, self.places) if len(seen) == len(self.state.results.cases) else None
+
+    def _facts(self) -> tuple[str, ...]:
+        results = self.state.results
+        where = results.environment
+        threads = "" if where.threads is None else f", {where.threads} thread{'s' * (where.threads != 1)}"
+        device = f"{where.device}, CUDA {where.cuda}" if where.cuda else f"{where.device}{threads}"
+        machine = f"torch {where.torch}, Python {where.python}, {where.platform}, {device}"
+        return (
+            *([machine] if where.torch else []),
+            f"backend {results.backend}, mode {', '.join(results.modes)}"
+            + (", quick: fewer and shorter runs" if results.quick else ""),
+            f"cases: {', '.join(case.name for case in results.cases)}",
+            f"measured in {results.seconds:.0f} s",
+        )
+
+    def _problems(self) -> list[str]:
+        told = [f"{file.path}: {file.error}" for file in self.analysis.first if file.error]
+        told += [
+            f"{file.path}:{bug.line}: internal error in {bug.code}, a bug in fix-compile: {bug.message}"
+            for file in self.analysis.first
+            for bug in (file.patch.bugs if file.patch else ())
+        ]
+        for case in self.state.results.cases:
+            told += [
+                f"{case.name}: {ended(variant)}" for variant in case.variants if variant.status not in ("ok", "skipped")
+            ]
+            if case.compare_error:
+                told.append(f"{case.name}: its outputs cannot be compared: {case.compare_error}")
+            told += self._unsteady(case)
+        return told
+
+    def _unsteady(self, case: CaseResult) -> list[str]:
+        """What a second run of the same code did in another way."""
+        mode = self.state.results.modes[0]
+        first = case.variant("original", "compiled", mode).figures
+        told = []
+        eager = case.variant("original", "eager").figures
+        if eager is not None and eager.repeatable is False:
+            told.append(f"{case.name}: the original does not repeat its own results; what is drawn should be seeded")
+        if case.repeated_status not in (None, "ok", "skipped"):
+            told.append(f"{case.name}: a second run of the original compiled ended otherwise: {case.repeated_message}")
+        if first is None or case.repeated is None:
+            return told
+        once = {g.key: g for g in groups([Seen(case.name, first, {})], self.places)}
+        twice = {g.key: g for g in groups([Seen(case.name, case.repeated, {})], self.places)}
+        for key in [*once, *(key for key in twice if key not in once)]:
+            one, two = once.get(key), twice.get(key)
+            counts = [sum(e.count for e in group.events) if group else 0 for group in (one, two)]
+            if counts[0] != counts[1]:
+                group = one or two
+                assert group is not None
+                what = f"{group.first.reason} at {group.first.where}" if group.first.where else group.first.reason
+                told.append(f"{case.name}: not the same in a second run ({counts[0]} times, then {counts[1]}): {what}")
+        return told
+
+    def _static_only(self) -> tuple[Remark, ...]:
+        remarks = []
+        for found in self.found:
+            if found not in self._told:
+                item = found.reported
+                where = f"{self.places.shown(found.path)}:{item.line}"
+                why = {"safe": "a safe fix exists", "unsafe": f"unsafe: {item.assumption}"}.get(
+                    item.applicability, f"no fix: {item.assumption}" if item.assumption else "no fix"
+                )
+                what = f"{item.code} {item.name}: {item.message}"
+                remarks.append(Remark(where, what, f"no run showed a cost there; {why}", self._line(found)))
+        return tuple(remarks)
+
+    def _line(self, found: Found) -> str:
+        file = self.places.file(found.path)
+        return file.lines[found.reported.line - 1].strip() if file else ""
+
+    def _sources(self) -> list[tuple[str, str]]:
+        """Path and text of all files."""
+        files = map(self.places.file, self.analysis.files)
+        return [(file.path, file.text) for file in files if file]
+
+    def _sites(self) -> tuple[CompileSite, ...]:
+        return compile_sites([(self.places.shown(path), text) for path, text in self._sources()])
+
+    def _fine(self) -> tuple[Remark, ...]:
+        broke = frozenset(w for group in self.groups for e in group.events for w in (e.where, e.source) if w)
+        stacks = [frame for group in self.groups for e in group.events for frame in e.stack]
+        origins = [origin.where for one in self.state.before for origin in one.figures.origins]
+        loaded = {file for one in self.state.after for file in one.figures.loaded}
+        ran = loaded | {where.partition(" in ")[0].rpartition(":")[0] for where in (*broke, *stacks, *origins)}
+        known = {self.places.shown(path): frozenset[int]() for path, _ in self._sources()}
+        took_part = {shown: lines for shown, lines in known.items() if shown in ran}
+        return fine(self._sources(), took_part, broke, shown=self.places.shown, project=self.analysis.project)
+
+
+_SEVERITY = {"high": 0, "medium": 1, "low": 2}

@@ -1,0 +1,238 @@
+"""Events to causes: what belongs together, where it is in the source, and what it costs in launches."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from patcher.diagnose.diagnosis import Category, Impact, Severity
+from patcher.diagnose.events import RESUMED, Event, Seen
+from patcher.diagnose.guards import Guard, parsed
+from patcher.diagnose.places import Place, Places
+from patcher.harness.measured import Origin
+
+Key = tuple[str, ...]
+_Function = tuple[str, str]  # file, name
+
+
+@dataclass(frozen=True)
+class Group:
+    """All events of one cause. ``place``: in the files that are looked at, which need not be where it broke.
+
+    ``guards``: of a recompile, each once. ``follows``: whether what is compiled again is compiled by itself because of
+    breaks only. ``launches``: graphs that start in one settled pass only because of it; launches that
+    several causes share are divided among them. ``compile_seconds``: of those graphs.
+    """
+
+    key: Key
+    category: Category
+    events: tuple[Event, ...]
+    place: Place | None
+    guards: tuple[Guard, ...] = ()
+    follows: bool = False
+    launches: float = 0.0
+    calls: int = 0
+    compile_seconds: float | None = None
+
+    @property
+    def first(self) -> Event:
+        """The event that is told about: one with PyTorch's own explanation, when there is one."""
+        return next((event for event in self.events if event.explanation), self.events[0])
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases that showed it."""
+        return tuple(dict.fromkeys(event.case for event in self.events))
+
+    @property
+    def impact(self) -> Impact:
+        """What it has cost."""
+        counted = {kind: sum(e.count for e in self.events if e.kind == kind) for kind in _KINDS}
+        return Impact(
+            breaks=counted["break"],
+            dropped_frames=counted["dropped"],
+            recompiles=counted["recompile"],
+            limit_hits=counted["limit"],
+            cudagraph_skips=counted["skip"],
+            launches=round(self.launches),
+            calls=self.calls,
+            compile_seconds=self.compile_seconds,
+        )
+
+
+_KINDS = ("break", "dropped", "recompile", "limit", "skip")
+
+
+def groups(seen: Sequence[Seen], places: Places) -> tuple[Group, ...]:
+    """The causes of what was seen, those that cost most first."""
+    collected: defaultdict[Key, list[Event]] = defaultdict(list)
+    for one in seen:
+        for event in one.events():
+            collected[_key(event, places)].append(event)
+    drafts = [_draft(key, tuple(events), places) for key, events in collected.items()]
+    costs = _Costs(drafts, places)
+    for one in seen:
+        costs.add(one)
+    charged = [costs.charged(draft) for draft in drafts]
+    following = [group for group in charged if group.follows]
+    if len(following) > 1:
+        charged = [group for group in charged if not group.follows] + [_together(following)]
+    return tuple(sorted(charged, key=_weight))
+
+
+def severity(group: Group, all_launches: int) -> Severity:
+    """How bad: high when a frame is lost to the compiler or half of all launches are its own; low when paid once.
+
+    ``all_launches``: of one settled pass over all cases.
+    """
+    impact = group.impact
+    if impact.dropped_frames or impact.limit_hits or 2 * impact.launches >= max(all_launches, 1):
+        return "high"
+    per_pass = impact.launches > 0 or impact.cudagraph_skips > 0
+    return "medium" if per_pass or impact.recompiles > 1 else "low"
+
+
+def _key(event: Event, places: Places) -> Key:
+    if event.kind in ("break", "dropped"):
+        return ("break", _blamed(event))
+    if event.kind == "skip":
+        return ("skip", re.sub(r"\d+", "N", event.reason))
+    place = places.place(event.where)
+    file = places.file(place.path) if place else None
+    scope = file.scope(place.line) if file and place else event.function
+    guard = parsed(event.reason)
+    subject = "" if guard.about in ("size", "stride") else guard.subject  # several sizes change together
+    return ("recompile", event.where.rpartition(":")[0], scope, guard.about, subject)
+
+
+def _blamed(event: Event) -> str:
+    """The innermost line: when it is the backend that refuses, the break itself is told of the frame's first line."""
+    return event.stack[-1].partition(" in ")[0] if event.stack else event.where
+
+
+def _draft(key: Key, events: tuple[Event, ...], places: Places) -> Group:
+    first = next((event for event in events if event.stack), events[0])
+    if key[0] == "skip":
+        return Group(key, "CUDA graphs", events, places.place(first.where))
+    if key[0] == "break":
+        frames = [frame.partition(" in ")[0] for frame in reversed(first.stack)]
+        found = (places.place(where) for where in (*frames, first.where))
+        return Group(key, "graph break", events, next(filter(None, found), None))
+    guards = tuple(dict.fromkeys(parsed(event.reason) for event in events))
+    category: Category = "dynamic shape" if guards[0].about in ("size", "stride") else "recompilation"
+    sources = [event.source for event in events if event.source]
+    found = (places.place(where) for where in (*sources, first.where))
+    return Group(key, category, events, next(filter(None, found), None), guards)
+
+
+def _together(following: Sequence[Group]) -> Group:
+    """One cause of what is compiled again only because breaks make frames of it."""
+    events = tuple(event for group in following for event in group.events)
+    guards = tuple(dict.fromkeys(guard for group in following for guard in group.guards))
+    seconds = [group.compile_seconds for group in following if group.compile_seconds is not None]
+    total = round(sum(seconds), 3) if seconds else None
+    return Group(("recompile", "follows"), "recompilation", events, None, guards, True, compile_seconds=total)
+
+
+def _weight(group: Group) -> tuple[float, ...]:
+    """For sorting: what loses frames first, then launches, then what is compiled."""
+    impact = group.impact
+    lost = impact.dropped_frames + impact.limit_hits
+    return (-lost, -group.launches, -impact.breaks - impact.recompiles - impact.cudagraph_skips)
+
+
+class _Costs:
+    """Which launches of graphs, and which compilations, there would not be without which cause.
+
+    A graph of a resumed function starts because of the break that it resumes after; one of a function that is not the
+    outermost starts because something in that function, or the frame around it, could not be compiled in one go.
+    """
+
+    def __init__(self, drafts: Sequence[Group], places: Places) -> None:
+        self._places = places
+        self._breaks = [group for group in drafts if group.category == "graph break"]
+        self._launches: defaultdict[Key, float] = defaultdict(float)
+        self._seconds: dict[Key, float] = {}
+        self._calls: defaultdict[Key, int] = defaultdict(int)
+        self._outermost: dict[str, set[_Function]] = {}  # of the cases that break
+        self._compiled: dict[tuple[str, str], float] = {}  # case, place of a frame: seconds for one graph of it
+
+    def add(self, seen: Seen) -> None:
+        """Charge the launches of one case."""
+        here = [group for group in self._breaks if seen.case in group.cases]
+        if here:
+            self._outermost[seen.case] = {self._function(stack[0]) for group in here for stack in _stacks(group)}
+        for group in here:
+            self._calls[group.key] += len(seen.figures.settled)
+        for origin in seen.origins():
+            seconds = origin.compile_seconds or 0.0
+            self._compiled[seen.case, origin.where] = seconds / max(origin.graphs, 1)
+            guilty = self._guilty(origin, here, self._outermost.get(seen.case, set()))
+            for group in guilty:
+                self._launches[group.key] += origin.launches / len(guilty)
+                self._seconds[group.key] = self._seconds.get(group.key, 0.0) + seconds / len(guilty)
+
+    def charged(self, group: Group) -> Group:
+        """The group with what was charged to it."""
+        seconds, follows = self._seconds.get(group.key), False
+        if group.guards:
+            again = [event for event in group.events if event.kind == "recompile"]
+            known = [self._compiled.get((event.case, event.where)) for event in again]
+            pairs = [(event.count, each) for event, each in zip(again, known, strict=True) if each is not None]
+            seconds = sum(count * each for count, each in pairs) if pairs else None
+            follows = all(map(self._follows, group.events))
+        return replace(
+            group,
+            launches=self._launches[group.key],
+            calls=self._calls[group.key],
+            compile_seconds=None if seconds is None else round(seconds, 3),
+            follows=follows,
+        )
+
+    def _guilty(self, origin: Origin, here: Sequence[Group], outermost: set[_Function]) -> list[Group]:
+        if origin.resumed:
+            return [group for group in here if origin.where in _lines(group)]
+        own = self._function(f"{origin.where} in {origin.function}")
+        inside = [g for g in here if any(own in map(self._function, stack[1:]) for stack in _stacks(g))]
+        if inside or own in outermost:
+            return inside
+        return [group for group in here if group.impact.dropped_frames]
+
+    def _follows(self, event: Event) -> bool:
+        """Whether what is compiled again would be part of a larger graph, if that did not break."""
+        if event.case not in self._outermost:
+            return False
+        own = self._function(f"{event.where} in {event.function}")
+        return event.after is not None or own not in self._outermost[event.case]
+
+    def _function(self, frame: str) -> _Function:
+        """The function that a frame (``file:line in name``) runs."""
+        where, _, name = frame.partition(" in ")
+        place = self._places.place(where)
+        file = self._places.file(place.path) if place else None
+        if place and file:
+            return place.path, file.scope(place.line)
+        resumed = RESUMED.match(name)
+        return where.rpartition(":")[0], resumed[1] if resumed else name
+
+
+def _stacks(group: Group) -> list[tuple[str, ...]]:
+    return [event.stack for event in group.events if event.stack]
+
+
+def _lines(group: Group) -> set[str]:
+    """The place of the break, and those of the calls around it: all frames resume there."""
+    around = {frame.partition(" in ")[0] for stack in _stacks(group) for frame in stack}
+    return around | {event.where for event in group.events}
+
+
+def settled_launches(seen: Sequence[Seen]) -> int:
+    """Of one pass over all cases."""
+    return sum(one.figures.launches for one in seen)
+
+
+def by_key(found: Iterable[Group]) -> Mapping[Key, Group]:
+    """For looking up whether a cause is still there."""
+    return {group.key: group for group in found}

@@ -1,0 +1,214 @@
+"""Which fixes earn their place: try those that a run gives a reason for, keep what helps, take back the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from patcher.analysis import Analysis
+from patcher.diagnose.bench import Bench, State
+from patcher.diagnose.better import Change, difference
+from patcher.diagnose.diagnosis import Outcome, Totals, Tried
+from patcher.diagnose.events import Seen
+from patcher.diagnose.groups import Group, groups
+from patcher.diagnose.relations import Bundle, bundles, evidence, findings, related
+from patcher.harness.plan import Options
+from patcher.report.diff import file_diff
+from patcher.results import FileResult
+from patcher.rule import Cost
+from patcher.settings import Settings, Unit, Varied
+
+_ROUNDS = 5
+_FAILED = ("different", "failed", "invalid")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the search has come to: the files with what is kept, how they were measured, and each fix's fate."""
+
+    files: tuple[FileResult, ...]
+    state: State | None
+    tried: tuple[Tried, ...]
+
+
+@dataclass
+class Search:
+    """One search. ``costs``: what each rule's findings may show as. ``quick``: how to measure on the way.
+
+    ``strategies``: for each rule with several, its key and their names, when all are to be tried.
+    """
+
+    analysis: Analysis
+    settings: Settings
+    bench: Bench
+    costs: Mapping[str, tuple[Cost, ...]]
+    quick: Options
+    strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _states: dict[tuple[frozenset[Unit], tuple[tuple[str, str], ...]], State] = field(default_factory=dict)
+    _known: dict[str, Bundle] = field(default_factory=dict)
+    _fates: dict[str, tuple[Outcome, str, Totals | None]] = field(default_factory=dict)
+    _evidence: tuple[Varied, ...] = ()
+
+    def run(self, causes: Sequence[Group]) -> Ending:
+        """From the causes in the original to the best state that was found."""
+        chosen = self._grown(causes)
+        chosen = self._pruned(chosen)
+        self._other_strategies(chosen)
+        files = self._patched(chosen)
+        state = self._state(chosen) if chosen else None
+        return Ending(files, state, self._told(chosen))
+
+    # --- growing: what the run gives a reason for -------------------------------------------------------------------
+
+    def _grown(self, causes: Sequence[Group]) -> list[Bundle]:
+        chosen: list[Bundle] = []
+        for _ in range(_ROUNDS):
+            self._evidence = tuple(dict.fromkeys((*self._evidence, *evidence(causes, self.bench.places))))
+            offered = self._offered(chosen)
+            new = self._confirmed(offered, causes)
+            if not new and causes and chosen:
+                new = offered  # something still costs, and no finding lies where: what is left may be behind it
+            if not new:
+                break
+            taken = self._equivalent(chosen, new)
+            if not taken:
+                continue
+            chosen += taken
+            causes = self._causes(self._state(chosen).after)
+        return chosen
+
+    def _offered(self, chosen: Sequence[Bundle]) -> list[Bundle]:
+        """The fixes that could be made now and were not tried yet."""
+        every = bundles(self.analysis.again(replace(self.settings, evidence=self._evidence)), self.bench.places)
+        for bundle in every:
+            known = self._known.get(bundle.label)
+            self._known[bundle.label] = replace(bundle, units=bundle.units | known.units) if known else bundle
+        labels = {bundle.label for bundle in chosen}
+        return [self._known[b.label] for b in every if b.label not in labels and b.label not in self._fates]
+
+    def _confirmed(self, offered: Sequence[Bundle], causes: Sequence[Group]) -> list[Bundle]:
+        """Those with a finding at a place that costs something."""
+        found = findings(self.analysis.again(replace(self.settings, evidence=self._evidence)))
+        guilty = {f.unit for group in causes for f in related(group, found, self.costs, self.bench.places)}
+        return [bundle for bundle in offered if bundle.units & guilty]
+
+    def _equivalent(self, chosen: Sequence[Bundle], new: Sequence[Bundle]) -> list[Bundle]:
+        """The largest part of ``new``, by halves, with which the results stay as they are."""
+        state = self._state([*chosen, *new])
+        wrong = [verdict for verdict in state.judgement.verdicts if verdict.status in _FAILED]
+        if not wrong:
+            return list(new)
+        if len(new) == 1:
+            first = wrong[0]
+            outcome: Outcome = "failed" if first.status != "different" else "different"
+            self._fates[new[0].label] = (outcome, next(iter(first.reasons), first.status), None)
+            return []
+        half = len(new) // 2
+        taken = self._equivalent(chosen, new[:half])
+        return [*taken, *self._equivalent([*chosen, *taken], new[half:])]
+
+    # --- pruning: what is a no-op goes ------------------------------------------------------------------------------
+
+    def _pruned(self, chosen: list[Bundle]) -> list[Bundle]:
+        """Without what makes no difference, or a bad one; each fix is left out once with all that is still there."""
+        for bundle in list(reversed(chosen)):
+            rest = [other for other in chosen if other is not bundle]
+            found = self._gain(rest, chosen)
+            if found is not None and found.only_time:
+                found = self._gain(rest, chosen, again=True) or found
+            without = self._totals(rest)
+            if found is None:
+                self._fates[bundle.label] = ("failed", "the tree without it does not run", None)
+            elif found.gain:
+                self._fates[bundle.label] = ("kept", f"without it and with it: {found.told}", without)
+            else:
+                chosen = rest
+                outcome: Outcome = "not better" if found.worse or found.slower else "no-op"
+                why = found.told if outcome == "not better" else "no count and no time beyond noise changes with it"
+                self._fates[bundle.label] = (outcome, why, without)
+        return chosen
+
+    def _gain(self, rest: Sequence[Bundle], chosen: Sequence[Bundle], again: bool = False) -> Change | None:
+        """What ``chosen`` has over ``rest``; ``again``: measured anew, for what only the clock says."""
+        without = self._state(rest, again) if rest else None
+        with_it = self._state(chosen, again)
+        if without is None:
+            return difference((with_it, "original"), (with_it, "patched"))
+        return difference((without, "patched"), (with_it, "patched"))
+
+    def _totals(self, chosen: Sequence[Bundle]) -> Totals | None:
+        if chosen:
+            return self._state(chosen).totals("patched")
+        state = next(iter(self._states.values()), None)
+        return state.totals("original") if state else None
+
+    # --- strategies -------------------------------------------------------------------------------------------------
+
+    def _other_strategies(self, chosen: Sequence[Bundle]) -> None:
+        """Try the other ways in which the kept rules could fix; the best one stays in the settings."""
+        if not chosen:
+            return
+        for key, names in self.strategies.items():
+            best = self.settings
+            for name in names:
+                tried = replace(best, strategies={**best.strategies, key: name})
+                label = f"{key}={name}"
+                now = self._state(chosen)
+                self.settings = tried
+                other = self._state(self._with_strategy(chosen))
+                bad = any(verdict.status in _FAILED for verdict in other.judgement.verdicts)
+                found = None if bad else difference((now, "patched"), (other, "patched"))
+                if found is not None and found.gain and not found.worse:
+                    best = tried
+                    self._fates[label] = ("kept", found.told, now.totals("patched"))
+                else:
+                    why = found.told if found else "results differ, or it does not run"
+                    self._fates[label] = ("different" if bad else "not better", why, None)
+                self.settings = best
+
+    def _with_strategy(self, chosen: Sequence[Bundle]) -> list[Bundle]:
+        """The chosen fixes, with those of the same labels that the strategy in force makes."""
+        offered = bundles(self.analysis.again(replace(self.settings, evidence=self._evidence)), self.bench.places)
+        wanted = {where for bundle in chosen for where in (bundle.label, *_owners(bundle))}
+        return [*chosen, *(b for b in offered if b.label in wanted or wanted & set(_owners(b)))]
+
+    # --- measuring --------------------------------------------------------------------------------------------------
+
+    def _state(self, chosen: Iterable[Bundle], again: bool = False) -> State:
+        units = frozenset(unit for bundle in chosen for unit in bundle.units)
+        key = (units, tuple(sorted(self.settings.strategies.items())))
+        if again or key not in self._states:
+            self._states[key] = self.bench.measure(self._files(units), self.quick)
+        return self._states[key]
+
+    def _patched(self, chosen: Iterable[Bundle]) -> tuple[FileResult, ...]:
+        return self._files(frozenset(unit for bundle in chosen for unit in bundle.units))
+
+    def _files(self, units: frozenset[Unit]) -> tuple[FileResult, ...]:
+        return self.analysis.again(replace(self.settings, only=units, evidence=self._evidence))
+
+    def _diff(self, bundle: Bundle) -> str:
+        shown = self.bench.places.shown
+        files = [file for file in self._files(bundle.units) if file.changed]
+        return "".join(file_diff(file, shown(file.path)).decode(file.encoding, "replace") for file in files)
+
+    def _causes(self, seen: Sequence[Seen]) -> tuple[Group, ...]:
+        return groups(seen, self.bench.places)
+
+    def _told(self, chosen: Sequence[Bundle]) -> tuple[Tried, ...]:
+        kept = {bundle.label for bundle in chosen}
+        told = []
+        for label, bundle in self._known.items():
+            unasked: tuple[Outcome, str, Totals | None] = ("not tried", "no run showed a cost there", None)
+            outcome, why, without = self._fates.get(label, unasked)
+            assert (label in kept) == (outcome == "kept")
+            diff = self._diff(bundle) if outcome != "not tried" else ""
+            told.append(Tried((label,), bundle.where, outcome, why, without, diff))
+        told += [Tried((label,), (), *fate) for label, fate in self._fates.items() if label not in self._known]
+        order = ("kept", "no-op", "not better", "different", "failed", "not tried")
+        return tuple(sorted(told, key=lambda tried: order.index(tried.outcome)))
+
+
+def _owners(bundle: Bundle) -> tuple[str, ...]:
+    """Classes and files that a bundle of a family belongs to, whatever rules of the family are in it."""
+    return tuple({f"{unit.code[:3]} {unit.path} {unit.scope.rpartition('.')[0]}" for unit in bundle.units})

@@ -1,0 +1,143 @@
+"""Which findings of the rules explain which causes, and which fixes only go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from patcher.diagnose.groups import Group
+from patcher.diagnose.guards import parsed
+from patcher.diagnose.places import Place, Places
+from patcher.results import FileResult, Reported
+from patcher.rule import Cost
+from patcher.settings import Unit, Varied
+
+_OF_A_CLASS = "FC3"  # caches and mutated state: what one method is given, the others have to follow
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding in the original text of a file."""
+
+    path: str
+    reported: Reported
+
+    @property
+    def unit(self) -> Unit:
+        """What is taken or left with it."""
+        return Unit(self.reported.code, self.path, self.reported.scope)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Fixes that are tried together: those of one rule in one function, or of one family in one class.
+
+    ``label``: for people (``FC502 in Attention.forward``). ``where``: the places of its findings.
+    """
+
+    label: str
+    units: frozenset[Unit]
+    codes: tuple[str, ...]
+    where: tuple[str, ...] = ()
+
+
+def findings(results: Iterable[FileResult]) -> tuple[Found, ...]:
+    """What was found in the original texts, without what comments silence."""
+    return tuple(
+        Found(result.path, item)
+        for result in results
+        if result.patch
+        for item in result.patch.found
+        if not item.suppressed
+    )
+
+
+def bundles(results: Iterable[FileResult], places: Places) -> tuple[Bundle, ...]:
+    """What the fixes that were made consist of, in the order of files and lines."""
+    made: dict[tuple[str, str, str], list[Found]] = {}
+    for result in results:
+        known = {(f.code, f.scope): f.line for f in reversed(result.patch.found)} if result.patch else {}
+        for item in sorted(
+            result.patch.fixed if result.patch else (), key=lambda f: known.get((f.code, f.scope), f.line)
+        ):
+            found = Found(result.path, item)
+            made.setdefault(_together(found, places), []).append(found)
+    return tuple(_bundle(key, items, results, places) for key, items in made.items())
+
+
+def related(
+    group: Group, found: Sequence[Found], costs: Mapping[str, tuple[Cost, ...]], places: Places
+) -> tuple[Found, ...]:
+    """The findings that may be behind a cause, of rules that are about such causes.
+
+    Those on its line; else those of its class, or of its function when that is all that a recompile tells; else those
+    on the lines that called it; else those that name what PyTorch's message names.
+    """
+    fitting = [f for f in found if group.category in costs.get(f.reported.code, ())]
+    if group.key[0] == "skip":
+        return tuple(fitting)
+    if group.follows and group.place is None:
+        return ()
+    around = [frame.partition(" in ")[0] for event in group.events for frame in reversed(event.stack)]
+    own = list(filter(None, [group.place, *(places.place(event.source or event.where) for event in group.events)]))
+    calls = list(filter(None, map(places.place, dict.fromkeys(around))))
+    steps: tuple[Callable[[Found], bool], ...] = (
+        lambda f: any(_on(f, place) for place in own),
+        lambda f: any(_near(f, place, places, bool(group.guards)) for place in own),
+        lambda f: any(_on(f, place) for place in calls),
+        lambda f: _named(f, group),
+    )
+    return next((tuple(fit) for step in steps if (fit := [f for f in fitting if step(f)])), ())
+
+
+def evidence(found: Iterable[Group], places: Places) -> tuple[Varied, ...]:
+    """What functions were compiled again for, as far as it is a parameter of theirs.
+
+    Not of functions that are compiled by themselves only because of breaks: without those there is no such boundary.
+    """
+    varied = []
+    for event in (event for group in found if group.guards and not group.follows for event in group.events):
+        guard, place = parsed(event.reason), places.place(event.where)
+        file = places.file(place.path) if place else None
+        if place and file and guard.about in ("size", "length") and guard.subject.isidentifier():
+            varied.append(Varied(place.path, file.scope(place.line), guard.subject, guard.dim, guard.one))
+    return tuple(dict.fromkeys(varied))
+
+
+def _on(found: Found, place: Place) -> bool:
+    return found.path == place.path and found.reported.line <= place.line <= found.reported.end_line
+
+
+def _near(found: Found, place: Place, places: Places, recompile: bool) -> bool:
+    file = places.file(place.path)
+    if found.path != place.path or file is None:
+        return False
+    scope = file.scope(place.line)
+    if found.reported.code.startswith(_OF_A_CLASS):
+        owner = file.class_of(scope)
+        return bool(owner) and owner == file.class_of(found.reported.scope)
+    return recompile and found.reported.scope == scope
+
+
+def _named(found: Found, group: Group) -> bool:
+    """Whether PyTorch speaks of an argument or attribute by a name that the finding has in backquotes."""
+    names = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)`", found.reported.message)}
+    said = {word for e in group.events for word in re.findall(r"'([\w.]+)'", f"{e.reason} {e.explanation} {e.context}")}
+    return bool(names & said)
+
+
+def _together(found: Found, places: Places) -> tuple[str, str, str]:
+    file = places.file(found.path)
+    code, scope = found.reported.code, found.reported.scope
+    owner = file.class_of(scope) if file and code.startswith(_OF_A_CLASS) else ""
+    return (_OF_A_CLASS, found.path, owner) if owner else (code, found.path, scope)
+
+
+def _bundle(key: tuple[str, str, str], items: Sequence[Found], results: Iterable[FileResult], places: Places) -> Bundle:
+    units = frozenset(item.unit for item in items)
+    codes = tuple(sorted({item.reported.code for item in items}))
+    original = [f for f in findings(results) if f.unit in units]
+    where = tuple(dict.fromkeys(f"{places.shown(f.path)}:{f.reported.line}" for f in original))
+    scope = f" in {key[2]}" if key[2] else f" in {places.shown(key[1])}"
+    return Bundle(f"{', '.join(codes)}{scope}", units, codes, where or (places.shown(key[1]),))

@@ -1,0 +1,221 @@
+"""What other sizes cost, and which dimensions to mark: from the figures of the probes vary-batch and vary-sequence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from patcher.diagnose.diagnosis import Diagnostic
+from patcher.diagnose.figures import code
+from patcher.harness.measured import CaseResult, ProbeResult
+
+Figures = Mapping[str, Any]
+Row = tuple[str, ...]
+
+SETTINGS = {
+    "automatic": "as it is",
+    "marked": "maybe_mark_dynamic",
+    "dynamic": "dynamic=True",
+    "unbacked": "mark_unbacked",
+}
+COLUMNS = ("setting", "size", "graphs", "breaks", "recompiles", "limit hits", "launches")
+_KEYS = ("graphs", "breaks", "recompiles", "limit_hits", "launches")
+_LEAST = 0.9  # of the operators in graphs: fewer, and less is compiled than before
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one setting: sums over both rounds; ``launches`` and ``operators`` are those of the second, settled one."""
+
+    breaks: int
+    recompiles: int
+    limit_hits: int
+    dropped_frames: int
+    launches: int
+    operators: int
+
+    @staticmethod
+    def of(setting: Figures) -> Cost:
+        """Raises ``KeyError`` for a setting that is not ok."""
+        again = setting["again"]
+        rounds = [*setting["steps"], again]
+        summed = ("breaks", "recompiles", "limit_hits", "dropped_frames")
+        sums = {key: sum(row[key] for row in rounds) for key in summed}
+        return Cost(**sums, launches=again["launches"], operators=again["operators"])
+
+    def worse_than(self, other: Cost) -> str:
+        """What else has become worse, "" for nothing: fewer recompilations of less compiled code are no gain."""
+        words = {
+            "breaks": "breaks",
+            "limit_hits": "recompile-limit hits",
+            "dropped_frames": "dropped frames",
+            "launches": "launches",
+        }
+        told = [
+            f"{word} {getattr(other, name)} -> {getattr(self, name)}"
+            for name, word in words.items()
+            if getattr(self, name) > getattr(other, name)
+        ]
+        if self.operators < _LEAST * other.operators:
+            told.append(f"operators in graphs {other.operators} -> {self.operators}")
+        return ", ".join(told)
+
+
+def varied(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
+    """The table of all settings, and which dimensions are worth marking."""
+    figures = probe.figures
+    settings: list[Figures] = figures["settings"]
+    return Diagnostic(
+        probe.name,
+        title,
+        case.name,
+        message=_message(figures),
+        columns=COLUMNS,
+        rows=tuple(row for setting in settings for row in _rows(setting, figures)),
+        conclusions=tuple(_conclusions(figures, {setting["name"]: setting for setting in settings})),
+        seconds=probe.seconds,
+    )
+
+
+def _message(figures: Figures) -> str:
+    of = "sizes that were chosen for it" if figures["chosen"] else "the case's own calls"
+    told = f"{of}; backend {figures['backend']}, which generates no code"
+    return told + (", compiled by the case's own compile()" if figures.get("own_compile") else "")
+
+
+def _rows(setting: Figures, figures: Figures) -> list[Row]:
+    name = SETTINGS[setting["name"]]
+    if setting["status"] != "ok":
+        return [(name, setting["status"], *("-" for _ in _KEYS))]
+    labels = [_label(step, figures) for step in figures["steps"]]
+    rows = zip((*labels, "all again"), (*setting["steps"], setting["again"]), strict=True)
+    return [(name, label, *(str(row[key]) for key in _KEYS)) for label, row in rows]
+
+
+def _label(step: Figures, figures: Figures) -> str:
+    told = ", ".join(map(str, step["sizes"]))
+    return told if figures["chosen"] else f"call {step['call']}" + (f" ({told})" if told else "")
+
+
+def _conclusions(figures: Figures, settings: Mapping[str, Figures]) -> list[str]:
+    plain = settings["automatic"]
+    if plain["status"] != "ok":
+        return [f"As it is, it does not run: {plain['message']}."]
+    cost = Cost.of(plain)
+    sizes = {"batch": "batch sizes", "sequence": "sequence lengths"}[figures["dimension"]]
+    if not cost.launches:
+        return ["No compiled graph ran: this says nothing."]
+    if not cost.recompiles and not cost.limit_hits:
+        return [f"Nothing is compiled again for other {sizes}: there is no need to mark anything."]
+    told = [f"As it is, other {sizes} cost {_times(cost.recompiles)}{_limit(cost)}."]
+    if not figures["marks"]:
+        told.append("The model itself gets no tensor whose size varies: there is nothing to mark before the call.")
+    told += _marked(figures, settings.get("marked"), cost)
+    told += _dynamic(settings.get("dynamic"), cost)
+    told += _unbacked(figures, settings)
+    return told
+
+
+def _times(recompiles: int) -> str:
+    return "1 recompilation" if recompiles == 1 else f"{recompiles} recompilations"
+
+
+def _limit(cost: Cost) -> str:
+    return f" and {cost.limit_hits} hits of the recompile limit" if cost.limit_hits else ""
+
+
+def _marked(figures: Figures, setting: Figures | None, before: Cost) -> list[str]:
+    if setting is None:
+        return []
+    if setting["status"] != "ok":
+        return [f"With the dimensions marked it does not run: {_why(setting)}."]
+    cost = Cost.of(setting)
+    worse = cost.worse_than(before)
+    change = f"recompilations {before.recompiles} -> {cost.recompiles}"
+    if cost.recompiles < before.recompiles and not worse:
+        told = [f"Mark {dimensions(figures['marks'])}: {change}. {_place(figures)}"]
+        told += _calls("torch._dynamo.maybe_mark_dynamic", figures["marks"])
+    elif cost.recompiles < before.recompiles:
+        told = [f"Marking {dimensions(figures['marks'])} is no clear gain: {change}, but {worse}."]
+    else:
+        told = [f"Marking {dimensions(figures['marks'])} does not help: {change}{f', {worse}' if worse else ''}."]
+    if cost.recompiles:
+        told.append(f"With the marks, still compiled again: {_reasons(setting)}.")
+    return told
+
+
+def _place(figures: Figures) -> str:
+    return (
+        f"The marks go before the call of the compiled {figures['model']}, into code that is not compiled itself:"
+        " inside it Dynamo refuses them."
+    )
+
+
+def _dynamic(setting: Figures | None, before: Cost) -> list[str]:
+    if setting is None:
+        return []
+    if setting["status"] != "ok":
+        return [f"With `dynamic=True` it does not run: {_why(setting)}."]
+    cost = Cost.of(setting)
+    worse = cost.worse_than(before)
+    told = f"With `dynamic=True`: recompilations {before.recompiles} -> {cost.recompiles}"
+    return [f"{told}, but {worse}." if worse else f"{told}."]
+
+
+def _unbacked(figures: Figures, settings: Mapping[str, Figures]) -> list[str]:
+    """A size of 1 is compiled for itself, marked or not, unless the dimension is unbacked."""
+    setting, marked = settings.get("unbacked"), settings.get("marked")
+    if setting is None or marked is None or marked["status"] != "ok":
+        return []
+    before = Cost.of(marked)
+    if not before.recompiles:
+        return []
+    one = "A size of 1 is compiled for itself even where it is marked"
+    if setting["status"] != "ok":
+        return [f"{one}; `mark_unbacked`, which would avoid it, does not work here: {_why(setting)}."]
+    cost = Cost.of(setting)
+    worse = cost.worse_than(before)
+    change = f"recompilations {before.recompiles} -> {cost.recompiles}"
+    if cost.recompiles >= before.recompiles:
+        return [f"`mark_unbacked`, which avoids that a size of 1 is compiled for itself, gains nothing here: {change}."]
+    if worse:
+        return [f"`mark_unbacked` instead of the marks is no clear gain: {change}, but {worse}."]
+    calls = _calls("torch._dynamo.decorators.mark_unbacked", figures["marks"])
+    return [f"{one}; `mark_unbacked`, which avoids it, in place of the marks: {change}.", *calls]
+
+
+def _why(setting: Figures) -> str:
+    return str(setting["message"]).rstrip(".") or str(setting["status"])
+
+
+def _reasons(setting: Figures) -> str:
+    shown = 3
+    told = [f"{r['function']} ({r['where']}): {code(r['guard'].partition('  # ')[0])}" for r in setting["reasons"]]
+    told = list(dict.fromkeys(told))
+    more = len(told) - shown
+    return "; ".join(told[:shown]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _grouped(marks: Iterable[Figures]) -> dict[str, tuple[int, ...]]:
+    """The marks, where those of all items of a list are one: ``cache[*].key``."""
+    return {re.sub(r"\[\d+\]", "[*]", mark["path"]): tuple(mark["dims"]) for mark in marks}
+
+
+def dimensions(marks: Iterable[Figures]) -> str:
+    """``dimension 0 of input_ids, dimensions 0 and 1 of mask``."""
+    told = []
+    for path, dims in _grouped(marks).items():
+        numbers = " and ".join(map(str, dims))
+        told.append(f"{'dimension' if len(dims) == 1 else 'dimensions'} {numbers} of {code(path)}")
+    return ", ".join(told)
+
+
+def _calls(function: str, marks: Iterable[Figures]) -> list[str]:
+    """The calls to write, on one line; of the items of a list, one stands for all."""
+    told, more = [], False
+    for path, dims in _grouped(marks).items():
+        told.append(code(f"{function}({path.replace('[*]', '[i]')}, {dims[0] if len(dims) == 1 else list(dims)})"))
+        more = more or "[*]" in path
+    return [f"In code: {', '.join(told)}{', for each item i' if more else ''}."]

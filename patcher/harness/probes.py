@@ -1,0 +1,613 @@
+"""Experiments on one case beyond the harness's variants: ``python probes.py SPEC.json``.
+
+SPEC.json is a plan with a ``job`` that names the ``probe``, one of ``PROBES``, and the ``case``; the answer is
+``result.json`` in the job's ``folder``. docs/diagnostics.md says what each probe measures. Standard library, torch and
+``worker.py``, which lies beside this file.
+
+An experiment consists of settings. Each gets a fresh model, a reset Dynamo and an empty cache of the compiler; one
+that fails is a figure like others, and one for which there is no time left is left out and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import faulthandler
+import functools
+import gc
+import inspect
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo
+import torch._dynamo.decorators
+import torch._inductor
+import torch._inductor.config
+import torch._inductor.utils
+
+if TYPE_CHECKING:
+    from patcher.harness import worker
+else:
+    import worker
+
+USABLE = 0.85  # of the seconds that the process may take: at the limit it is ended, and all figures are lost
+REASONS = 20  # recompilations of a setting that are told with their guard
+ABLATED = ("epilogue_fusion", "aggressive_fusion", "coordinate_descent_tuning", "max_autotune", "split_reductions")
+COUNTED = ("graphs", "breaks", "recompiles", "limit_hits", "dropped_frames", "launches", "operators")
+
+Json = dict[str, Any]
+Mark = Callable[[Any, int], None]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What all experiments share.
+
+
+class Trial(worker._Run):
+    """A fresh model in one setting, with the harness's own passes; outputs stay in memory instead of a folder."""
+
+    def __init__(self, lab: Lab, compiled: Callable[[Any], Any] | None) -> None:
+        job = {**lab.plan["job"], "kind": "eager", "mode": lab.mode}
+        super().__init__({**lab.plan, "job": job}, lab.case, lab.listener)
+        self.outputs: dict[str, Any] = {}
+        if compiled is not None:
+            self.kind, self.runner = "compiled", compiled(self.model)
+
+    def step(self, case: worker.Case, call: Any, runner: Any = None) -> tuple[Json, float]:
+        """What one call has compiled and launched, and its seconds."""
+        self._begin_step()
+        before, start = self.listener.counts(), time.perf_counter()
+        worker._step(case, self.model, runner or self.runner, call, self.optimizer)
+        self._wait()
+        seconds = time.perf_counter() - start
+        return _difference(before, self.listener.counts()), round(seconds, 4)
+
+    def first_pass(self) -> tuple[Json, float]:
+        """The cold pass over all calls; the outputs are kept."""
+        before = self.listener.counts()
+        rows = self._pass(1)
+        return _difference(before, self.listener.counts()), round(sum(row["seconds"] for row in rows), 4)
+
+    def settle(self) -> Json:
+        """Passes until nothing is compiled any more; what the last one launched and did not."""
+        for _ in range(worker.MOST_PASSES - 1):
+            before = self.listener.counts()
+            self._pass(None)
+            told = _difference(before, self.listener.counts())
+            if not any(told[key] for key in ("graphs", "breaks", "recompiles")):
+                break
+        return told
+
+    def _save(self, save: int, number: int, call: Any, output: Any) -> str:
+        named = worker.leaves(output, f"call {number} output")
+        floats = [(name, leaf) for name, leaf in named if torch.is_tensor(leaf) and leaf.is_floating_point()]
+        self.outputs.update(worker.on_host(worker.snapshot(floats)))
+        self.comparable = True
+        return ""
+
+    def _keep(self, name: str, value: Any) -> None:
+        pass
+
+
+def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> Json:
+    return {key: after[key] - before[key] for key in COUNTED}
+
+
+class Lab:
+    """A case, the plan that it is measured by, and the time that is left for settings."""
+
+    def __init__(self, plan: Json, case: worker.Case, listener: worker.Listener) -> None:
+        self.plan, self.case, self.listener = plan, case, listener
+        self.mode: str = plan["job"].get("mode") or "default"
+        self.backend: str = plan["backend"]
+        self._end, self._longest = time.monotonic() + USABLE * plan["seconds"], 0.0
+
+    def options(self, backend: str | None = None) -> Json:
+        """Those for ``torch.compile``; with another backend than the plan's there is no mode."""
+        options: Json = {"backend": backend or self.backend}
+        if options["backend"] == "inductor" and self.mode != "default":
+            options["mode"] = self.mode
+        return options
+
+    def tracing_backend(self) -> str:
+        """A backend that takes graphs as inductor does, forward and backward, and generates no code."""
+        return "aot_eager" if self.backend == "inductor" else self.backend
+
+    def attempt(self, name: str, setting: Callable[[], Json], reserved: int = 0) -> Json:
+        """A setting by name; ``reserved``: how many later ones there must be time for besides."""
+        if time.monotonic() + (1 + reserved) * self._longest > self._end:
+            return {"name": name, "status": "left out", "message": "there was no time left for it", "seconds": 0.0}
+        start = time.monotonic()
+        torch._dynamo.reset()
+        try:
+            with fresh_cache(Path(self.plan["job"]["folder"])):
+                told = {"status": "ok", "message": "", **setting()}
+        except (Exception, SystemExit) as error:
+            worker._explain(error)
+            told = {"status": worker._status_of(error), "message": self.message(error)}
+        gc.collect()
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+        seconds = time.monotonic() - start
+        self._longest = max(self._longest, seconds)
+        return {"name": name, **told, "seconds": round(seconds, 1)}
+
+    def forget(self) -> None:
+        """What was attempted so far says nothing about how long later settings take."""
+        self._longest = 0.0
+
+    def message(self, error: BaseException) -> str:
+        """One line, with places as the user knows them."""
+        return worker.place_names(self.plan)(worker._message_of(error))
+
+    def reasons(self, since: int) -> list[Json]:
+        """The recompilations after the first ``since``, with the guard that failed."""
+        told = [
+            {"function": row[0], "where": row[1], "guard": worker._general(row[2])}
+            for row in self.listener.recompiles[since:]
+        ]
+        return told[:REASONS]
+
+
+@contextlib.contextmanager
+def fresh_cache(folder: Path) -> Iterator[None]:
+    """An empty cache of the compiler below ``folder``, on disk and in memory."""
+    inside = folder / "cache"
+    inside.mkdir(parents=True, exist_ok=True)
+    utils = torch._inductor.utils
+    fresh = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache  # before 2.8
+    with fresh(dir=str(inside)):
+        yield
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# fullgraph: is each call captured whole?
+
+
+def fullgraph(lab: Lab) -> Json:
+    """Each call under ``fullgraph=True``: captured, or why not, and where."""
+    backend = lab.tracing_backend() if lab.plan["quick"] else lab.backend
+    options = {**lab.options(backend), "fullgraph": True}
+    trial = Trial(lab, lambda model: lab.case.compile(model, options))
+    rows = []
+    for number, call in enumerate(lab.case.calls(), 1):
+        row: Json = {"call": number, "captured": True, "message": "", "launches": 0, "seconds": None}
+        try:
+            told, row["seconds"] = trial.step(lab.case, call)
+            row["launches"] = told["launches"]
+        except (Exception, SystemExit) as error:
+            if worker._status_of(error) in ("case-error", "out-of-memory"):
+                raise
+            row.update(captured=False, message=lab.message(error))
+        rows.append(row)
+    implied = {"scalars": _captured(lambda x: x * x.sum().item()), "shapes": _captured(lambda x: x[x > 0] + 1)}
+    return {"backend": backend, "own_compile": _compiles_itself(lab.case), "calls": rows, "implied": implied}
+
+
+def _captured(function: Callable[[Any], Any]) -> bool:
+    """Whether this torch captures under ``fullgraph=True`` what by default is a break."""
+    torch._dynamo.reset()
+    try:
+        torch.compile(function, fullgraph=True, backend="eager")(torch.ones(3))
+    except Exception:
+        return False
+    return True
+
+
+def _compiles_itself(case: worker.Case) -> bool:
+    return getattr(case.module, "compile", None) is not None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# vary-batch, vary-sequence: what other sizes cost, and whether marks on dimensions help.
+
+
+class Attended:
+    """The compiled callable; something is done to its arguments, eagerly, before each call."""
+
+    def __init__(self, runner: Any, before: Callable[[dict[str, Any]], None]) -> None:
+        self._runner, self._before = runner, before
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+        self._before(_named_tensors(_signature(self._runner), args, kwargs))
+        return self._runner(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runner, name)
+
+
+def _signature(runner: Any) -> inspect.Signature | None:
+    model = getattr(runner, "_orig_mod", runner)
+    try:
+        return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
+    except (TypeError, ValueError):
+        return None
+
+
+def _named_tensors(
+    signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """The tensors among the arguments, by parameter and path: ``images[0]``, ``cache['key']``."""
+    named: dict[str, Any] = {"args": args, **kwargs}
+    if signature is not None:
+        with contextlib.suppress(TypeError):
+            named = signature.bind(*args, **kwargs).arguments
+            for name in [n for n, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD and n in named]:
+                named.update(named.pop(name))
+    found = (leaf for name, value in named.items() for leaf in worker.leaves(value, name))
+    return {name: leaf for name, leaf in found if torch.is_tensor(leaf)}
+
+
+Shapes = list[dict[str, tuple[int, ...]]]  # of the tensors in each call of the model, by path
+
+
+def vary(dimension: str, lab: Lab) -> Json:
+    """The case's calls in several sizes: as they are, with the varying dimensions marked, and with ``dynamic=True``."""
+    model = lab.case.build()
+    steps, shapes, marks = _chosen(lab.case, model, dimension)
+    backend = lab.tracing_backend()
+    plain, dynamic = lab.options(backend), {**lab.options(backend), "dynamic": True}
+    settings: list[tuple[str, Json, Mark | None]] = [("automatic", plain, None)]
+    if marks:
+        settings.append(("marked", plain, torch._dynamo.maybe_mark_dynamic))
+    settings.append(("dynamic", dynamic, None))
+    unbacked = getattr(torch._dynamo.decorators, "mark_unbacked", None)
+    if unbacked is not None and any(1 in sizes for sizes in _sizes(shapes, marks)):
+        settings.append(("unbacked", plain, unbacked))
+    rows = [
+        lab.attempt(name, functools.partial(_varied, lab, steps, options, mark, marks))
+        for name, options, mark in settings
+    ]
+    sizes = [[step.size] if step.size else _first_sizes(own, marks) for step, own in zip(steps, shapes)]  # noqa: B905
+    return {
+        "dimension": dimension,
+        "chosen": steps[0].size is not None,
+        "steps": [{"call": step.call, "sizes": own} for step, own in zip(steps, sizes)],  # noqa: B905
+        "backend": backend,
+        "own_compile": _compiles_itself(lab.case),
+        "marks": [{"path": path, "dims": dims} for path, dims in marks.items()],
+        "model": type(model).__name__,
+        "settings": rows,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A call of the case, by number, made afresh by ``make``; ``size``: None where it was not chosen."""
+
+    call: int
+    size: int | None
+    make: Callable[[], Any]
+
+
+Marks = dict[str, list[int]]
+
+
+def _chosen(case: worker.Case, model: Any, dimension: str) -> tuple[list[Step], list[Shapes], Marks]:
+    """What is run one after the other, the shapes that the model is called with, and the dimensions that vary.
+
+    In this order: the sizes that ``calls()`` takes; the case's calls as they are, when they differ in that dimension;
+    the first call, resized.
+    """
+    if dimension not in inspect.signature(case.module.calls).parameters:
+        plain = dataclasses.replace(case, vary=None, sizes=None)
+        made = plain.calls()
+        steps = [Step(n + 1, None, functools.partial(_nth, plain, n)) for n in range(len(made))]
+        shapes = [_shapes_of(case, model, step) for step in steps]
+        flat = [[call for step in shapes for call in step]]
+        asked = {p: [d for d in dims if (d == 0) == (dimension == "batch")] for p, dims in varying(flat).items()}
+        marks = {path: dims for path, dims in asked.items() if dims}
+        if marks:
+            return *_ones_last(steps, shapes, marks), marks
+        if all(map(callable, made)):
+            raise worker.UnsuitedError(
+                f"the calls are functions of the model, all with one {dimension} size; "
+                f"let calls() take a parameter {dimension!r}, a whole number with a default"
+            )
+    sized = dataclasses.replace(case, vary=dimension, sizes=None)
+    try:
+        sizes = sorted(worker.sizes_that_work(sized), key=lambda size: size == 1)
+    except worker.CaseError as error:
+        raise worker.UnsuitedError(str(error)) from error
+    steps = [Step(1, n, functools.partial(_nth, dataclasses.replace(sized, sizes=[n]), 0)) for n in sizes]
+    shapes = [_shapes_of(case, model, step) for step in steps]
+    return steps, shapes, varying(shapes)
+
+
+def _ones_last(steps: list[Step], shapes: list[Shapes], marks: Marks) -> tuple[list[Step], list[Shapes]]:
+    """A size of 1 is compiled for itself, marked or not: what comes first should be able to tell more than that."""
+    both = list(zip(steps, shapes))  # noqa: B905
+    both.sort(key=lambda pair: _first_sizes(pair[1], marks) == [1])
+    return [step for step, _ in both], [own for _, own in both]
+
+
+def _nth(case: worker.Case, number: int) -> Any:
+    return case.calls()[number]
+
+
+def _shapes_of(case: worker.Case, model: Any, step: Step) -> Shapes:
+    """The shapes that the model itself is called with, from an eager call."""
+    shapes: Shapes = []
+
+    def note(named: dict[str, Any]) -> None:
+        shapes.append({name: tuple(tensor.shape) for name, tensor in named.items() if not tensor.is_nested})
+
+    worker._step(case, model, Attended(model, note), step.make(), None)
+    return shapes
+
+
+def varying(steps: list[Shapes]) -> Marks:
+    """The dimensions, by the tensor's path, whose size is not the same in all steps.
+
+    Where each step calls the model as often as the others, first calls are compared with first calls, and so on: what
+    changes within a step is not what is varied.
+    """
+    if len(steps) > 1 and len({len(step) for step in steps}) == 1:
+        alike = [[step[number] for step in steps] for number in range(len(steps[0]))]
+    else:
+        alike = [[call for step in steps for call in step]]
+    found: dict[str, set[int]] = {}
+    for calls in alike:
+        for path in dict.fromkeys(path for call in calls for path in call):
+            met = {call[path] for call in calls if path in call}
+            for rank in {len(shape) for shape in met}:
+                of_rank = [shape for shape in met if len(shape) == rank]
+                found.setdefault(path, set()).update(d for d in range(rank) if len({s[d] for s in of_rank}) > 1)
+    return {path: sorted(dims) for path, dims in found.items() if dims}
+
+
+def _sizes(shapes: list[Shapes], marks: Marks) -> Iterator[set[int]]:
+    """The sizes that each marked dimension had."""
+    for path, dims in marks.items():
+        met = [call[path] for step in shapes for call in step if path in call]
+        yield from ({shape[d] for shape in met if d < len(shape)} for d in dims)
+
+
+def _first_sizes(shapes: Shapes, marks: Marks) -> list[int]:
+    """The sizes that the first of the marked dimensions has within a step, in order."""
+    path, dims = next(iter(marks.items()))
+    return list(dict.fromkeys(call[path][dims[0]] for call in shapes if dims[0] < len(call.get(path, ()))))
+
+
+def _varied(lab: Lab, steps: list[Step], options: Json, mark: Mark | None, marks: Marks) -> Json:
+    """All steps twice, under one setting: each step's counts the first time, and those of the second round."""
+
+    def attach(named: dict[str, Any]) -> None:
+        for path, dims in marks.items():
+            for dim in dims:
+                if mark is not None and path in named and dim < named[path].dim():
+                    mark(named[path], dim)
+
+    trial = Trial(lab, lambda model: lab.case.compile(model, options))
+    runner = Attended(trial.runner, attach)
+    since = len(lab.listener.recompiles)
+    rows = [trial.step(lab.case, step.make(), runner)[0] for step in steps]
+    reasons = lab.reasons(since)
+    before = lab.listener.counts()
+    for step in steps:
+        trial.step(lab.case, step.make(), runner)
+    return {"steps": rows, "again": _difference(before, lab.listener.counts()), "reasons": reasons}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# latency: the whole model against each block of its repeated layers.
+
+
+def latency(lab: Lab) -> Json:
+    """The first pass, the warm passes and another batch size, compiled as a whole and block by block."""
+    plain = Trial(lab, None)
+    found, device = repeated_blocks(plain.model), plain.device
+    del plain
+    told: Json = {
+        "backend": lab.backend,
+        "blocks": [{"path": path, "class": type(made[0]).__name__, "count": len(made)} for path, made in found],
+        "settings": [],
+    }
+    if not found:
+        return told
+    other = _another_size(lab.case)
+    told["size"] = other.sizes[0] if other and other.sizes else None
+    del found
+    rouse(lab, device)
+    ways = {"whole": _compiled_whole, "blocks": _compiled_blocks}
+    for name, way in ways.items():
+        setting = functools.partial(_cold_and_warm, lab, functools.partial(way, lab), other)
+        told["settings"].append(lab.attempt(name, setting))
+    return told
+
+
+def repeated_blocks(model: Any) -> list[tuple[str, list[Any]]]:
+    """The outermost lists of two or more modules of one class, which is more than a single layer of torch's."""
+    found: list[tuple[str, list[Any]]] = []
+    for path, module in model.named_modules() if isinstance(model, torch.nn.Module) else ():
+        if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
+            continue
+        blocks = list(dict.fromkeys(module.children()))
+        inside = any(not outer or path.startswith(f"{outer}.") for outer, _ in found)
+        if len(blocks) >= 2 and len({type(block) for block in blocks}) == 1 and _is_block(blocks[0]) and not inside:
+            found.append((path, blocks))
+    return found
+
+
+def _is_block(module: Any) -> bool:
+    layer = type(module).__module__.startswith("torch.nn.modules") and not list(module.children())
+    return not layer and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))
+
+
+def _another_size(case: worker.Case) -> worker.Case | None:
+    """The first call with a batch size that no call has; None where the model takes none."""
+    other = dataclasses.replace(case, vary="batch", sizes=None)
+    try:
+        wanted = other.candidate_sizes()
+    except worker.CaseError:
+        return None
+    plain = [call for call in dataclasses.replace(case, vary=None, sizes=None).calls() if not callable(call)]
+    seen = {1, wanted[0], *(case.sizes or ()), *(t.size(0) for t in worker.tensors(plain) if t.dim())}
+    model = case.build()
+    for size in (*wanted, max(seen) + 1):
+        sized = dataclasses.replace(other, sizes=[size])
+        if size not in seen:
+            with contextlib.suppress(Exception):
+                worker._step(sized, model, model, sized.calls()[0], None)
+                return sized
+    return None
+
+
+def rouse(lab: Lab, device: Any) -> None:
+    """Compile something small: what the compiler does once in a process must not count for the first setting."""
+
+    def small(x: Any) -> Any:
+        return torch.nn.functional.gelu(x @ x).sum()
+
+    def compiled() -> Json:
+        result = torch.compile(small, **lab.options())(torch.ones(4, 4, device=device, requires_grad=lab.case.train))
+        if lab.case.train:
+            result.backward()
+        return {}
+
+    lab.attempt("small", compiled)
+    lab.forget()
+
+
+def _compiled_whole(lab: Lab, model: Any) -> Any:
+    return torch.compile(model, **lab.options())
+
+
+def _compiled_blocks(lab: Lab, model: Any) -> Any:
+    for _, blocks in repeated_blocks(model):
+        for block in blocks:
+            block.compile(**lab.options())
+    return model
+
+
+def _cold_and_warm(lab: Lab, compiled: Callable[[Any], Any], other: worker.Case | None) -> Json:
+    trial = Trial(lab, compiled)
+    told, seconds = trial.first_pass()
+    settled = trial.settle()
+    warm: Json = {"first": told, "first_seconds": seconds, "settled": settled, **trial.warm()}
+    if other is not None:
+        counts, took = trial.step(other, other.calls()[0])
+        warm["another"] = {**counts, "seconds": took}
+    return warm
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ablation: inductor's options, one at a time.
+
+
+def ablation(lab: Lab) -> Json:
+    """The times with each option turned to its other value; the defaults come first and last, so that drift shows."""
+    if lab.backend != "inductor":
+        raise worker.UnsuitedError(f"it is about options of inductor, and the backend is {lab.backend}")
+    config = torch._inductor.config
+    fixed = torch._inductor.list_mode_options(lab.mode) if lab.mode != "default" else {}
+    known = [name for name in ABLATED if isinstance(getattr(config, name, None), bool)]
+    tried = [name for name in known if name not in fixed]
+    reference = Trial(lab, None)
+    reference.first_pass()
+    if reference.draws_random:
+        config.fallback_random = True  # else compiled code draws other numbers than eager code
+    exact, device = reference.outputs, reference.device
+    del reference
+    rouse(lab, device)
+    rows = [lab.attempt("default", functools.partial(_timed, lab, exact, {}), 1)]
+    for name in tried:
+        value = not getattr(config, name)
+        row = lab.attempt(name, functools.partial(_timed, lab, exact, {name: value}), 1)
+        rows.append({**row, "value": value})
+    rows.append(lab.attempt("default", functools.partial(_timed, lab, exact, {})))
+    return {
+        "backend": lab.backend,
+        "mode": lab.mode,
+        "settings": rows,
+        "unknown": [name for name in ABLATED if name not in known],
+        "fixed": [name for name in known if name in fixed],
+    }
+
+
+def _timed(lab: Lab, exact: Mapping[str, Any], patch: Json) -> Json:
+    with torch._inductor.config.patch(patch):
+        trial = Trial(lab, lambda model: lab.case.compile(model, lab.options()))
+        told, seconds = trial.first_pass()
+        apart = largest_difference(trial.outputs, exact)
+        trial.settle()
+        return {"first": told, "first_seconds": seconds, "difference": apart, **trial.warm()}
+
+
+def largest_difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float | None:
+    """Between floating outputs, NaN where only one of two is NaN; None where there is nothing to compare."""
+    largest: float | None = None
+    for name, exact in theirs.items():
+        own = ours.get(name)
+        if isinstance(own, torch.Tensor) and own.shape == exact.shape and exact.numel():
+            a, b = own.double(), exact.double()
+            alike = (a == b) | (a.isnan() & b.isnan())
+            apart = float(torch.where(alike, torch.zeros_like(a), (a - b).abs()).max())
+            worse = largest is None or apart > largest or math.isnan(apart)
+            largest = apart if worse else largest  # nothing is greater than NaN
+    return largest
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+PROBES: dict[str, Callable[[Lab], Json]] = {
+    "fullgraph": fullgraph,
+    "vary-batch": functools.partial(vary, "batch"),
+    "vary-sequence": functools.partial(vary, "sequence"),
+    "latency": latency,
+    "ablation": ablation,
+}
+
+
+def answer(plan: Json) -> Json:
+    """The figures of the probe that the job names; a failure becomes a status and one line."""
+    try:
+        return {"status": "ok", "message": "", **probe(plan)}
+    except (Exception, SystemExit) as error:
+        worker._explain(error)
+        return {"status": worker._status_of(error), "message": worker._message_of(error)}
+
+
+def probe(plan: Json) -> Json:
+    """Set up as the worker does for a compiled variant of the original, and run the experiment."""
+    job: Json = plan["job"]
+    if job["probe"] not in PROBES:
+        raise worker.UnsuitedError(f"there is no probe {job['probe']!r}; known: {', '.join(PROBES)}")
+    worker.limit_memory(plan["memory"])
+    listener = worker.Listener(worker.place_names(plan))
+    worker.overlay_of(plan).install(job["tree"] == "patched")
+    listener.count_graphs()
+    if job.get("draws_random"):
+        torch._inductor.config.fallback_random = True
+    with worker.listening(listener, plan["verbose"]):
+        case = worker.load_case(plan, job)
+        if case.vary and not case.sizes:
+            case.sizes = worker.sizes_that_work(case)
+        worker.attend(listener, plan["verbose"])
+        return PROBES[job["probe"]](Lab(plan, case, listener))
+
+
+def main() -> None:
+    """The command line."""
+    spec: Json = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    worker.die_with_parent()
+    faulthandler.dump_traceback_later(0.95 * spec["seconds"])
+    worker.prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
+    folder = Path(spec["job"]["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    worker._write_json(folder / "result.json", answer(spec))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # as the worker: nobody waits for threads and processes that the compiler has left behind
+
+
+if __name__ == "__main__":
+    main()

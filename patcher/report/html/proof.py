@@ -1,0 +1,90 @@
+"""What ``--prove`` has done: each fix kept or rolled back, and what the tree costs now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from patcher.diagnose.diagnosis import Proof, Totals, Tried
+from patcher.report.html.blocks import command, fold, section, table, terms
+from patcher.report.html.diffs import side_by_side
+from patcher.report.html.markup import Markup, element, join, place, prose
+
+_COUNTS: tuple[tuple[str, Callable[[Totals], int]], ...] = (
+    ("breaks", lambda totals: totals.breaks),
+    ("recompiles", lambda totals: totals.recompiles),
+    ("launches", lambda totals: totals.launches),
+    ("dropped frames", lambda totals: totals.dropped_frames),
+    ("recompile-limit hits", lambda totals: totals.limit_hits),
+    ("CUDA-graph skips", lambda totals: totals.cudagraph_skips),
+)
+_ALWAYS = 3  # of the counts; the others are shown when one of them is not 0
+_FATES = {"kept": "kept", "not tried": "not tried"}  # all others are rolled back
+_HEAD = ("Outcome", "Fix", "Where", "Why", "Breaks", "Recompiles", "Launches", "Warm ms")
+
+
+def proof_section(proof: Proof | None) -> Markup:
+    """Nothing when there was no proof."""
+    if proof is None:
+        return Markup("")
+    kept = sum(tried.outcome == "kept" for tried in proof.tried)
+    told = f"{kept} of {len(proof.tried)} kept, {proof.measurements} measurements. Figures: original → what was kept."
+    each = table("What became of each fix", _HEAD, map(_row, proof.tried), "list")
+    restore = join(element("h3", "To undo it"), command(proof.restore)) if proof.restore else ""
+    return section(
+        "proof",
+        "Proof",
+        element("p", prose(proof.ending), class_="lead"),
+        _totals(proof.before, proof.after),
+        element("p", told),
+        join(
+            element("h3", "Each fix"),
+            element("p", "The figures are those of the tree with all other kept fixes and without this one."),
+            each,
+        )
+        if proof.tried
+        else "",
+        (_diff(tried) for tried in proof.tried if tried.diff),
+        restore,
+    )
+
+
+def _totals(before: Totals, after: Totals | None) -> Markup:
+    pairs = []
+    for number, (name, read) in enumerate(_COUNTS):
+        was, now = read(before), read(after) if after else None
+        if number < _ALWAYS or was or now:
+            pairs.append((name, f"{was} → {'-' if now is None else now}"))
+    if before.warm_ms is not None:
+        pairs.append(("warm ms", f"{_ms(before)} → {_ms(after)}"))
+    return terms(pairs, "figures")
+
+
+def _ms(totals: Totals | None) -> str:
+    return "-" if totals is None or totals.warm_ms is None else f"{totals.warm_ms:.1f}"
+
+
+def _row(tried: Tried) -> list[Markup]:
+    without = tried.without
+    counts = [str(read(without)) if without else "-" for _, read in _COUNTS[:_ALWAYS]]
+    return [
+        _outcome(tried),
+        _lines(tried.fixes),
+        element("span", (element("span", place(where), class_="row") for where in tried.where)),
+        prose(tried.reason),
+        *(join(cell) for cell in (*counts, _ms(without))),
+    ]
+
+
+def _outcome(tried: Tried) -> Markup:
+    fate = _FATES.get(tried.outcome, "rolled back")
+    told = element("span", fate, class_=f"mark {'kept' if fate == 'kept' else 'dropped'}")
+    return told if tried.outcome in _FATES else join(told, element("span", tried.outcome, class_="row"))
+
+
+def _lines(texts: tuple[str, ...]) -> Markup:
+    return join(element("span", text, class_="row") for text in texts)
+
+
+def _diff(tried: Tried) -> Markup:
+    fate = _FATES.get(tried.outcome, "rolled back")
+    return fold(f"Diff of {', '.join(tried.fixes)}: {fate}", side_by_side(tried.diff))

@@ -1,0 +1,212 @@
+"""One section for each cause, and what to do about them in order of severity."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from patcher.diagnose.diagnosis import SEVERITIES, Cause, Diagnosis, Impact, Proof, ProposedFix, Tried
+from patcher.report.markdown.blocks import (
+    NONE,
+    block,
+    code,
+    decimal,
+    inline,
+    link,
+    many,
+    paragraphs,
+    point,
+    prose,
+    sentence,
+    shortened,
+)
+
+_FATES = {
+    "removed": "removed when all fixes are in",
+    "remains": "remains when all fixes are in",
+    "unknown": "not known",
+}
+_GUARDED = ("recompilation", "dynamic shape")  # the reason is a guard, hence code
+_FIX = {"safe": "safe", "unsafe": "unsafe", "display-only": "reported only"}
+
+
+def cause_sections(causes: Sequence[Cause]) -> Iterator[str]:
+    """A section for each."""
+    if causes:
+        yield "## Causes"
+    told: dict[str, int] = {}
+    for cause in causes:
+        yield ""
+        yield from _cause(cause, told)
+
+
+def _cause(cause: Cause, told: dict[str, int]) -> Iterator[str]:
+    """One section. ``told``: what was told before, such as a diff, and in the section of which cause."""
+    yield f"### {cause.number}. [{cause.severity}] {inline(cause.title)}"
+    yield ""
+    yield f"- Category: {cause.category}"
+    place = f"{code(cause.where)}, in {code(cause.function)}" if cause.function else code(cause.where)
+    yield f"- Location: {place or NONE}"
+    if cause.trigger:
+        yield f"- Trigger: {code(cause.trigger)}"
+    reason = shortened(cause.reason)
+    yield from point(f"Reason: {code(reason) if cause.category in _GUARDED else reason or NONE}")
+    yield from point(f"Impact: {impact(cause.impact)}")
+    yield from point(f"Seen in: {', '.join(cause.cases) or NONE}")
+    yield from point(f"Fate: {_FATES[cause.fate]}")
+    if not cause.steady:
+        yield from point("Not steady: a second run of the same code did not show it.")
+    if cause.note:
+        yield from point(f"Note: {cause.note}")
+    if cause.code:
+        yield ""
+        yield "**Current code**"
+        yield ""
+        yield block("\n".join(_numbered(cause)), "text")
+    for fix in cause.fixes:
+        yield ""
+        yield from _fix(fix, cause.number, told)
+    yield from _in_their_words(cause)
+    yield from _settings(cause)
+    if cause.verify:
+        yield ""
+        yield "**Verification**"
+        yield ""
+        yield block(cause.verify, "bash")
+    reference = _reference(cause)
+    if reference:
+        yield ""
+        yield f"**Reference**: {reference}"
+
+
+def impact(cost: Impact) -> str:
+    """``24 breaks, 13 recompiles; 247 launches in a pass of 13 calls; 21.5 s of compiling``."""
+    events = (
+        (cost.breaks, "break"),
+        (cost.dropped_frames, "dropped frame"),
+        (cost.recompiles, "recompile"),
+        (cost.limit_hits, "recompile limit hit"),
+        (cost.cudagraph_skips, "CUDA-graph skip"),
+    )
+    parts = [", ".join(many(number, name) for number, name in events if number)]
+    if cost.launches:
+        calls = f" in a pass of {many(cost.calls, 'call')}" if cost.calls else ""
+        parts.append(many(cost.launches, "launch", "launches") + calls)
+    if cost.compile_seconds is not None:
+        parts.append(f"{decimal(cost.compile_seconds)} s of compiling")
+    return "; ".join(part for part in parts if part) or NONE
+
+
+def _numbered(cause: Cause) -> Iterator[str]:
+    place = cause.where.rpartition(":")[2]
+    width = max(len(str(number)) for number, _ in cause.code)
+    for number, line in cause.code:
+        yield f"{'>' if str(number) == place else ' '} {number:>{width}} | {line}".rstrip()
+
+
+def _fix(fix: ProposedFix, number: int, told: dict[str, int]) -> Iterator[str]:
+    strategy = f", strategy {inline(fix.strategy)}" if fix.strategy else ""
+    yield f"**Fix**: {inline(fix.code)} {inline(fix.name)} ({_FIX[fix.applicability]}{strategy}) at {code(fix.where)}"
+    yield ""
+    yield from prose(sentence(fix.message))
+    if fix.assumption:
+        lead = "It takes for granted" if fix.applicability == "unsafe" else "There is no fix, because"
+        yield ""
+        yield from prose(f"{lead}: {fix.assumption}")
+    if fix.diff:
+        yield ""
+        before = told.setdefault(fix.diff, number)
+        yield block(fix.diff, "diff") if before == number else f"The diff is that of cause {before}."
+    for title, text in (("Why", fix.why), ("Fix safety", fix.safety)):
+        if text.strip():
+            before = told.setdefault(text, number)
+            yield ""
+            yield f"**{title}**" if before == number else f"**{title}**: as for cause {before}."
+            for paragraph in paragraphs(text) if before == number else ():
+                yield ""
+                yield from prose(paragraph)
+
+
+def _in_their_words(cause: Cause) -> Iterator[str]:
+    """PyTorch's hints matter where we have no fix of our own."""
+    hints = () if any(fix.diff for fix in cause.fixes) else cause.hints
+    if not (cause.explanation.strip() or hints):
+        return
+    yield ""
+    yield "**PyTorch says**"
+    for paragraph in paragraphs(cause.explanation):
+        yield ""
+        if re.search(r"^[ \t]", paragraph.lstrip("\n"), re.MULTILINE):
+            yield block(textwrap.dedent(paragraph.strip("\n")), "text")
+        else:
+            yield from prose(paragraph)
+    if hints:
+        yield ""
+    for hint in hints:
+        yield from point(hint)
+
+
+def _settings(cause: Cause) -> Iterator[str]:
+    if not cause.advice:
+        return
+    yield ""
+    yield "**Settings that would do it**"
+    for item in cause.advice:
+        yield ""
+        yield block(item.flag, "python")
+        yield ""
+        yield from point(f"What it does: {item.effect}")
+        yield from point(f"What it costs: {item.cost}")
+
+
+def _reference(cause: Cause) -> str:
+    page = cause.registry or ("PyTorch" if cause.reference else "")
+    parts = [link(f"{page} in PyTorch's graph-break registry" if cause.registry else page, cause.reference)]
+    parts += [code(f"fix-compile rules {rule}") for rule in dict.fromkeys(fix.code for fix in cause.fixes)]
+    return "; ".join(part for part in parts if part)
+
+
+def recommendations(diagnosis: Diagnosis) -> Iterator[str]:
+    """What to do, the gravest first."""
+    if not diagnosis.causes:
+        return
+    yield "## Recommendations"
+    for severity in SEVERITIES:
+        causes = [cause for cause in diagnosis.causes if cause.severity == severity]
+        if causes:
+            yield ""
+            yield f"### {severity.capitalize()}"
+            yield ""
+        for cause in causes:
+            done = "x" if cause.fate == "removed" and _kept(cause, diagnosis.proof) else " "
+            where = f" at {code(cause.where)}" if cause.where else ""
+            text = f"Cause {cause.number}, {cause.title}{where}: {_what_to_do(cause, diagnosis.proof)}"
+            yield from prose(text, f"- [{done}] ", "  ")
+
+
+def _what_to_do(cause: Cause, proof: Proof | None) -> str:
+    fixes = [fix for fix in cause.fixes if fix.diff]
+    if fixes:
+        rules = " and ".join(dict.fromkeys(f"{fix.code} ({_FIX[fix.applicability]})" for fix in fixes))
+        told = {
+            "removed": f"{rules} removes it" if len(fixes) == 1 else f"{rules} remove it",
+            "remains": f"it is still there with {rules}",
+            "unknown": f"{rules} may remove it, which was not measured",
+        }[cause.fate]
+        tried = [f"{fix.code}, {item.outcome}" for fix in fixes for item in _trials(fix, proof)]
+        return told + (f". Tried: {'; '.join(dict.fromkeys(tried))}." if tried else ".")
+    if cause.advice:
+        return f"no rule mends it, but a setting helps: {', or '.join(code(item.flag) for item in cause.advice)}."
+    if cause.fixes:
+        return f"to be changed by hand: {cause.fixes[0].message}."
+    return "to be changed by hand, PyTorch's hints are above." if cause.hints else "no fix is known."
+
+
+def _kept(cause: Cause, proof: Proof | None) -> bool:
+    return any(item.outcome == "kept" for fix in cause.fixes for item in _trials(fix, proof))
+
+
+def _trials(fix: ProposedFix, proof: Proof | None) -> list[Tried]:
+    tried = proof.tried if proof else ()
+    return [item for item in tried if fix.where in item.where and any(fix.code in name.split() for name in item.fixes)]

@@ -1,0 +1,141 @@
+"""The case table of the harness, and what each fix earned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from patcher.diagnose.diagnosis import Diagnosis, Totals, Tried
+from patcher.harness.compare import Judgement
+from patcher.harness.measured import Results
+from patcher.report.harness import (
+    CASE_HEAD,
+    VARIANT_HEAD,
+    case_rows,
+    judged,
+    label,
+    unexercised,
+    unfinished,
+    variant_rows,
+)
+from patcher.report.markdown.blocks import (
+    LONGEST,
+    NONE,
+    block,
+    cells,
+    code,
+    decimal,
+    inline,
+    many,
+    point,
+    prose,
+    sentence,
+    shortened,
+    table,
+)
+
+
+def any_compiled(results: Results | None) -> bool:
+    """Whether anything that was compiled has come to its end."""
+    variants = [variant for case in results.cases for variant in case.variants] if results else []
+    return any(variant.kind == "compiled" and variant.figures for variant in variants)
+
+
+def earned(diagnosis: Diagnosis) -> Iterator[str]:
+    """What became of each fix, and the tree before and after."""
+    proof = diagnosis.proof
+    if proof is None:
+        return
+    yield "## What each fix earned"
+    yield ""
+    yield from prose(f"{sentence(proof.ending)} {many(proof.measurements, 'measurement')}.")
+    if proof.tried:
+        yield ""
+        head = ("fix", "at", "outcome", "breaks", "recompiles", "launches", "warm ms", "why")
+        yield from table(head, [_tried(item) for item in proof.tried])
+        yield ""
+        yield from prose("The figures are those of the tree without this fix and with all others that were kept.")
+    yield ""
+    yield from table(("in all cases", "before", "after"), _totals(proof.before, proof.after))
+    shown = {fix.diff for cause in diagnosis.causes for fix in cause.fixes}
+    for item in proof.tried:
+        if item.diff and item.diff not in shown:
+            yield ""
+            yield f"**{inline(', '.join(item.fixes))}** ({item.outcome})"
+            yield ""
+            yield block(item.diff, "diff")
+    if proof.restore:
+        yield ""
+        yield "To undo it:"
+        yield ""
+        yield block(proof.restore, "bash")
+
+
+def _tried(item: Tried) -> tuple[str, ...]:
+    without = item.without
+    counts = (without.breaks, without.recompiles, without.launches) if without else ()
+    return (
+        inline(", ".join(item.fixes)),
+        ", ".join(code(where) for where in item.where),
+        item.outcome,
+        *(str(number) for number in counts),
+        *([NONE] * (3 - len(counts))),
+        decimal(without.warm_ms if without else None),
+        inline(item.reason),
+    )
+
+
+def _totals(before: Totals, after: Totals | None) -> Iterator[tuple[str, str, str]]:
+    def figures(totals: Totals) -> tuple[str, ...]:
+        counts = (totals.breaks, totals.recompiles, totals.limit_hits, totals.dropped_frames, totals.cudagraph_skips)
+        return (*(str(number) for number in counts), str(totals.launches), decimal(totals.warm_ms))
+
+    names = ("breaks", "recompiles", "recompile limit hits", "dropped frames", "CUDA-graph skips")
+    was = figures(before)
+    now = figures(after) if after else tuple(NONE for _ in was)
+    yield from zip((*names, "launches in one pass", "warm ms of one pass"), was, now, strict=True)
+
+
+def performance(diagnosis: Diagnosis) -> Iterator[str]:
+    """After a proof, the tree as it was left is what counts."""
+    proof = diagnosis.proof
+    results, judgement, title = diagnosis.results, diagnosis.judgement, "original against all fixes"
+    if proof is not None and proof.results is not None:
+        if results is not None and judgement is not None:
+            yield f"## Performance: {title}"
+            yield ""
+            yield from _case_table(results, judgement)
+            yield ""
+        results, judgement, title = proof.results, proof.judgement, "original against the fixes that were kept"
+    if results is None:
+        return
+    yield f"## Performance: {title}" if judgement else "## Performance"
+    yield ""
+    if judgement is not None:
+        yield from _case_table(results, judgement)
+        yield ""
+        yield from _verdicts(results, judgement)
+        yield ""
+    yield from table(cells(VARIANT_HEAD), (cells(row) for row in variant_rows(results)))
+    endings = list(unfinished(results, LONGEST))
+    if endings:
+        yield ""
+        yield "### What did not run to its end"
+    for ended, tail in endings:
+        yield ""
+        yield from prose(ended)
+        if tail:
+            yield ""
+            yield block("\n".join(tail), "text")
+
+
+def _case_table(results: Results, judgement: Judgement) -> list[str]:
+    return table(cells(CASE_HEAD), (cells(row) for row in case_rows(results, judgement)))
+
+
+def _verdicts(results: Results, judgement: Judgement) -> Iterator[str]:
+    for _, verdict in judged(results, judgement):
+        yield from point(f"{label(results, verdict)}: {verdict.status}")
+        for text in (*verdict.reasons, *(f"Note: {note}" for note in verdict.notes)):
+            yield from point(shortened(text), 1)
+    for line in unexercised(judgement, LONGEST):
+        yield from point(line)

@@ -1,0 +1,236 @@
+"""From what a run has shown to causes: guards, grouping, who is charged with launches, which findings belong to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patcher.analysis import Analysis
+from patcher.diagnose.events import Seen
+from patcher.diagnose.groups import Group, groups, severity
+from patcher.diagnose.guards import Guard, parsed, told
+from patcher.diagnose.places import Places, original_lines
+from patcher.diagnose.relations import bundles, evidence, findings, related
+from patcher.harness.measured import CallFigures, Counts, Figures, Origin, Recompile, Site
+from patcher.settings import Settings, Unit, Varied
+from rules import load_rules
+
+MODEL = '''import torch
+import torch.nn as nn
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.limit = 4
+
+    def forward(self, x):
+        y = x * 2
+        if y.sum() > self.limit:
+            y = y / 2
+        return y
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = Scale()
+        self.head = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.scale(x)
+        print("scaled")
+        return self.head(x)
+'''
+COSTS = {rule.code: rule.costs for rule in load_rules()}
+CALL = CallFigures(0.1, 0, 0, 0, 1, 1)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    (tmp_path / "net.py").write_text(MODEL, encoding="utf-8")
+    return Places([str(tmp_path / "net.py")], str(tmp_path), [])
+
+
+def seen(case: str = "case", **figures: object) -> Seen:
+    standard = {"counts": Counts(), "settled": (CALL, CALL)}
+    return Seen(case, Figures(**{**standard, **figures}), {})  # type: ignore[arg-type]
+
+
+BRANCH = Site("net.py:12", "Data-dependent branching", 2, stack=("net.py:24 in forward", "net.py:12 in forward"))
+PRINT = Site("net.py:25", "Failed to trace builtin operator", 1, stack=("net.py:25 in forward",))
+
+
+@pytest.mark.parametrize(
+    ("text", "guard"),
+    [
+        ("tensor 'x' size mismatch at index 0. expected 2, actual 3", Guard("size", "x", 0)),
+        ("tensor 'L['x']' size mismatch at index 1. expected 1, actual 3", Guard("size", "x", 1, True)),
+        ("tensor 'x' stride mismatch at index 0. expected 4, actual 0", Guard("stride", "x", 0)),
+        ("len(L['images']) == 2  # if images:  # model.py:9 in forward", Guard("length", "images")),
+        ("len(imgs) == 1", Guard("length", "imgs")),
+        ("kv_cache._current_idx[7] == 0", Guard("value", "kv_cache._current_idx[7]")),
+        ("self.step == 1   # self.step += 1", Guard("value", "self.step")),
+        ("imgs is None", Guard("type", "imgs")),
+        ("___check_type_id(imgs, 140123576824640), type=<class 'list'>", Guard("type", "imgs")),
+        ("2 <= places.size()[1]  # rows, length = places.shape", Guard("size", "places", 1, True)),
+        ("something 17 that nobody knows 4", Guard("other", "something N that nobody knows N")),
+    ],
+)
+def test_a_guard_says_what_it_is_about(text: str, guard: Guard) -> None:
+    assert parsed(text) == guard
+
+
+def test_what_several_guards_are_about_is_one_phrase() -> None:
+    several = [Guard("size", "x", 0), Guard("size", "x", 1), Guard("size", "y", 1)]
+    assert told(several) == "the sizes of `x` (dims 0, 1) and `y` (dim 1)"
+    assert told([Guard("value", "n")]) == "the value of `n`"
+
+
+def test_places_know_file_line_and_function(places: Places, tmp_path: Path) -> None:
+    place = places.place("net.py:12")
+    assert place is not None
+    assert place.path == str(tmp_path / "net.py")
+    file = places.file(place.path)
+    assert file is not None
+    assert file.scope(12) == "Scale.forward"
+    assert file.class_of("Scale.forward") == "Scale"
+    assert file.scope(1) == ""
+    assert [n for n, _ in file.excerpt(12)] == [10, 11, 12, 13, 14]  # not beyond the function
+    assert places.place("other.py:12") is None
+    assert places.place("net.py") is None
+
+
+def test_lines_of_the_patched_text_lead_back_to_the_original() -> None:
+    before, after = "a\nb\nc\nd\n", "a\nx\ny\nc\nnew\nd\n"
+    assert original_lines(before, after) == {1: 1, 2: 2, 3: 2, 4: 3, 5: 4, 6: 4}
+
+
+def test_an_event_in_patched_code_has_the_original_line(places: Places) -> None:
+    one = Seen("case", Figures(breaks=(Site("net.py:14", "why"),)), {"net.py": {14: 12}})
+    assert [event.where for event in one.events()] == ["net.py:12"]
+
+
+def test_breaks_at_one_place_are_one_cause(places: Places) -> None:
+    found = groups([seen("a", breaks=(BRANCH,)), seen("b", breaks=(BRANCH, PRINT))], places)
+    assert [group.key[1] for group in found] == ["net.py:12", "net.py:25"]
+    assert found[0].impact.breaks == 4
+    assert found[0].cases == ("a", "b")
+    assert found[1].cases == ("b",)
+
+
+def test_launches_are_charged_to_the_break_that_they_resume_after(places: Places) -> None:
+    origins = (
+        Origin("net.py:23", "forward", False, 1, 2, 4),  # the outermost function: it would start anyway
+        Origin("net.py:10", "forward", False, 1, 2, 4, 0.5),  # Scale.forward: alone only because of its branch
+        Origin("net.py:12", "forward", True, 1, 2, 4, 0.25),
+        Origin("net.py:24", "forward", True, 1, 2, 4, 0.25),  # the caller goes on
+        Origin("net.py:25", "forward", True, 1, 2, 4, 0.125),
+    )
+    by_place = {g.key[1]: g for g in groups([seen(breaks=(BRANCH, PRINT), origins=origins)], places)}
+    assert by_place["net.py:12"].impact.launches == 6
+    assert by_place["net.py:12"].impact.compile_seconds == 1.0
+    assert by_place["net.py:25"].impact.launches == 2
+    assert by_place["net.py:25"].impact.calls == 2
+
+
+def test_launches_that_two_breaks_share_are_divided(places: Places) -> None:
+    other = Site("net.py:11", "another", 1, stack=("net.py:24 in forward", "net.py:11 in forward"))
+    origins = (Origin("net.py:24", "forward", True, 1, 10, 4),)
+    found = groups([seen(breaks=(BRANCH, other), origins=origins)], places)
+    assert [group.impact.launches for group in found] == [5, 5]
+
+
+def test_severity_is_what_was_measured(places: Places) -> None:
+    once, twice = Recompile("forward", "net.py:23", "len(x) == 1"), Recompile("forward", "net.py:23", "n == 1", 2)
+    dropped = Site("net.py:12", "why", 1)
+    cases = [
+        (seen(breaks=(BRANCH,), dropped_frames=(dropped,)), "high"),
+        (seen(limit_hits=(once,)), "high"),
+        (seen(breaks=(PRINT,), origins=(Origin("net.py:25", "forward", True, 1, 6),)), "high"),
+        (seen(breaks=(PRINT,), origins=(Origin("net.py:25", "forward", True, 1, 4),)), "medium"),
+        (seen(recompiles=(twice,)), "medium"),
+        (seen(recompiles=(once,)), "low"),
+        (seen(breaks=(PRINT,)), "low"),
+        (seen(cudagraph_skips=(Site("", "mutated inputs"),)), "medium"),
+    ]
+    for shown, expected in cases:
+        (group,) = groups([shown], places)
+        assert severity(group, 12) == expected, shown
+
+
+def test_recompiles_for_sizes_of_one_function_are_one_cause(places: Places) -> None:
+    sizes = [
+        Recompile("forward", "net.py:23", f"tensor 'x' size mismatch at index {i}. expected 2, actual 3") for i in (0, 1)
+    ]
+    (group,) = groups([seen(recompiles=tuple(sizes))], places)
+    assert group.category == "dynamic shape"
+    assert not group.follows
+    assert evidence([group], places) == (
+        Varied(group.place.path, "Net.forward", "x", 0),  # type: ignore[union-attr]
+        Varied(group.place.path, "Net.forward", "x", 1),  # type: ignore[union-attr]
+    )
+
+
+def test_what_is_compiled_alone_because_of_breaks_is_one_cause_and_no_evidence(places: Places) -> None:
+    inner = Recompile("forward", "net.py:10", "tensor 'x' size mismatch at index 0. expected 2, actual 3")
+    rest = Recompile("torch_dynamo_resume_in_forward_at_12", "net.py:12", "len(y) == 1")
+    outer = Recompile("forward", "net.py:23", "tensor 'x' size mismatch at index 0. expected 2, actual 3")
+    found = groups([seen(breaks=(BRANCH,), recompiles=(inner, rest, outer))], places)
+    keys = {group.key[:2]: group for group in found}
+    assert keys["recompile", "follows"].impact.recompiles == 2
+    assert [v.function for v in evidence(found, places)] == ["Net.forward"]
+    alone = groups([seen(recompiles=(inner, outer))], places)  # without a break both are compiled as such
+    assert not any(group.follows for group in alone)
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+def analysed(tmp_path: Path, text: str) -> tuple[Analysis, Places]:
+    (tmp_path / "net.py").write_text(text, encoding="utf-8")
+    path = str(tmp_path / "net.py")
+    return Analysis([path], load_rules(), Settings()), Places([path], str(tmp_path), [])
+
+
+def test_a_cause_is_explained_by_the_finding_on_its_line(tmp_path: Path) -> None:
+    analysis, places = analysed(tmp_path, MODEL)
+    found = findings(analysis.first)
+    group = next(g for g in groups([seen(breaks=(BRANCH,))], places))
+    assert [f.reported.code for f in related(group, found, COSTS, places)] == ["FC101"]
+    silent = next(g for g in groups([seen(breaks=(PRINT,))], places))
+    assert related(silent, found, COSTS, places) == ()
+
+
+def test_a_recompile_is_not_explained_by_a_rule_about_breaks(tmp_path: Path) -> None:
+    analysis, places = analysed(tmp_path, MODEL)
+    size = Recompile("forward", "net.py:10", "tensor 'x' size mismatch at index 0. expected 2, actual 3")
+    (group,) = groups([seen(recompiles=(size,))], places)
+    assert related(group, findings(analysis.first), COSTS, places) == ()
+
+
+def test_units_can_be_chosen_one_by_one(tmp_path: Path) -> None:
+    twice = MODEL + MODEL.replace("import torch\nimport torch.nn as nn\n", "").replace("Scale", "Other").replace(
+        "class Net", "class More"
+    )
+    analysis, places = analysed(tmp_path, twice)
+    every = bundles(analysis.first, places)
+    assert [bundle.label for bundle in every] == ["FC101 in Scale.forward", "FC101 in Other.forward"]
+    path = analysis.files[0]
+    (only,) = analysis.again(Settings(only=frozenset({Unit("FC101", path, "Other.forward")})))
+    text = only.after.decode()
+    assert text.count("torch.where") == 1
+    assert text.index("torch.where") > text.index("class Other")
+    (none,) = analysis.again(Settings(only=frozenset()))
+    assert not none.changed
+
+
+def test_the_same_settings_give_the_same_results_again(tmp_path: Path) -> None:
+    analysis, _ = analysed(tmp_path, MODEL)
+    assert analysis.again(Settings()) == analysis.first
+
+
+def test_nothing_seen_is_no_cause(places: Places) -> None:
+    empty: tuple[Group, ...] = groups([seen()], places)
+    assert empty == ()

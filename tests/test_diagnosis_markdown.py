@@ -1,0 +1,418 @@
+"""The optimisation report as Markdown: what each section tells, and that nothing of others becomes markup."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from patcher.diagnose.diagnosis import Advice, Cause, Diagnosis, Fate, Impact, ProposedFix
+from patcher.report.diagnosis_markdown import diagnosis_markdown
+from patcher.report.markdown import blocks
+from patcher.report.markdown.causes import impact
+from tests import diagnosis_samples as samples
+
+
+def section(page: str, title: str) -> str:
+    """What is under a heading, up to the next of its rank."""
+    rank = title.partition(" ")[0]
+    lines = outside_fences(page)
+    start = next(i for i, (line, fenced) in enumerate(lines) if not fenced and line.startswith(title))
+    end = next(
+        (i for i, (line, fenced) in enumerate(lines[start + 1 :], start + 1) if not fenced and _ends(line, rank)),
+        len(lines),
+    )
+    return "\n".join(line for line, _ in lines[start + 1 : end]).strip()
+
+
+def _ends(line: str, rank: str) -> bool:
+    return bool(re.match(r"#+ ", line)) and len(line.partition(" ")[0]) <= len(rank)
+
+
+def outside_fences(page: str) -> list[tuple[str, bool]]:
+    """The lines, and whether each belongs to fenced code."""
+    told, fence = [], ""
+    for line in page.splitlines():
+        begins = re.match(r"`{3,}", line)
+        inside = bool(fence)
+        if not fence and begins:
+            fence = begins[0]
+        elif fence and line == fence:
+            fence = ""
+        told.append((line, inside or bool(begins)))
+    assert not fence, "a fence is left open"
+    return told
+
+
+def headings(page: str, rank: str = "##") -> list[str]:
+    return [line for line, fenced in outside_fences(page) if not fenced and line.startswith(rank + " ")]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of a table, without the line of dashes."""
+    lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|-")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def told(diagnosis: Diagnosis | None = None, **changed: object) -> str:
+    return diagnosis_markdown(dataclasses.replace(diagnosis or samples.rich(), **changed))  # type: ignore[arg-type]
+
+
+def one(cause: Cause) -> str:
+    """The section of the only cause."""
+    return section(told(causes=(cause,)), "## Causes")
+
+
+# -- the page
+
+
+def test_the_sections_in_their_order() -> None:
+    assert headings(diagnosis_markdown(samples.proven())) == [
+        "## What went wrong",
+        "## Summary",
+        "## How the repository compiles",
+        "## Causes",
+        "## Recommendations",
+        "## What each fix earned",
+        "## Performance: original against all fixes",
+        "## Performance: original against the fixes that were kept",
+        "## Diagnostics",
+        "## Trace",
+        "## Found in the source, not seen in the run",
+        "## Fine as it is",
+        "## Diagnostic commands",
+        "## How to read it",
+    ]
+
+
+def test_what_there_is_nothing_of_is_left_out() -> None:
+    assert headings(diagnosis_markdown(samples.empty())) == [
+        "## Summary",
+        "## Performance",
+        "## Diagnostic commands",
+        "## How to read it",
+    ]
+
+
+def test_the_summary_counts_causes_by_category_and_severity() -> None:
+    summary = section(told(), "## Summary")
+    assert rows(summary) == [
+        ["category", "high", "medium", "low", "total"],
+        ["recompilation", "1", "0", "0", "1"],
+        ["graph break", "1", "1", "0", "2"],
+        ["dynamic shape", "0", "1", "0", "1"],
+        ["CUDA graphs", "0", "0", "1", "1"],
+        ["**total**", "**2**", "**2**", "**1**", "**5**"],
+    ]
+    flat = " ".join(summary.split())
+    assert "5 causes; when all fixes are in: 2 removed, 1 left, 2 of which that is not known." in flat
+    assert "1 did not show up in a second run" in flat
+
+
+@pytest.mark.parametrize(
+    ("fates", "sentence"),
+    [
+        (("removed", "removed"), "2 causes; when all fixes are in: 2 removed, 0 left."),
+        (("unknown",), "1 cause; when all fixes are in: 1 of which that is not known."),
+        (("remains", "unknown"), "2 causes; when all fixes are in: 0 removed, 1 left, 1 of which that is not known."),
+    ],
+)
+def test_what_all_fixes_do(fates: tuple[Fate, ...], sentence: str) -> None:
+    causes = tuple(samples.cause(number, fate=fate) for number, fate in enumerate(fates, 1))
+    assert sentence in section(told(causes=causes), "## Summary")
+
+
+@pytest.mark.parametrize(
+    ("sample", "sentence"),
+    [
+        ("empty", "The run showed nothing that costs something."),
+        ("broken", "Nothing that is compiled came to its end, so no cause can be told."),
+        ("unwell", "No cause was found."),
+    ],
+)
+def test_no_cause_is_no_praise_where_something_went_wrong(sample: str, sentence: str) -> None:
+    assert section(diagnosis_markdown(samples.SAMPLES[sample]()), "## Summary").endswith(sentence)
+
+
+def test_what_went_wrong_comes_first() -> None:
+    page = diagnosis_markdown(samples.broken())
+    assert page.index("no weights at weights.pt") < page.index("## Summary")
+    assert "- Mode: the source alone" in page
+
+
+def test_a_variant_that_did_not_end_well_shows_its_last_lines() -> None:
+    endings = section(diagnosis_markdown(samples.unwell()), "### What did not run to its end")
+    assert "toy: original eager: hung (time limit) after 10 s" in endings
+    assert "```text\nlast line\n```" in endings
+
+
+# -- a cause
+
+
+def test_all_that_there_is_to_tell_of_a_cause() -> None:
+    text = one(samples.rotary())
+    assert text.startswith("### 1. [high] A branch on tensor data\n")
+    for line in (
+        "- Category: graph break",
+        "- Location: `models/language_model.py:87`, in `RotaryEmbedding.forward`",
+        "- Trigger: `if max_seq > self.original_max_seq_len:`",
+        "- Reason: Data-dependent branching",
+        "- Impact: 24 breaks, 13 recompiles; 247 launches in a pass of 13 calls; 21.5 s of compiling",
+        "- Seen in: forward, decode",
+        "- Fate: removed when all fixes are in",
+        "> 87 |         if max_seq > self.original_max_seq_len:",
+        "  88 |             scale = max_seq / self.original_max_seq_len",
+        "**Fix**: FC101 data-dependent-branch (safe) at `models/language_model.py:87`",
+        "**Fix**: FC503 unmarked-dynamic-dim (unsafe, strategy mark-unbacked) at `models/vlm.py:71`",
+        "It takes for granted: every batch has at least two rows",
+        "torch._dynamo.config.capture_scalar_outputs = True",
+        "- What it does: `.item()` is captured in the graph.",
+        "TORCH_LOGS=graph_breaks fix-compile diagnose --case cases/decode.py --only breaks models",
+        "**Reference**: [GB0170 in PyTorch's graph-break registry]"
+        "(https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html);"
+        " `fix-compile rules FC101`; `fix-compile rules FC503`",
+    ):
+        assert line in text.splitlines(), line
+    assert "```diff\n" + samples.ROTARY_DIFF in text
+    assert "The test needs the tensor's value while Dynamo is tracing" in text
+    assert "Else it is left alone." in text
+
+
+def test_hints_are_for_what_we_cannot_fix() -> None:
+    hints = ("Use `torch.cond` to express dynamic control flow.",)
+    assert "torch.cond" not in one(dataclasses.replace(samples.rotary(), hints=hints))
+    assert "- Use `torch.cond` to express dynamic control flow." in one(samples.cause(hints=hints)).splitlines()
+
+
+def test_a_finding_without_a_fix_says_why() -> None:
+    fix = ProposedFix("FC999", "some-pattern", "m.py:1", "a pattern", "display-only", assumption="nobody knows")
+    text = one(samples.cause(fixes=(fix,)))
+    assert "**Fix**: FC999 some-pattern (reported only) at `m.py:1`" in text
+    assert "There is no fix, because: nobody knows" in text
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (Impact(), "-"),
+        (Impact(breaks=1), "1 break"),
+        (Impact(launches=1, calls=1), "1 launch in a pass of 1 call"),
+        (Impact(launches=2), "2 launches"),
+        (Impact(dropped_frames=2, limit_hits=1), "2 dropped frames, 1 recompile limit hit"),
+        (Impact(cudagraph_skips=3, compile_seconds=0.0), "3 CUDA-graph skips; 0.00 s of compiling"),
+        (Impact(recompiles=8, calls=4, compile_seconds=123.4), "8 recompiles; 123 s of compiling"),
+    ],
+)
+def test_the_impact_names_what_was_measured_and_no_more(cost: Impact, shown: str) -> None:
+    assert impact(cost) == shown
+
+
+def test_what_a_second_run_did_not_show() -> None:
+    assert "Not steady" in one(samples.cause(steady=False))
+    assert "Not steady" not in one(samples.cause())
+
+
+def test_what_was_told_before_is_not_told_again() -> None:
+    first = samples.rotary()
+    text = section(told(causes=(first, dataclasses.replace(first, number=2))), "## Causes")
+    assert text.count("```diff") == 2  # two fixes
+    assert text.count("The diff is that of cause 1.") == 2
+    assert text.count("Else it is left alone.") == 1
+    assert "**Fix safety**: as for cause 1." in text
+
+
+def test_a_guard_is_code() -> None:
+    assert "- Reason: `___stack0 == 2`" in one(samples.cause(category="recompilation", reason="___stack0 == 2"))
+    assert "- Reason: Failed to trace builtin operator: print" in one(samples.cause())
+
+
+def test_what_pytorch_has_indented_keeps_its_lines() -> None:
+    explanation = "Detected branching.\n\n    It is computed as follows:\n      gt = gt(y, 0)\n"
+    assert "Detected branching.\n\n```text\nIt is computed as follows:\n  gt = gt(y, 0)\n```" in one(
+        samples.cause(explanation=explanation)
+    )
+
+
+def test_what_one_should_know_before_acting() -> None:
+    assert "- Note: mend the breaks first" in one(samples.cause(note="mend the breaks first"))
+    assert "Note" not in one(samples.cause())
+
+
+def test_a_cause_without_a_place() -> None:
+    text = one(samples.cause(where="", function="", trigger=""))
+    assert "- Location: -" in text
+    assert "Trigger" not in text
+
+
+# -- what to do
+
+
+def recommended(cause: Cause, diagnosis: Diagnosis | None = None) -> str:
+    page = told(diagnosis, causes=(cause,))
+    return " ".join(section(page, f"### {cause.severity.capitalize()}").split())
+
+
+FIX = ProposedFix("FC101", "data-dependent-branch", "m.py:1", "a branch", "safe", diff=samples.ROTARY_DIFF)
+SETTING = Advice("torch._dynamo.config.x = True", "an effect", "a cost")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"fixes": (FIX,), "fate": "removed"}, "FC101 (safe) removes it."),
+        ({"fixes": (FIX,), "fate": "remains"}, "it is still there with FC101 (safe)."),
+        ({"fixes": (FIX,), "fate": "unknown"}, "FC101 (safe) may remove it, which was not measured."),
+        ({"advice": (SETTING,)}, "no rule mends it, but a setting helps: `torch._dynamo.config.x = True`."),
+        ({"fixes": (dataclasses.replace(FIX, diff=""),)}, "to be changed by hand: a branch."),
+        ({"hints": ("Use torch.cond.",)}, "to be changed by hand, PyTorch's hints are above."),
+        ({}, "no fix is known."),
+    ],
+)
+def test_a_recommendation_for_each_cause(given: dict[str, object], shown: str) -> None:
+    cause = samples.cause(title="print", where="m.py:1", **given)
+    assert recommended(cause) == f"- [ ] Cause 1, print at `m.py:1`: {shown}"
+
+
+def test_a_fix_that_was_kept_is_ticked() -> None:
+    text = recommended(samples.rotary(), samples.proven())
+    assert text.startswith("- [x] Cause 1, A branch on tensor data at")
+    assert text.endswith("remove it. Tried: FC101, kept.")
+    still = recommended(dataclasses.replace(samples.rotary(), fate="remains"), samples.proven())
+    assert still.startswith("- [ ] Cause 1") and still.endswith("Tried: FC101, kept.")
+
+
+def test_recommendations_are_in_order_of_severity() -> None:
+    causes = tuple(
+        samples.cause(number, severity=severity) for number, severity in enumerate(("low", "high", "medium"), 1)
+    )
+    text = section(told(causes=causes), "## Recommendations")
+    assert re.findall(r"Cause (\d)", text) == ["2", "3", "1"]
+
+
+# -- what was measured
+
+
+def test_each_fix_that_was_tried() -> None:
+    text = section(diagnosis_markdown(samples.proven()), "## What each fix earned")
+    table = rows(text)
+    assert table[1] == [
+        *("FC101 data-dependent-branch", "`models/language_model.py:87`", "kept", "24", "16", "260", "79.5"),
+        "without it there are 24 breaks and 247 launches more",
+    ]
+    assert table[3][2:7] == ["different", "-", "-", "-", "-"]
+    assert ["launches in one pass", "265", "14"] in table
+    assert ["warm ms of one pass", "92.5", "34.2"] in table
+    assert "fix-compile restore .fix-compile/2026-11-21T14-00-00" in text
+
+
+def test_the_diff_of_a_fix_without_a_cause_is_shown_with_the_proof() -> None:
+    page = told(samples.proven(), causes=())
+    text = section(page, "## What each fix earned")
+    assert "**FC301 kv-cache-mutation, FC302 tensor-held-index** (different)" in text
+    assert "```diff\n" + samples.ROTARY_DIFF in text
+
+
+def test_a_tree_that_was_not_measured_after_the_proof() -> None:
+    proof = dataclasses.replace(samples.proof(), after=None, restore="")
+    text = section(told(proof=proof), "## What each fix earned")
+    assert ["breaks", "24", "-"] in rows(text)
+    assert "undo" not in text
+
+
+def test_the_case_table_is_the_harness_s() -> None:
+    table = rows(section(told(), "## Performance"))
+    assert table[1][:5] == ["decode [default]", "1e-07", "1e-06", "13 -> 0", "19 -> 2"]
+    assert table[4][-1] == "NO (failed)"
+
+
+def test_diagnostics_with_their_ending() -> None:
+    text = section(told(), "## Diagnostics")
+    assert ["input_ids dim 0", "2, 3, 1", "1", "6.1"] in rows(text)
+    assert "- Mark dimension 0 of `input_ids` at train.py:61." in text
+    assert "It did not end well (timeout): did not end within 600 s." in text
+    assert "`--only vary-batch`, 24.5 s" in text
+
+
+def test_commands_go_on_from_the_report() -> None:
+    page = section(told(), "## Diagnostic commands")
+    assert "html models --prove\n" in page and "--trace" not in page
+    assert "--trace trace" in section(told(trace=""), "## Diagnostic commands")
+    assert "--prove" not in section(diagnosis_markdown(samples.proven()), "## Diagnostic commands")
+    assert "--prove" not in section(diagnosis_markdown(samples.empty()), "## Diagnostic commands")
+
+
+# -- markup
+
+
+@pytest.mark.parametrize("sample", samples.SAMPLES)
+def test_lines_of_prose_fit_and_tables_are_whole(sample: str) -> None:
+    lines = outside_fences(diagnosis_markdown(samples.SAMPLES[sample]()))
+    width = 0
+    for number, (line, fenced) in enumerate(lines):
+        if fenced or sample == "hostile":
+            continue
+        if line.startswith("|"):
+            cells = len(re.split(r"(?<!\\)\|", line))
+            assert width in (0, cells), line
+            width = cells
+        else:
+            width = 0
+            assert len(line) <= blocks.WIDTH or " " not in line.strip() or "](http" in line, line
+        assert not line.endswith(" "), number
+
+
+def test_others_text_adds_no_markup() -> None:
+    """Neither tags nor headings, links, rows of tables; fences are longer than those in code."""
+    page = diagnosis_markdown(samples.hostile())
+    plain = [line for line, fenced in outside_fences(page) if not fenced]
+    outside = [re.sub(r"(?<![`\\])(`+)(?!`).+?(?<!`)\1(?!`)", "", line) for line in plain]
+    assert [line for line in outside if re.search(r"(?<!\\)<|(?<!\\)\]\(", line)] == []
+    assert len(headings(page, "#")) == 1
+    assert [row for row in rows("\n".join(plain)) if not row] == []
+
+
+def test_code_with_fences_and_backticks() -> None:
+    cause = samples.cause(trigger="x = `a`", code=((62, "'''"), (63, "````"), (64, ""), (65, ""), (66, "y")))
+    text = one(cause)
+    assert "- Trigger: `` x = `a` ``" in text
+    assert "`````text\n> 62 | '''\n  63 | ````\n  64 |\n  65 |\n  66 | y\n`````" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("a <b> & &amp; *c* `d <e>` | f", "a \\<b> & \\&amp; \\*c\\* `d <e>` \\| f"),
+        ("self._kept and __init__ but cache_size", "self.\\_kept and \\_\\_init\\_\\_ but cache_size"),
+        ("a ``b ` c`` d", "a ``b ` c`` d"),
+        ("one ` alone", "one \\` alone"),
+        ("[a](b) [c] ~~d~~ $e$", "\\[a](b) [c] \\~~d\\~~ \\$e\\$"),
+        ("two\n  lines\x1b[31m", "two lines [31m"),
+    ],
+)
+def test_what_is_escaped(given: str, shown: str) -> None:
+    assert blocks.inline(given) == shown
+
+
+def test_a_wrapped_line_begins_no_list() -> None:
+    for word in ("-", "#", "+", ">", "==="):
+        lines = blocks.prose("x" * 100 + f" {word} y")
+        assert lines[1].startswith("\\" + word[0]), lines
+    assert blocks.prose("x" * 100 + " 12. y")[1] == "12\\. y"
+    assert blocks.prose("x" * 100 + " 12.5 y")[1] == "12.5 y"
+    assert blocks.prose("`a - b` and " + "x" * 88 + " `c - d` e")[1] == "`c - d` e"
+
+
+def test_a_table_is_aligned_and_its_bars_are_escaped() -> None:
+    assert blocks.table(("a", "bcde"), [("`x | y`", "1"), ("2", "z" * 60)]) == [
+        "| a        | bcde |",
+        "|----------|------|",
+        "| `x \\| y` | 1    |",
+        "| 2        | " + "z" * 60 + " |",
+    ]
+
+
+def test_only_addresses_of_the_web_become_links() -> None:
+    assert blocks.link("a", "https://example.org/gb0170.html") == "[a](https://example.org/gb0170.html)"
+    assert blocks.link("a", "javascript:alert(1)") == "a"
+    assert blocks.link("", "") == ""
