@@ -19,7 +19,7 @@ from patcher.backup import BackupError, Store
 from patcher.config import FORMATS, Config, ConfigError, load
 from patcher.diagnose.call import FORMATS as REPORTS
 from patcher.diagnose.call import Asked, report
-from patcher.diagnose.diagnosing import PROBES
+from patcher.diagnose.diagnostics import NAMES
 from patcher.discover import Exclude
 from patcher.explain import explanation, listing
 from patcher.harness.run import Event
@@ -169,7 +169,7 @@ def _diagnose(rules: Sequence[Rule]) -> click.Command:
     @diagnose_options
     @click.option("--format", "format_", type=click.Choice(tuple(REPORTS)), help="Of the report (default: markdown).")
     @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Where the report goes.")
-    @click.option("--only", multiple=True, type=click.Choice(PROBES), help="Only this diagnostic; may be repeated.")
+    @click.option("--only", multiple=True, type=click.Choice(NAMES), help="Only this diagnostic; may be repeated.")
     @click.option(
         "--trace", type=click.Path(file_okay=False), metavar="DIR", help="Keep torch's structured trace there."
     )

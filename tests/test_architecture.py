@@ -22,7 +22,7 @@ WALLS: dict[str, set[str]] = {
     "fix_compile": {"rules", "patcher"},
     "rules": {"patcher.rule", "patcher.facts", "rules.examples"},
     "rules.examples": {"patcher.rule"},
-    "patcher.rule": {"patcher.facts"},
+    "patcher.rule": {"patcher.facts", "patcher.settings"},
     "patcher.settings": set(),
     "patcher.results": set(),
     "patcher.lines": set(),
@@ -54,6 +54,54 @@ WALLS: dict[str, set[str]] = {
     "patcher.report": {"patcher.results", "patcher.version"},
     "patcher.report.harness": {"patcher.harness.compare", "patcher.harness.measured"},
     "patcher.report.plot": {"patcher.harness.compare", "patcher.harness.measured"},
+    "patcher.report.reading": {"patcher.report.harness"},
+    "patcher.report.html": {
+        "patcher.diagnose.diagnosis",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+        "patcher.report.harness",
+    },
+    "patcher.report.diagnosis_html": {"patcher.diagnose.diagnosis", "patcher.report.html", "patcher.report.reading"},
+    "patcher.report.markdown": {
+        "patcher.diagnose.diagnosis",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+        "patcher.report.harness",
+    },
+    "patcher.report.diagnosis_markdown": {
+        "patcher.diagnose.diagnosis",
+        "patcher.report.markdown",
+        "patcher.report.reading",
+    },
+    "patcher.report.diagnosis_json": {
+        "patcher.diagnose.diagnosis",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+        "patcher.version",
+    },
+    "patcher.diagnose": set(),
+    "patcher.diagnose.advice": {"patcher.diagnose.diagnosis"},
+    "patcher.diagnose.sites": {"patcher.diagnose.diagnosis", "patcher.diagnose.site_remarks", "patcher.facts"},
+    "patcher.diagnose.site_remarks": {"patcher.facts"},
+    "patcher.diagnose.diagnostics": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.timings",
+        "patcher.diagnose.varied",
+        "patcher.harness.measured",
+    },
+    "patcher.diagnose.figures": {"patcher.harness.compare", "patcher.harness.measured"},
+    "patcher.diagnose.varied": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.figures",
+        "patcher.harness.measured",
+    },
+    "patcher.diagnose.timings": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.figures",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+    },
+    "patcher.diagnose.fine": {"patcher.diagnose.diagnosis", "patcher.facts", "patcher.settings"},
     "patcher.harness": set(),
     "patcher.harness.cases": {"patcher.config", "patcher.source"},
     "patcher.harness.plan": {
@@ -72,6 +120,114 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.run": set(),
     "patcher.harness.worker": set(),
     "patcher.harness.differences": set(),
+    "patcher.harness.probes": {"patcher.harness.worker"},
+    "patcher.analysis": {
+        "patcher.discover",
+        "patcher.parallel",
+        "patcher.results",
+        "patcher.rule",
+        "patcher.runner",
+        "patcher.settings",
+        "patcher.share",
+        "patcher.surroundings",
+    },
+    "patcher.diagnose.diagnosis": {"patcher.harness.compare", "patcher.harness.measured", "patcher.rule"},
+    "patcher.diagnose.events": {"patcher.harness.measured"},
+    "patcher.diagnose.groups": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.events",
+        "patcher.diagnose.guards",
+        "patcher.diagnose.places",
+        "patcher.harness.measured",
+    },
+    "patcher.diagnose.guards": set(),
+    "patcher.diagnose.places": {"patcher.source"},
+    "patcher.diagnose.relations": {
+        "patcher.diagnose.groups",
+        "patcher.diagnose.guards",
+        "patcher.diagnose.places",
+        "patcher.results",
+        "patcher.rule",
+        "patcher.settings",
+    },
+    "patcher.diagnose.bench": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.events",
+        "patcher.diagnose.places",
+        "patcher.harness.cases",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+        "patcher.harness.plan",
+        "patcher.harness.run",
+        "patcher.results",
+    },
+    "patcher.diagnose.better": {"patcher.diagnose.bench", "patcher.diagnose.diagnosis", "patcher.harness.measured"},
+    "patcher.diagnose.prove": {
+        "patcher.analysis",
+        "patcher.diagnose.bench",
+        "patcher.diagnose.better",
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.events",
+        "patcher.diagnose.groups",
+        "patcher.diagnose.relations",
+        "patcher.harness.plan",
+        "patcher.report.diff",
+        "patcher.results",
+        "patcher.rule",
+        "patcher.settings",
+    },
+    "patcher.diagnose.describe": {
+        "patcher.diagnose.advice",
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.groups",
+        "patcher.diagnose.guards",
+        "patcher.diagnose.places",
+        "patcher.diagnose.relations",
+        "patcher.rule",
+    },
+    "patcher.diagnose.diagnosing": {
+        "patcher.analysis",
+        "patcher.diagnose.bench",
+        "patcher.diagnose.better",
+        "patcher.diagnose.describe",
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.diagnostics",
+        "patcher.diagnose.events",
+        "patcher.diagnose.fine",
+        "patcher.diagnose.groups",
+        "patcher.diagnose.places",
+        "patcher.diagnose.prove",
+        "patcher.diagnose.relations",
+        "patcher.diagnose.sites",
+        "patcher.diagnose.trace",
+        "patcher.harness.cases",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+        "patcher.harness.plan",
+        "patcher.harness.run",
+        "patcher.report.diff",
+        "patcher.results",
+        "patcher.settings",
+    },
+    "patcher.diagnose.trace": {"patcher.harness.measured"},
+    "patcher.diagnose.call": {
+        "patcher.analysis",
+        "patcher.atomic",
+        "patcher.backup",
+        "patcher.calls",
+        "patcher.diagnose.diagnosing",
+        "patcher.diagnose.diagnosis",
+        "patcher.harness.measured",
+        "patcher.harness.plan",
+        "patcher.harness.run",
+        "patcher.measure",
+        "patcher.report",
+        "patcher.report.diagnosis_html",
+        "patcher.report.diagnosis_json",
+        "patcher.report.diagnosis_markdown",
+        "patcher.results",
+        "patcher.settings",
+    },
     "patcher.measure": {
         "patcher.atomic",
         "patcher.backup",
@@ -91,7 +247,8 @@ WALLS: dict[str, set[str]] = {
 }
 LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
 LIBCST_IS_FOR = {"patcher.concrete"}
-TORCH_IS_FOR = {"patcher.harness.worker", "patcher.harness.differences"}  # they run in processes of their own
+# they run in processes of their own
+TORCH_IS_FOR = {"patcher.harness.worker", "patcher.harness.differences", "patcher.harness.probes"}
 # run.py where it was carried to and there is no command line; the worker into a log of its own
 PRINTS = {"patcher.cli", "patcher.harness.run", "patcher.harness.worker"}
 FORBIDDEN_WORDS = {
@@ -186,7 +343,9 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
 
 @pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
 def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
-    assert {name.partition(".")[0] for name in imported(module)} - sys.stdlib_module_names - {"torch"} == set()
+    # the probes import the worker that lies beside them; by its full name only for types
+    beside = {"worker", "patcher"} if module == "patcher.harness.probes" else set()
+    assert {n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside == set()
 
 
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if inside(m, "patcher.facts")))

@@ -74,6 +74,7 @@ PRINT = Site("net.py:25", "Failed to trace builtin operator", 1, stack=("net.py:
         ("self.step == 1   # self.step += 1", Guard("value", "self.step")),
         ("imgs is None", Guard("type", "imgs")),
         ("___check_type_id(imgs, 140123576824640), type=<class 'list'>", Guard("type", "imgs")),
+        ("expected type of 'pictures' to be a tensor type, ' but found <class 'list'>", Guard("type", "pictures")),
         ("2 <= places.size()[1]  # rows, length = places.shape", Guard("size", "places", 1, True)),
         ("something 17 that nobody knows 4", Guard("other", "something N that nobody knows N")),
     ],

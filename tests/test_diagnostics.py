@@ -225,7 +225,7 @@ def varied(*settings: dict[str, Any], marks: bool = True) -> dict[str, Any]:
 
 def test_marks_that_help_are_named_with_parameter_and_dimension() -> None:
     told = of("vary-batch", varied(setting("automatic", 0, 1, 1), setting("marked", 0, 0, 1)))
-    assert told.conclusions[0] == "As it is, other batch sizes cost 2 recompilations."
+    assert told.conclusions[0] == "As it is: 2 recompilations over all batch sizes."
     assert "Mark dimension 0 of `ids`, dimensions 0 and 2 of `cache[*].key`: recompilations 2 -> 1." in text(told)
     assert "before the call of the compiled Model" in text(told)
     calls = "`torch._dynamo.maybe_mark_dynamic(ids, 0)`, `torch._dynamo.maybe_mark_dynamic(cache[i].key, [0, 2])`"
@@ -300,6 +300,13 @@ def test_settings_that_fail() -> None:
     assert ("maybe_mark_dynamic", "compile-error", "-", "-", "-", "-", "-") in told.rows
     alone = of("vary-batch", varied(failing("automatic")))
     assert alone.conclusions == ("As it is, it does not run: UserError: why (m.py:4).",)
+
+
+def test_calls_of_the_case_are_told_with_their_sizes() -> None:
+    figures = {**varied(setting("automatic", 0, 0, 0)), "chosen": False}
+    figures["steps"] = [{"call": 3, "sizes": list(range(8, 14))}, {"call": 1, "sizes": [8]}, {"call": 2, "sizes": []}]
+    labels = [row[1] for row in of("vary-batch", figures).rows]
+    assert labels == ["call 3 (8, 9, ..., 13)", "call 1 (8)", "call 2", "all again"]
 
 
 def test_dimensions_in_words() -> None:

@@ -48,9 +48,9 @@ def config() -> VLMConfig:
     return VLMConfig() if RELEASED else VLMConfig(**SMALL)
 
 
-def model() -> VisionLanguageModel:
+def model(real_tokenizer: bool = REAL_TOKENIZER) -> VisionLanguageModel:
     """The whole model, in eval mode, on the chosen device: the same weights in every process."""
-    _replace_processors()
+    _replace_processors(real_tokenizer)
     from models.vision_language_model import VisionLanguageModel
 
     with torch.device(DEVICE), torch.no_grad():
@@ -83,10 +83,10 @@ def _words(rows: int, length: int, generator: torch.Generator) -> torch.Tensor:
     return torch.randint(FIRST, LAST, (rows, length), generator=generator)
 
 
-def _replace_processors() -> None:
+def _replace_processors(real_tokenizer: bool) -> None:
     """Put a module in the place of ``data.processors``, which would load the tokenizer from the network."""
     package, processors = ModuleType("data"), ModuleType("data.processors")
-    processors.__dict__["get_tokenizer"] = lambda *_, **__: _real_tokenizer() if REAL_TOKENIZER else _stub_tokenizer()
+    processors.__dict__["get_tokenizer"] = lambda *_, **__: _real_tokenizer() if real_tokenizer else _stub_tokenizer()
     package.__dict__.update(__path__=[], processors=processors)
     sys.modules.update({"data": package, "data.processors": processors})
 

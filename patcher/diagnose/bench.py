@@ -30,11 +30,21 @@ class State:
     after: tuple[Seen, ...]
 
     def totals(self, tree: Tree) -> Totals | None:
-        """Sums over the cases and modes; None when one of them did not come to its end."""
-        figures = [
-            case.variant(tree, "compiled", mode).figures for case in self.results.cases for mode in self.results.modes
-        ]
-        return totals([f for f in figures if f is not None]) if figures and all(figures) else None
+        """Sums over the cases and modes that came to their end; None when none did."""
+        found = list(self.figures(tree).values())
+        return totals(found) if found else None
+
+    def figures(self, tree: Tree) -> dict[tuple[str, str], Figures]:
+        """By case and mode, of those that came to their end compiled."""
+        every = ((case, mode) for case in self.results.cases for mode in self.results.modes)
+        found = {(case.name, mode): case.variant(tree, "compiled", mode).figures for case, mode in every}
+        return {key: figures for key, figures in found.items() if figures is not None}
+
+    @property
+    def proven(self) -> bool:
+        """Whether no case speaks against it, and at least one that ran what was changed speaks for it."""
+        statuses = {verdict.status for verdict in self.judgement.verdicts}
+        return "equivalent" in statuses and statuses <= {"equivalent", "unproven"}
 
 
 def totals(figures: Sequence[Figures]) -> Totals:

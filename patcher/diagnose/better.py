@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from patcher.diagnose.bench import State
+from patcher.diagnose.bench import State, totals
 from patcher.diagnose.diagnosis import Totals
-from patcher.harness.measured import Figures, Tree, Warm
+from patcher.harness.measured import Tree, Warm
 
 _COUNTS = (
     ("limit_hits", "recompile-limit hits"),
@@ -30,15 +30,14 @@ class Change:
 
     @property
     def gain(self) -> bool:
-        """Whether the later is to be preferred: something is better, and what is worse is outweighed by time."""
-        if self.slower and not self.better:
-            return False
-        return bool(self.better or self.faster) and (not self.worse or bool(self.faster))
+        """Whether the later is to be preferred: something is better, and worse only what time makes up for."""
+        return bool(self.better or self.faster) and not self.slower and (not self.worse or bool(self.faster))
 
     @property
-    def only_time(self) -> bool:
-        """Whether it is the clock alone that speaks for the later."""
-        return self.gain and not (self.better and not self.worse)
+    def by_time(self) -> bool:
+        """Whether it would be decided otherwise without the clock."""
+        counted = replace(self, faster=(), slower=())
+        return counted.gain != self.gain
 
     @property
     def told(self) -> str:
@@ -55,24 +54,33 @@ def change(before: Totals, after: Totals) -> Change:
     )
 
 
-def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change | None:
-    """From one measured tree to another; None when one of them did not come to its end."""
-    old, new = before[0].totals(before[1]), after[0].totals(after[1])
-    if old is None or new is None:
-        return None
-    counted = change(old, new)
+def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
+    """From one measured tree to another, over the cases and modes that came to their end in both.
+
+    Times are those of inductor; what the other backends make takes a time that says nothing.
+    """
+    old, new = before[0].figures(before[1]), after[0].figures(after[1])
+    both = [key for key in old if key in new]
+    counted = change(totals([old[key] for key in both]), totals([new[key] for key in both]))
     faster, slower = [], []
-    for name, was, now in _timed(before, after):
-        if was.warm is None or now.warm is None:
+    for key in both if after[0].results.backend == "inductor" else ():
+        was, now = old[key].warm, new[key].warm
+        if was is None or now is None:
             continue
-        told = f"{name} {was.warm.median_ms:.3g} -> {now.warm.median_ms:.3g} ms"
-        if _quicker(now.warm, was.warm):
+        told = f"{_named(key)} {was.median_ms:.3g} -> {now.median_ms:.3g} ms"
+        if _quicker(now, was):
             faster.append(told)
-        elif _quicker(was.warm, now.warm):
+        elif _quicker(was, now):
             slower.append(told)
     if faster and slower:
         faster, slower = [], []  # one case against another says nothing about the fix
-    return Change(counted.better, counted.worse, tuple(faster), tuple(slower))
+    runs = [f"{_named(key)} runs compiled" for key in new if key not in old]
+    fails = [f"{_named(key)} does not run compiled any more" for key in old if key not in new]
+    return Change((*runs, *counted.better), (*fails, *counted.worse), tuple(faster), tuple(slower))
+
+
+def _named(key: tuple[str, str]) -> str:
+    return "{} ({})".format(*key)
 
 
 def _quicker(one: Warm, other: Warm) -> bool:
@@ -84,15 +92,3 @@ def _quicker(one: Warm, other: Warm) -> bool:
     if one.cpu_ms is None or other.cpu_ms is None or one.cpu_high_ms is None or other.cpu_low_ms is None:
         return wall
     return wall and one.cpu_high_ms < other.cpu_low_ms and one.cpu_ms < (1 - _SHARE) * other.cpu_ms
-
-
-def _timed(before: tuple[State, Tree], after: tuple[State, Tree]) -> list[tuple[str, Figures, Figures]]:
-    found = []
-    for case in after[0].results.cases:
-        other = next((c for c in before[0].results.cases if c.name == case.name), None)
-        for mode in after[0].results.modes:
-            was = other.variant(before[1], "compiled", mode).figures if other else None
-            now = case.variant(after[1], "compiled", mode).figures
-            if was is not None and now is not None:
-                found.append((f"{case.name} ({mode})", was, now))
-    return found

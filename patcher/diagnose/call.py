@@ -62,7 +62,8 @@ def report(
 ) -> Told:
     """Diagnose and report. ``write`` puts proven files on disk; None (``--dry-run``): nothing is written.
 
-    Exit status: 0, also when there are causes; 1 when nothing could be proven although it was asked for; 2 on failure.
+    Exit status: 0, also when there are causes; 1 when what was kept is not equivalent when measured at length; 2 when a
+    case does not run, or another failure.
     """
     if write is not None and asked.prove:
         changed = [file.path for file in analysis.first if file.changed and not installed(file, request)]
@@ -115,7 +116,10 @@ def _written(
 ) -> tuple[int, Diagnosed, tuple[str, ...]]:
     """Put the proven files on disk; the status, the report with how to take them back, and lines for stderr."""
     proof = diagnosed.diagnosis.proof
-    status = OK if proof is None or proof.judgement is None or proof.judgement.equivalent else FINDINGS
+    changed = any(file.changed for file in diagnosed.files)
+    status = FINDINGS if proof is not None and proof.judgement is not None and not changed else OK
+    if not diagnosed.ran:
+        status = FAILURE
     files = tuple(file for file in diagnosed.files if file.changed and not installed(file, request))
     if proof is None or not files:
         ending = proof.ending if proof else ""

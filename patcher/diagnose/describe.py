@@ -48,7 +48,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
     first, place = group.first, group.place
     file = context.places.file(place.path) if place else None
     line = file.lines[place.line - 1].strip() if file and place and place.line <= len(file.lines) else ""
-    function = (file.scope(place.line) if file and place else "") or first.function
+    function = (file.scope(place.line) if file and place else "") or ("" if group.follows else first.function)
     registry = registry_id(first.url)
     codes = sorted({f.reported.code for f in found if f.reported.applicability != "display-only"})
     steady = context.again is None or group.key in context.again

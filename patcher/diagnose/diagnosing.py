@@ -10,7 +10,7 @@ from patcher.diagnose.bench import Bench, State
 from patcher.diagnose.better import change
 from patcher.diagnose.describe import Context, described
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark, Totals
-from patcher.diagnose.diagnostics import diagnostics
+from patcher.diagnose.diagnostics import NAMES, QUICK, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, groups, settled_launches
@@ -27,10 +27,6 @@ from patcher.harness.run import Progress
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
 from patcher.settings import Settings, Unit
-
-PROBES = ("fullgraph", "baseline", "vary-batch", "vary-sequence", "latency", "ablation")
-QUICK_PROBES = PROBES[:2]
-_WITHOUT_PROCESS = ("baseline",)
 
 
 @dataclass(frozen=True)
@@ -57,10 +53,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """The report, and with ``prove`` the files as they should be written."""
+    """The report, and with ``prove`` the files as they should be written.
+
+    ``ran``: whether every case came to its end with the original source, and no file had an error.
+    """
 
     diagnosis: Diagnosis
     files: tuple[FileResult, ...] = ()
+    ran: bool = True
 
 
 def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnosed:
@@ -71,10 +71,11 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
         state = bench.measure(() if wanted.only else analysis.first)
         whole = _Whole(analysis, settings, wanted, places, state)
+        ran = whole.ran
         if wanted.only:
-            return Diagnosed(whole.diagnosis(()))
-        if not wanted.prove:
-            return Diagnosed(whole.diagnosis(whole.causes()))
+            return Diagnosed(whole.diagnosis(()), ran=ran)
+        if not wanted.prove or not whole.measurable:
+            return Diagnosed(whole.diagnosis(whole.causes()), ran=ran)
         costs = {rule.code: rule.costs for rule in analysis.rules}
         quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1])
         search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies)
@@ -82,16 +83,23 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         final = bench.measure(ending.files, wanted.options) if ending.state else None
         causes = whole.causes()
         proof = _proof(state, final, ending, bench.measured)
-        proven = final is not None and final.judgement.equivalent
-        return Diagnosed(replace(whole.diagnosis(causes), proof=proof), ending.files if proven else ())
+        proven = final is not None and final.proven
+        return Diagnosed(replace(whole.diagnosis(causes), proof=proof), ending.files if proven else (), ran)
+
+
+def _named(wanted: Wanted) -> tuple[str, ...]:
+    """The diagnostics to run."""
+    if wanted.only:
+        return wanted.only
+    return QUICK if wanted.options.quick else tuple(n for n in NAMES if n != "ablation" or _has_inductor(wanted))
+
+
+def _has_inductor(wanted: Wanted) -> bool:
+    return wanted.options.backend == "inductor"
 
 
 def _options(wanted: Wanted) -> plan.Options:
-    named = wanted.only or (QUICK_PROBES if wanted.options.quick else PROBES)
-    probes = tuple(name for name in named if name not in _WITHOUT_PROCESS)
-    if wanted.options.backend != "inductor":
-        probes = tuple(name for name in probes if name != "ablation" or "ablation" in wanted.only)
-    return replace(wanted.options, repeat=not wanted.only, trace=wanted.trace, probes=probes)
+    return replace(wanted.options, repeat=not wanted.only, trace=wanted.trace, probes=probes(_named(wanted)))
 
 
 def _proof(state: State, final: State | None, ending: Ending, measurements: int) -> Proof:
@@ -99,7 +107,7 @@ def _proof(state: State, final: State | None, ending: Ending, measurements: int)
     after = final.totals("patched") if final else None
     if final is None:
         told = "no fix earned its place; the tree stays as it is"
-    elif not final.judgement.equivalent:
+    elif not final.proven:
         reasons = [reason for verdict in final.judgement.verdicts for reason in verdict.reasons]
         told = f"not equivalent when measured at length, so the tree stays as it is: {'; '.join(reasons[:3])}"
     else:
@@ -119,6 +127,21 @@ class _Whole:
         self.found = findings(self.files)
         self._diffs: dict[frozenset[Unit], str] = {}
         self._told: set[Found] = set()
+
+    @property
+    def measurable(self) -> bool:
+        """Whether the original of every case runs as the case says, so that there is something to compare with."""
+        cases = self.state.results.cases
+        wrong = any(variant.status == "case-error" for case in cases for variant in case.variants)
+        eager = all(case.variant("original", "eager").status == "ok" and not case.compare_error for case in cases)
+        return bool(cases) and eager and not wrong
+
+    @property
+    def ran(self) -> bool:
+        """Whether that is so compiled too, and all files could be read."""
+        cases, modes = self.state.results.cases, self.state.results.modes
+        compiled = [case.variant("original", "compiled", mode).status for case in cases for mode in modes]
+        return self.measurable and set(compiled) == {"ok"} and not any(file.error for file in self.analysis.first)
 
     def causes(self) -> tuple[Cause, ...]:
         """All causes, numbered, the most costly first."""
@@ -166,8 +189,7 @@ class _Whole:
         )
 
     def _diagnostics(self) -> tuple[Diagnostic, ...]:
-        named = self.wanted.only or (QUICK_PROBES if self.wanted.options.quick else PROBES)
-        return diagnostics(self.state.results, named)
+        return diagnostics(self.state.results, _named(self.wanted))
 
     def _diff(self, found: Found) -> str:
         """Of the fixes that go together with the one of a finding."""
@@ -245,12 +267,22 @@ class _Whole:
             if found not in self._told:
                 item = found.reported
                 where = f"{self.places.shown(found.path)}:{item.line}"
-                why = {"safe": "a safe fix exists", "unsafe": f"unsafe: {item.assumption}"}.get(
+                fix = {"safe": "a safe fix exists", "unsafe": f"unsafe: {item.assumption}"}.get(
                     item.applicability, f"no fix: {item.assumption}" if item.assumption else "no fix"
                 )
                 what = f"{item.code} {item.name}: {item.message}"
-                remarks.append(Remark(where, what, f"no run showed a cost there; {why}", self._line(found)))
+                remarks.append(Remark(where, what, f"{self._unseen(found)}; {fix}", self._line(found)))
         return tuple(remarks)
+
+    def _unseen(self, found: Found) -> str:
+        """Why no cause is told of a finding."""
+        file = self.places.file(found.path)
+        for group in self.groups:
+            place = group.place
+            dropped = group.impact.dropped_frames and place is not None and place.path == found.path
+            if file and dropped and place and file.scope(place.line) == found.reported.scope:
+                return f"its function is not compiled at all because of {place.where}, so this run cannot tell"
+        return "no run showed a cost there"
 
     def _line(self, found: Found) -> str:
         file = self.places.file(found.path)
@@ -269,10 +301,10 @@ class _Whole:
         stacks = [frame for group in self.groups for e in group.events for frame in e.stack]
         origins = [origin.where for one in self.state.before for origin in one.figures.origins]
         loaded = {file for one in self.state.after for file in one.figures.loaded}
-        ran = loaded | {where.partition(" in ")[0].rpartition(":")[0] for where in (*broke, *stacks, *origins)}
-        known = {self.places.shown(path): frozenset[int]() for path, _ in self._sources()}
-        took_part = {shown: lines for shown, lines in known.items() if shown in ran}
-        return fine(self._sources(), took_part, broke, shown=self.places.shown, project=self.analysis.project)
+        names = loaded | {where.partition(" in ")[0].rpartition(":")[0] for where in (*broke, *stacks, *origins)}
+        paths = filter(None, map(self.places.path, sorted(names)))
+        ran = {self.places.shown(path): frozenset[int]() for path in paths}
+        return fine(self._sources(), ran, broke, shown=self.places.shown, project=self.analysis.project)
 
 
 _SEVERITY = {"high": 0, "medium": 1, "low": 2}

@@ -16,7 +16,7 @@ _LAYOUT = re.compile(r"tensor '(.+?)' (size|stride) mismatch at index (\d+)\. ex
 _SIZE_CALL = re.compile(r"([\w.\[\]']+)\.size\(\)\[(\d+)\]")
 _LENGTH = re.compile(r"len\(([^()]+)\) *[=!<>]=? *\d+")
 _VALUE = re.compile(r"^([A-Za-z_][^=<>!]*?) *(?:==|!=|<=|>=|<|>) *(?:-?[\d.]+|True|False|'[^']*')")
-_TYPE = re.compile(r"^___check_(?:type_id|obj_id)\(([^,]+),|^(\S+) is (?:not )?None")
+_TYPE = re.compile(r"^___check_(?:type_id|obj_id)\(([^,]+),|^(\S+) is (?:not )?None|^expected type of '(.+?)' to be")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def parsed(guard: str) -> Guard:
     if found := _SIZE_CALL.search(text):
         return Guard("size", found[1], int(found[2]), bool(re.search(r"\b[12]\b", _SIZE_CALL.sub("", text))))
     if found := _TYPE.search(text):
-        return Guard("type", (found[1] or found[2]).strip())
+        return Guard("type", (found[1] or found[2] or found[3]).strip())
     if found := _VALUE.search(text):
         return Guard("value", found[1].strip())
     return Guard("other", re.sub(r"\d+", "N", text)[:120])

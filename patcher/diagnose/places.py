@@ -98,7 +98,7 @@ class Places:
                     shown = shown.removeprefix(top)
                 names.append(_INSTALLED.sub("", shown))
             self._shown[path] = names[0]
-            for name in names:
+            for name in (*names, path):
                 self._names.setdefault(name, path)
         self._files: dict[str, File | None] = {}
 
@@ -107,6 +107,10 @@ class Places:
         name, _, line = where.rpartition(":")
         path = self._names.get(name)
         return Place(path, name, int(line)) if path is not None and line.isdigit() else None
+
+    def path(self, name: str) -> str | None:
+        """The path of a file that the harness calls by this name; None for one that is not being looked at."""
+        return self._names.get(name)
 
     def shown(self, path: str) -> str:
         """A path of ours as the harness shows it."""

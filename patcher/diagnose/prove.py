@@ -67,7 +67,7 @@ class Search:
             offered = self._offered(chosen)
             new = self._confirmed(offered, causes)
             if not new and causes and chosen:
-                new = offered  # something still costs, and no finding lies where: what is left may be behind it
+                new = self._behind(chosen, offered)
             if not new:
                 break
             taken = self._equivalent(chosen, new)
@@ -76,6 +76,19 @@ class Search:
             chosen += taken
             causes = self._causes(self._state(chosen).after)
         return chosen
+
+    def _behind(self, chosen: Sequence[Bundle], offered: Sequence[Bundle]) -> list[Bundle]:
+        """What is left, when all of it together makes a difference: something costs, and no finding lies there."""
+        loaded = {self.bench.places.path(name) for one in self._state(chosen).after for name in one.figures.loaded}
+        near = [bundle for bundle in offered if any(unit.path in loaded for unit in bundle.units)]
+        if not near:
+            return []
+        found = self._gain(chosen, [*chosen, *near])
+        if found.better:
+            return near
+        why = "no cause lies there, and tried with all others of which that is so it changed nothing"
+        self._fates.update({bundle.label: ("no-op", why, None) for bundle in near})
+        return []
 
     def _offered(self, chosen: Sequence[Bundle]) -> list[Bundle]:
         """The fixes that could be made now and were not tried yet."""
@@ -110,25 +123,27 @@ class Search:
     # --- pruning: what is a no-op goes ------------------------------------------------------------------------------
 
     def _pruned(self, chosen: list[Bundle]) -> list[Bundle]:
-        """Without what makes no difference, or a bad one; each fix is left out once with all that is still there."""
-        for bundle in list(reversed(chosen)):
+        """Without what makes no difference, or a bad one: each is left out once, with all that are kept in the end."""
+        todo = list(reversed(chosen))
+        while todo:
+            bundle = todo.pop(0)
             rest = [other for other in chosen if other is not bundle]
             found = self._gain(rest, chosen)
-            if found is not None and found.only_time:
-                found = self._gain(rest, chosen, again=True) or found
+            if found.by_time:
+                found = self._gain(rest, chosen, again=True)
             without = self._totals(rest)
-            if found is None:
-                self._fates[bundle.label] = ("failed", "the tree without it does not run", None)
-            elif found.gain:
+            if found.gain:
                 self._fates[bundle.label] = ("kept", f"without it and with it: {found.told}", without)
-            else:
-                chosen = rest
-                outcome: Outcome = "not better" if found.worse or found.slower else "no-op"
-                why = found.told if outcome == "not better" else "no count and no time beyond noise changes with it"
-                self._fates[bundle.label] = (outcome, why, without)
+                continue
+            outcome: Outcome = "not better" if found.worse or found.slower else "no-op"
+            why = found.told if outcome == "not better" else "no count and no time beyond noise changes with it"
+            self._fates[bundle.label] = (outcome, why, without)
+            chosen = rest
+            seen_before = [other for other in reversed(chosen) if other not in todo]
+            todo += seen_before  # they were kept beside one that is gone now
         return chosen
 
-    def _gain(self, rest: Sequence[Bundle], chosen: Sequence[Bundle], again: bool = False) -> Change | None:
+    def _gain(self, rest: Sequence[Bundle], chosen: Sequence[Bundle], again: bool = False) -> Change:
         """What ``chosen`` has over ``rest``; ``again``: measured anew, for what only the clock says."""
         without = self._state(rest, again) if rest else None
         with_it = self._state(chosen, again)

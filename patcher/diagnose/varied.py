@@ -22,6 +22,7 @@ SETTINGS = {
 }
 COLUMNS = ("setting", "size", "graphs", "breaks", "recompiles", "limit hits", "launches")
 _KEYS = ("graphs", "breaks", "recompiles", "limit_hits", "launches")
+_SIZES = 4  # of one call that are shown
 _LEAST = 0.9  # of the operators in graphs: fewer, and less is compiled than before
 
 
@@ -95,7 +96,8 @@ def _rows(setting: Figures, figures: Figures) -> list[Row]:
 
 
 def _label(step: Figures, figures: Figures) -> str:
-    told = ", ".join(map(str, step["sizes"]))
+    sizes = [str(size) for size in step["sizes"]]
+    told = ", ".join(sizes if len(sizes) <= _SIZES else [*sizes[: _SIZES - 2], "...", sizes[-1]])
     return told if figures["chosen"] else f"call {step['call']}" + (f" ({told})" if told else "")
 
 
@@ -109,7 +111,7 @@ def _conclusions(figures: Figures, settings: Mapping[str, Figures]) -> list[str]
         return ["No compiled graph ran: this says nothing."]
     if not cost.recompiles and not cost.limit_hits:
         return [f"Nothing is compiled again for other {sizes}: there is no need to mark anything."]
-    told = [f"As it is, other {sizes} cost {_times(cost.recompiles)}{_limit(cost)}."]
+    told = [f"As it is: {_times(cost.recompiles)}{_limit(cost)} over all {sizes}."]
     if not figures["marks"]:
         told.append("The model itself gets no tensor whose size varies: there is nothing to mark before the call.")
     told += _marked(figures, settings.get("marked"), cost)

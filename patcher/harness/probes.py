@@ -31,6 +31,7 @@ import torch._dynamo.decorators
 import torch._inductor
 import torch._inductor.config
 import torch._inductor.utils
+import torch.utils.weak
 
 if TYPE_CHECKING:
     from patcher.harness import worker
@@ -266,11 +267,11 @@ def vary(dimension: str, lab: Lab) -> Json:
         lab.attempt(name, functools.partial(_varied, lab, steps, options, mark, marks))
         for name, options, mark in settings
     ]
-    sizes = [[step.size] if step.size else _first_sizes(own, marks) for step, own in zip(steps, shapes)]  # noqa: B905
+    sizes = [[step.size] if step.size else _first_sizes(own, marks) for step, own in zip(steps, shapes, strict=True)]
     return {
         "dimension": dimension,
         "chosen": steps[0].size is not None,
-        "steps": [{"call": step.call, "sizes": own} for step, own in zip(steps, sizes)],  # noqa: B905
+        "steps": [{"call": step.call, "sizes": own} for step, own in zip(steps, sizes, strict=True)],
         "backend": backend,
         "own_compile": _compiles_itself(lab.case),
         "marks": [{"path": path, "dims": dims} for path, dims in marks.items()],
@@ -324,7 +325,7 @@ def _chosen(case: worker.Case, model: Any, dimension: str) -> tuple[list[Step], 
 
 def _ones_last(steps: list[Step], shapes: list[Shapes], marks: Marks) -> tuple[list[Step], list[Shapes]]:
     """A size of 1 is compiled for itself, marked or not: what comes first should be able to tell more than that."""
-    both = list(zip(steps, shapes))  # noqa: B905
+    both = list(zip(steps, shapes, strict=True))
     both.sort(key=lambda pair: _first_sizes(pair[1], marks) == [1])
     return [step for step, _ in both], [own for _, own in both]
 
@@ -379,22 +380,44 @@ def _first_sizes(shapes: Shapes, marks: Marks) -> list[int]:
 
 def _varied(lab: Lab, steps: list[Step], options: Json, mark: Mark | None, marks: Marks) -> Json:
     """All steps twice, under one setting: each step's counts the first time, and those of the second round."""
-
-    def attach(named: dict[str, Any]) -> None:
-        for path, dims in marks.items():
-            for dim in dims:
-                if mark is not None and path in named and dim < named[path].dim():
-                    mark(named[path], dim)
-
+    marking = Marking(mark, marks)
     trial = Trial(lab, lambda model: lab.case.compile(model, options))
-    runner = Attended(trial.runner, attach)
+    runner = Attended(trial.runner, marking.attach)
     since = len(lab.listener.recompiles)
-    rows = [trial.step(lab.case, step.make(), runner)[0] for step in steps]
-    reasons = lab.reasons(since)
-    before = lab.listener.counts()
-    for step in steps:
-        trial.step(lab.case, step.make(), runner)
+    try:
+        rows = [trial.step(lab.case, step.make(), runner)[0] for step in steps]
+        reasons = lab.reasons(since)
+        before = lab.listener.counts()
+        for step in steps:
+            trial.step(lab.case, step.make(), runner)
+    finally:
+        marking.undo()
     return {"steps": rows, "again": _difference(before, lab.listener.counts()), "reasons": reasons}
+
+
+class Marking:
+    """Marks dimensions of arguments, and takes the marks back: a case may give the same tensor in each setting."""
+
+    def __init__(self, mark: Mark | None, marks: Marks) -> None:
+        self._mark, self._marks = mark, marks
+        self._marked = torch.utils.weak.WeakTensorKeyDictionary()  # with the attributes that were there before
+
+    def attach(self, named: dict[str, Any]) -> None:
+        """Mark what is named; dimensions that a tensor does not have are passed over."""
+        if self._mark is None:
+            return
+        for path, dims in self._marks.items():
+            for dim in dims:
+                if path in named and dim < named[path].dim():
+                    self._marked.setdefault(named[path], set(vars(named[path])))
+                    self._mark(named[path], dim)
+
+    def undo(self) -> None:
+        """As if nothing had been marked."""
+        for tensor, before in list(self._marked.items()):
+            for name in set(vars(tensor)) - before:
+                delattr(tensor, name)
+        self._marked.clear()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -46,8 +46,9 @@ def _cause(cause: Cause, told: dict[str, int]) -> Iterator[str]:
     yield f"### {cause.number}. [{cause.severity}] {inline(cause.title)}"
     yield ""
     yield f"- Category: {cause.category}"
-    place = f"{code(cause.where)}, in {code(cause.function)}" if cause.function else code(cause.where)
-    yield f"- Location: {place or NONE}"
+    place = ", in ".join(code(part) for part in (cause.where, cause.function) if part)
+    if place:
+        yield f"- Location: {place}"
     if cause.trigger:
         yield f"- Trigger: {code(cause.trigger)}"
     reason = shortened(cause.reason)
@@ -198,6 +199,8 @@ def _what_to_do(cause: Cause, proof: Proof | None) -> str:
         return told + (f". Tried: {'; '.join(dict.fromkeys(tried))}." if tried else ".")
     if cause.advice:
         return f"no rule mends it, but a setting helps: {', or '.join(code(item.flag) for item in cause.advice)}."
+    if cause.note:
+        return "see the note there."
     if cause.fixes:
         return f"to be changed by hand: {cause.fixes[0].message}."
     return "to be changed by hand, PyTorch's hints are above." if cause.hints else "no fix is known."

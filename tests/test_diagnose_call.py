@@ -1,0 +1,201 @@
+"""``diagnose`` and ``--prove`` as a user calls them, on a small repository and with real runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MODEL = """import torch
+import torch.nn as nn
+
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.limit = 4
+
+    def forward(self, x):
+        y = x * 2
+        if y.sum() > self.limit:  # too loud
+            y = y / 2
+        return y
+
+
+class Unused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.limit = 4
+
+    def forward(self, x):
+        y = x * 2
+        if y.sum() > self.limit:
+            y = y / 2
+        return y
+
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Embedding(8, 4)
+
+    def forward(self, ids):
+        return self.rows(ids)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = Gate()
+        self.table = Table()
+        self.head = nn.Linear(4, 4)
+        print("built")
+
+    def forward(self, x):
+        ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
+        x = self.head(self.gate(x)) + self.table(ids).sum(-1)
+        print("gated")
+        return x
+"""
+CASE = """import torch
+from net import Net
+
+def build():
+    torch.manual_seed(0)
+    return Net()
+
+def calls():
+    return [(torch.linspace(-1, 1, 4 * n).view(n, 4),) for n in (2, 3, 5)]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "net.py").write_text(MODEL, encoding="utf-8")
+    (tmp_path / "case.py").write_text(CASE, encoding="utf-8")
+    (tmp_path / "train.py").write_text("import torch\nfrom net import Net\n\nmodel = Net()\ntorch.compile(model)\n")
+    return tmp_path
+
+
+def call(project: Path, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "fix_compile.py"), *options]
+    done = subprocess.run(
+        command,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == status, done.stderr + done.stdout
+    return done
+
+
+def document(project: Path, *options: str, status: int = 0) -> dict[str, Any]:
+    told = call(project, "diagnose", "--format", "json", "--quick", "--backend", "eager", *options, status=status)
+    parsed: dict[str, Any] = json.loads(told.stdout)
+    return parsed
+
+
+def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path) -> None:
+    before = (project / "net.py").read_bytes()
+    told = document(project, "--case", "case.py", ".")
+    assert (project / "net.py").read_bytes() == before
+    causes = {cause["where"]: cause for cause in told["causes"]}
+    branch, printed = causes["net.py:12"], causes["net.py:49"]
+    assert branch["category"] == "graph break"
+    assert branch["function"] == "Gate.forward"
+    assert branch["registry"] == "GB0170"
+    assert branch["fate"] == "removed"
+    assert branch["impact"]["launches"] == 6  # of 3 calls: Gate.forward by itself, and what comes behind it
+    assert [fix["code"] for fix in branch["fixes"]] == ["FC101"]
+    assert "+        y = torch.where(" in branch["fixes"][0]["diff"]
+    assert branch["verify"].endswith("--test --dry-run --select FC101 --case case.py .")
+    assert printed["fixes"] == []
+    assert printed["fate"] == "remains"
+    assert any("logging" in advice["flag"] for advice in printed["advice"])
+    assert [remark["where"] for remark in told["static_only"]] == ["net.py:24", "net.py:46"]
+    assert any("`print`" in remark["what"] and "`Net.__init__`" in remark["what"] for remark in told["fine"])
+    assert told["sites"][0]["where"] == "train.py:5"
+    assert {item["name"] for item in told["diagnostics"]} == {"fullgraph", "baseline"}
+
+
+def test_prove_keeps_what_helps_and_restore_takes_it_back(project: Path) -> None:
+    before = (project / "net.py").read_bytes()
+    tested = call(project, "--prove", "--quick", "--backend", "eager", "--case", "case.py", ".")
+    patched = (project / "net.py").read_text(encoding="utf-8")
+    assert patched.count("torch.where(") == 1
+    assert ".expand(" in patched  # it makes no difference within one graph
+    assert "# too loud" not in patched or "torch.where" in patched
+    assert "FC101 in Gate.forward" in tested.stdout
+    assert "restore" in tested.stderr
+    call(project, "restore")
+    assert (project / "net.py").read_bytes() == before
+
+
+def test_prove_with_dry_run_writes_nothing(project: Path) -> None:
+    before = (project / "net.py").read_bytes()
+    told = document(project, "--prove", "--dry-run", "--case", "case.py", "net.py")
+    assert (project / "net.py").read_bytes() == before
+    fates = {fix: tried["outcome"] for tried in told["proof"]["tried"] for fix in tried["fixes"]}
+    assert fates["FC101 in Gate.forward"] == "kept"
+    assert fates["FC101 in Unused.forward"] in ("no-op", "not tried")
+    assert fates["FC501 in Net.forward"] in ("no-op", "not tried")
+
+
+def test_a_diagnostic_alone_tells_no_causes(project: Path) -> None:
+    told = document(project, "--only", "fullgraph", "--case", "case.py", ".")
+    assert told["causes"] == []
+    assert [item["name"] for item in told["diagnostics"]] == ["fullgraph"]
+
+
+@pytest.mark.parametrize(
+    ("addition", "problem"),
+    [
+        ("def calls():\n    raise ValueError('no data')\n", "no data"),
+        ("import missing_module\n", "missing_module"),
+        ("def calls():\n    import time\n    time.sleep(60)\n", "time limit"),
+    ],
+)
+def test_a_case_that_does_not_run_gives_a_report_that_says_so(project: Path, addition: str, problem: str) -> None:
+    (project / "case.py").write_text(CASE + addition, encoding="utf-8")
+    told = document(project, "--time-limit", "12", "--case", "case.py", "net.py", status=2)
+    assert any(problem in line for line in told["problems"]), told["problems"]
+    assert told["causes"] == []
+
+
+def test_what_is_not_the_same_in_a_second_run_is_told(project: Path) -> None:
+    text = MODEL.replace("        return x\n", "        if self.odd:\n            print('odd')\n        return x\n")
+    text = text.replace('        print("built")\n', "        self.odd = next_number() == 5\n")
+    text = text.replace(
+        "class Gate",
+        "def next_number():\n"
+        "    import pathlib\n"
+        "    file = pathlib.Path(__file__).with_name('count')\n"
+        "    number = len(file.read_text()) if file.exists() else 0\n"
+        "    file.write_text('.' * (number + 1))\n"
+        "    return number\n\n\nclass Gate",
+    )
+    (project / "net.py").write_text(text, encoding="utf-8")
+    told = document(project, "--case", "case.py", "net.py")
+    assert any("not the same in a second run" in problem for problem in told["problems"]), told["problems"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["diagnose"],
+        ["diagnose", "--only", "nonsense", "net.py"],
+        ["diagnose", "--dry-run", "--case", "case.py", "net.py"],
+        ["diagnose", "--prove", "--only", "baseline", "--case", "case.py", "net.py"],
+        ["diagnose", "--case", "nowhere.py", "net.py"],
+    ],
+)
+def test_wrong_options_are_an_error(project: Path, options: list[str]) -> None:
+    assert call(project, *options, status=2).stderr

@@ -1,0 +1,383 @@
+"""The probes: what they measure on small models, each in a process of its own, and their parts without one."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from jobs import CASE, HARNESS, Job, Jobs  # noqa: E402
+
+sys.path.insert(0, HARNESS)  # the worker lies beside the probes, as on a machine that has nothing else of ours
+import probes  # noqa: E402
+
+_SERVER = """
+import gc, json, os, signal, sys, traceback
+
+sys.path.insert(0, sys.argv[1])
+import torch, torch._inductor.cudagraph_trees
+import probes, worker
+
+worker.QUICK_SECONDS = 0.0
+gc.freeze()
+for line in sys.stdin:
+    spec, log, folder, _, _ = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(300)
+        out = os.open(log, os.O_WRONLY | os.O_CREAT)
+        for number, source in enumerate((os.open(os.devnull, os.O_RDONLY), out, out)):
+            os.dup2(source, number)
+        try:
+            os.chdir(folder)
+            sys.argv = ["probes.py", spec]
+            probes.main()
+        except BaseException:
+            traceback.print_exc()
+        os._exit(99)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+CLEAN = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, mask=None):
+        x = self.layer(x)
+        return x if mask is None else x * mask
+
+def build(): return Model()
+"""
+BRANCH = """
+class Model(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x + 1
+        return x
+
+def build(): return Model()
+"""
+BLOCKS = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x)) + x
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+def build(): return Model()
+"""
+
+Run = Callable[..., Job]
+
+
+@pytest.fixture(scope="module")
+def prober() -> Iterator[subprocess.Popen[str]]:
+    """An interpreter that forks for each probe."""
+    command = [sys.executable, "-B", "-c", _SERVER, HARNESS]
+    with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        yield server
+
+
+@pytest.fixture
+def run(prober: subprocess.Popen[str], tmp_path: Path) -> Run:
+    """Runs a probe on a case."""
+    jobs = Jobs(prober, tmp_path)
+
+    def probe(name: str, text: str, mode: str = "default", **options: Any) -> Job:
+        return jobs(text, "compiled", job={"probe": name, "mode": mode}, **options)
+
+    return probe
+
+
+def steps(job: Job, setting: str) -> list[int]:
+    """The recompilations of each step under a setting that is ok."""
+    found = next(s for s in job["settings"] if s["name"] == setting)
+    assert found["status"] == "ok", found
+    return [step["recompiles"] for step in found["steps"]]
+
+
+# fullgraph
+
+
+def test_calls_that_are_captured_whole(run: Run) -> None:
+    found = run("fullgraph", CLEAN + "def calls(): return [(torch.ones(2, 4),), (torch.ones(3, 4),)]")
+    assert [(c["captured"], c["launches"], c["message"]) for c in found["calls"]] == 2 * [(True, 1, "")]
+    assert found["backend"] == "eager"
+    assert found["own_compile"] is False
+
+
+def test_a_break_is_told_with_its_place_and_the_other_calls_go_on(run: Run) -> None:
+    text = BRANCH + "def calls(): return [(torch.ones(2),), lambda model: torch.ones(2)]"
+    first, second = run("fullgraph", text)["calls"]
+    assert (first["captured"], first["launches"], first["seconds"]) == (False, 0, None)
+    line = (CASE + BRANCH).splitlines().index("        if x.sum() > 0:") + 1
+    assert first["message"].endswith(f" (case.py:{line})")
+    assert (second["captured"], second["launches"]) == (True, 0)
+
+
+def test_in_training_what_breaks_backward_counts_too(run: Run) -> None:
+    text = CLEAN + "train = True\ndef calls(): return [(torch.ones(2, 4),)]"
+    assert run("fullgraph", text, plan={"backend": "aot_eager"})["calls"][0]["captured"] is True
+
+
+def test_what_fullgraph_takes_in_by_itself_is_measured(run: Run) -> None:
+    found = run("fullgraph", CLEAN)
+    assert found["implied"].keys() == {"scalars", "shapes"}
+    text = CLEAN.replace("x if mask is None", "x * x.sum().item() if mask is None")
+    assert run("fullgraph", text)["calls"][0]["captured"] is found["implied"]["scalars"]
+
+
+def test_the_case_compiles_as_it_does(run: Run) -> None:
+    text = BLOCKS + "def compile(model, **options):\n    model.blocks[0].compile(**options)"
+    found = run("fullgraph", text)
+    assert found["own_compile"] is True
+    assert found["calls"][0]["launches"] == 1
+
+
+def test_a_wrong_case_is_no_figure(run: Run) -> None:
+    found = run("fullgraph", "def compile(model, **options): raise ValueError('no')")
+    assert found.failure[0] == "case-error"
+    assert "compile() raised ValueError: no" in found.failure[1]
+
+
+# vary-batch, vary-sequence
+
+
+def test_chosen_sizes_with_marks_and_without(run: Run) -> None:
+    found = run("vary-batch", CLEAN + "def calls(): return [(torch.ones(2, 4),), {'x': torch.ones(2, 4)}]")
+    assert found["chosen"] is True
+    assert [step["sizes"] for step in found["steps"]] == [[2], [3], [5], [1]]
+    assert found["marks"] == [{"path": "x", "dims": [0]}]
+    assert found["model"] == "Model"
+    assert steps(found, "automatic") == [0, 1, 0, 1]
+    assert steps(found, "marked") == [0, 0, 0, 1]
+    assert steps(found, "dynamic") == [0, 0, 0, 1]
+    assert steps(found, "unbacked") == [0, 0, 0, 0]
+    marked = next(s for s in found["settings"] if s["name"] == "marked")
+    assert "x.size()[0]" in marked["reasons"][0]["guard"]
+    assert marked["again"]["recompiles"] == 0
+    assert marked["again"]["launches"] == 4
+
+
+def test_the_cases_own_calls_come_first_when_they_differ(run: Run) -> None:
+    text = CLEAN + "def calls(): return [(torch.ones(1, 4),), (torch.ones(6, 4),), (torch.ones(7, 4),)]"
+    found = run("vary-batch", text)
+    assert found["chosen"] is False
+    assert found["steps"] == [{"call": 2, "sizes": [6]}, {"call": 3, "sizes": [7]}, {"call": 1, "sizes": [1]}]
+    assert steps(found, "automatic") == [0, 1, 1]
+    assert steps(found, "marked") == [0, 0, 1]
+
+
+def test_calls_that_take_the_size(run: Run) -> None:
+    text = CLEAN + "def calls(batch=3): return [lambda model: model(torch.ones(2, 4), mask=torch.ones(batch, 1, 4))]"
+    found = run("vary-batch", text)
+    assert [step["sizes"] for step in found["steps"]] == [[3], [4], [7], [1]]
+    assert found["marks"] == [{"path": "mask", "dims": [0]}]
+    assert steps(found, "marked") == [0, 0, 0, 1]
+
+
+def test_marks_reach_what_is_inside_of_arguments(run: Run) -> None:
+    text = """
+    class Model(nn.Module):
+        def forward(self, cache, **more):
+            return cache[0]["key"].cumsum(1) * more["scale"]
+
+    def build(): return Model()
+
+    def calls(): return [lambda m, n=n: m([{"key": torch.ones(2, n)}], scale=torch.ones(())) for n in (4, 5, 6)]
+    """
+    found = run("vary-sequence", text)
+    assert found["marks"] == [{"path": "cache[0].key", "dims": [1]}]
+    assert (steps(found, "automatic"), steps(found, "marked")) == ([0, 1, 0], [0, 0, 0])
+    assert [s["name"] for s in found["settings"]] == ["automatic", "marked", "dynamic"]
+
+
+def test_functions_with_one_size_only(run: Run) -> None:
+    status, message = run("vary-batch", CLEAN + "def calls(): return [lambda model: model(torch.ones(2, 4))]").failure
+    assert status == "skipped"
+    assert "let calls() take a parameter 'batch'" in message
+
+
+def test_a_model_of_one_size(run: Run) -> None:
+    status, message = run("vary-sequence", CLEAN + "def calls(): return [(torch.ones(2, 4),)]").failure
+    assert (status, message) == ("skipped", "m: the model takes its calls with one sequence size only")
+
+
+def test_a_setting_that_fails_is_a_figure(run: Run) -> None:
+    text = """
+def compile(model, **options):
+    if options.get("dynamic"):
+        raise ValueError("never")
+    return torch.compile(model, **options)
+
+def calls(): return [(torch.ones(2, 4),)]
+"""
+    found = run("vary-batch", CLEAN + text)
+    told = {s["name"]: (s["status"], s["message"]) for s in found["settings"]}
+    assert told["automatic"] == ("ok", "")
+    assert told["dynamic"][0] == "case-error"
+    assert "compile() raised ValueError: never" in told["dynamic"][1]
+
+
+def test_marks_are_taken_back(run: Run) -> None:
+    text = """
+A, B, C = torch.ones(2, 4), torch.ones(3, 4), torch.ones(1, 4)
+B.mine = True
+
+def compile(model, **options):
+    assert [sorted(vars(x)) for x in (A, B, C)] == [[], ["mine"], []]
+    return torch.compile(model, **options)
+
+def calls(): return [(A,), (B,), (C,)]
+"""
+    found = run("vary-batch", CLEAN + text)
+    assert [(s["name"], s["status"]) for s in found["settings"]] == [
+        ("automatic", "ok"),
+        ("marked", "ok"),
+        ("dynamic", "ok"),
+        ("unbacked", "ok"),
+    ]
+    assert (steps(found, "marked"), steps(found, "unbacked")) == ([0, 0, 1], [0, 0, 0])
+
+
+def test_training_steps_in_several_sizes(run: Run) -> None:
+    text = CLEAN + "train = True\ndef calls(): return [(torch.ones(2, 4),)]"
+    found = run("vary-batch", text, plan={"backend": "aot_eager"})
+    assert steps(found, "marked")[:3] == [0, 0, 0]
+
+
+def test_steps_are_compared_call_by_call() -> None:
+    steps = [[{"x": (2, 16)}, {"x": (2, 1)}], [{"x": (3, 16)}, {"x": (3, 1)}]]
+    assert probes.varying(steps) == {"x": [0]}
+    assert probes.varying([steps[0]]) == {"x": [1]}
+    assert probes.varying([steps[0], steps[1][:1]]) == {"x": [0, 1]}
+    assert probes.varying([[{"x": (2,)}], [{"x": (2, 3)}], [{"y": (4,)}]]) == {}
+    assert probes.varying([[], []]) == {}
+
+
+# latency
+
+
+def test_blocks_share_what_is_compiled(run: Run) -> None:
+    found = run("latency", BLOCKS)
+    assert found["blocks"] == [{"path": "blocks", "class": "Block", "count": 3}]
+    whole, blocks = found["settings"]
+    assert (whole["name"], whole["status"], blocks["name"], blocks["status"]) == ("whole", "ok", "blocks", "ok")
+    assert (whole["first"]["graphs"], whole["settled"]["launches"]) == (1, 1)
+    assert (blocks["first"]["graphs"], blocks["settled"]["launches"]) == (1, 3)
+    assert found["size"] == 3
+    assert whole["another"]["recompiles"] == blocks["another"]["recompiles"] == 1
+    assert whole["first_seconds"] > whole["warm"]["median_ms"] / 1e3 > 0
+
+
+def test_without_blocks(run: Run) -> None:
+    found = run("latency", "")
+    assert (found["blocks"], found["settings"]) == ([], [])
+
+
+def test_only_the_outermost_lists_of_more_than_layers() -> None:
+    class Block(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.ModuleList(Own() for _ in range(2))
+
+    class Own(torch.nn.Module):  # type: ignore[misc, name-defined]
+        pass
+
+    model = torch.nn.Module()
+    model.blocks = torch.nn.Sequential(Block(), Block())
+    model.layers = torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(2))
+    model.torchs = torch.nn.ModuleList(torch.nn.TransformerEncoderLayer(4, 2) for _ in range(2))
+    model.mixed = torch.nn.ModuleList([Own(), torch.nn.Linear(1, 1)])
+    model.single = torch.nn.ModuleList([Own()])
+    model.same = torch.nn.ModuleList(2 * [Own()])
+    assert [path for path, _ in probes.repeated_blocks(model)] == ["blocks", "torchs"]
+    assert [path for path, _ in probes.repeated_blocks(torch.nn.Sequential(Block(), Block()))] == [""]
+    assert probes.repeated_blocks(len) == []
+
+
+# ablation
+
+
+def test_options_of_another_backend(run: Run) -> None:
+    told = run("ablation", CLEAN).failure
+    assert told == ("skipped", "it is about options of inductor, and the backend is eager")
+
+
+@pytest.mark.slow
+def test_each_option_turned_over(run: Run) -> None:
+    text = CLEAN + "def calls(): return [(torch.ones(2, 4),)]"
+    found = run("ablation", text, plan={"backend": "inductor", "seconds": 280})
+    names = [s["name"] for s in found["settings"]]
+    assert names[0] == names[-1] == "default"
+    assert sorted({*names, *found["unknown"]} - {"default"}) == sorted(probes.ABLATED)
+    assert {s["status"] for s in found["settings"]} == {"ok"}
+    values = {s["name"]: s.get("value") for s in found["settings"]}
+    assert (values["epilogue_fusion"], values["max_autotune"], values["default"]) == (False, True, None)
+    assert all(s["difference"] < 1e-5 and s["first"]["graphs"] == 1 for s in found["settings"])
+
+
+@pytest.mark.slow
+def test_a_mode_decides_about_some_options(run: Run) -> None:
+    text = CLEAN + "def calls(): return [(torch.ones(2, 4),)]"
+    found = run("ablation", text, "max-autotune-no-cudagraphs", plan={"backend": "inductor", "seconds": 280})
+    assert "max_autotune" in found["fixed"]
+    assert "max_autotune" not in {s["name"] for s in found["settings"]}
+
+
+def test_the_largest_difference() -> None:
+    nan, one = torch.tensor([float("nan"), 1.0]), torch.ones(2)
+    assert probes.largest_difference({"a": one, "b": one}, {"a": one + 2, "b": one - 0.5}) == 2
+    assert probes.largest_difference({"a": nan}, {"a": nan}) == 0
+    apart = probes.largest_difference({"a": nan, "b": one}, {"a": one, "b": one - 1})
+    assert apart is not None
+    assert math.isnan(apart)
+    assert probes.largest_difference({"a": one}, {"a": torch.ones(3), "b": one}) is None
+
+
+# All of them.
+
+
+def test_an_unknown_probe(run: Run) -> None:
+    status, message = run("horoscope", CLEAN).failure
+    assert status == "skipped"
+    assert "'horoscope'" in message
+    assert "vary-batch" in message
+
+
+def test_settings_for_which_there_is_no_time(tmp_path: Path) -> None:
+    plan = {"seconds": 100, "backend": "eager", "job": {"folder": str(tmp_path)}}
+    lab = probes.Lab(plan, None, None)
+    assert lab.attempt("first", dict)["status"] == "ok"
+    lab._longest = 50.0
+    assert lab.attempt("second", dict)["status"] == "ok"
+    told = lab.attempt("third", dict, reserved=1)
+    assert (told["status"], told["message"]) == ("left out", "there was no time left for it")
+    lab.forget()
+    assert lab.attempt("fourth", dict, reserved=1)["status"] == "ok"
+
+
+def test_results_can_be_written_as_json(run: Run) -> None:
+    found = run("latency", BLOCKS)
+    assert json.loads((found.folder / "result.json").read_text()) == found.told

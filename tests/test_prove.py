@@ -1,0 +1,264 @@
+"""The search for the fixes that earn their place, on a bench that answers from a table instead of measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patcher.analysis import Analysis
+from patcher.diagnose.bench import State
+from patcher.diagnose.better import Change, change, difference
+from patcher.diagnose.diagnosis import Totals
+from patcher.diagnose.events import Seen
+from patcher.diagnose.groups import groups
+from patcher.diagnose.places import Places
+from patcher.diagnose.prove import Ending, Search
+from patcher.harness.compare import Judgement, Verdict
+from patcher.harness.measured import CaseResult, Counts, Environment, Figures, Measurement, Results, Site, Warm
+from patcher.harness.plan import Options
+from patcher.results import FileResult
+from patcher.settings import Settings
+from rules import load_rules
+
+CLASS = """
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.limit = 4
+
+    def forward(self, x):
+        y = x * 2
+        if y.sum() > self.limit:
+            y = y / 2
+        return y
+"""
+NAMES = ("Alpha", "Beta", "Gamma")
+
+
+class World:
+    """What measuring would show: how many breaks each class that is not fixed costs, and who spoils the results."""
+
+    def __init__(
+        self, folder: Path, cost: dict[str, int], wrong: Sequence[str] = (), hidden: Sequence[str] = ()
+    ) -> None:
+        file = folder / "net.py"
+        file.write_text("import torch\nimport torch.nn as nn\n" + "".join(CLASS.format(name=n) for n in cost))
+        self.path, self.cost, self.wrong, self.hidden = str(file), cost, wrong, hidden
+        self.analysis = Analysis([self.path], load_rules(), Settings())
+        self.places = Places([self.path], str(folder), [])
+        self.milliseconds: dict[frozenset[str], list[float]] = {}  # by what is fixed, for each time it is measured
+        self.measured: list[frozenset[str]] = []
+
+    def line(self, name: str) -> int:
+        text = Path(self.path).read_text().splitlines()
+        return next(i for i in range(text.index(f"class {name}(nn.Module):"), len(text)) if "if y.sum()" in text[i]) + 1
+
+    def figures(self, fixed: frozenset[str]) -> Figures:
+        left = {n: c for n, c in self.cost.items() if n not in fixed and c}
+        shown = {n: c for n, c in left.items() if n not in self.hidden or not set(left) - set(self.hidden)}
+        sites = tuple(Site(f"net.py:{self.line(n)}", "Data-dependent branching", c) for n, c in shown.items())
+        total = sum(left.values())
+        times = self.milliseconds.get(fixed, [10.0])
+        now = times.pop(0) if len(times) > 1 else times[0]
+        warm = Warm(now, 0.99 * now, 1.01 * now, now, 9)
+        return Figures(counts=Counts(breaks=total), launches=1 + total, breaks=sites, warm=warm)
+
+    # --- what the search asks of a bench
+
+    def measure(self, files: Sequence[FileResult], options: Options | None = None) -> State:
+        (text,) = [file.after.decode() if file.changed else Path(self.path).read_text() for file in files]
+        fixed = frozenset(
+            n for n in self.cost if "torch.where" in text.partition(f"class {n}(")[2].partition("class ")[0]
+        )
+        self.measured.append(fixed)
+        before, after = self.figures(frozenset()), self.figures(fixed)
+        variants = tuple(
+            Measurement(tree, "compiled", "default", "ok", figures=figures)  # type: ignore[arg-type]
+            for tree, figures in (("original", before), ("patched", after))
+        )
+        case = CaseResult("case", 1e-3, False, None, None, variants, ())
+        status = "different" if fixed & set(self.wrong) else "equivalent"
+        return State(
+            tuple(files),
+            results(case),
+            Judgement((Verdict("case", "default", status, ("outputs not bitwise equal",)),)),  # type: ignore[arg-type]
+            (Seen("case", before, {}),),
+            (Seen("case", after, {}),),
+        )
+
+    def search(self) -> Ending:
+        costs = {rule.code: rule.costs for rule in load_rules()}
+        search = Search(self.analysis, Settings(), self, costs, Options())  # type: ignore[arg-type]
+        return search.run(groups([Seen("case", self.figures(frozenset()), {})], self.places))
+
+
+def results(*cases: CaseResult) -> Results:
+    nowhere = Environment("2.13", "3.11", "cpu", None, "", 1)
+    return Results(
+        "fix-compile", (), None, None, "", ("default",), "inductor", "bitwise", True, (), nowhere, "", 1.0, cases
+    )
+
+
+def fates(ending: Ending) -> dict[str, str]:
+    return {label.split()[-1].partition(".")[0]: tried.outcome for tried in ending.tried for label in tried.fixes}
+
+
+def kept(ending: Ending) -> set[str]:
+    (file,) = ending.files
+    text = file.after.decode() if file.changed else ""
+    return {n for n in NAMES if "torch.where" in text.partition(f"class {n}(")[2].partition("class ")[0]}
+
+
+def test_what_costs_is_fixed_and_kept(tmp_path: Path) -> None:
+    ending = World(tmp_path, {"Alpha": 2, "Beta": 1, "Gamma": 0}).search()
+    assert kept(ending) == {"Alpha", "Beta"}
+    assert fates(ending) == {"Alpha": "kept", "Beta": "kept", "Gamma": "not tried"}
+    alpha = next(tried for tried in ending.tried if "Alpha" in tried.fixes[0])
+    assert "breaks 2 -> 0" in alpha.reason
+    assert "launches 3 -> 1" in alpha.reason
+    assert alpha.without is not None
+    assert alpha.without.breaks == 2
+    assert alpha.diff.count("\n+ ") == 1
+
+
+def test_a_fix_that_changes_results_is_found_and_left_out(tmp_path: Path) -> None:
+    for wrong in NAMES:
+        ending = World(tmp_path, {"Alpha": 2, "Beta": 1, "Gamma": 3}, wrong=[wrong]).search()
+        assert kept(ending) == set(NAMES) - {wrong}
+        assert fates(ending)[wrong] == "different"
+
+
+def test_when_all_fixes_are_wrong_nothing_is_left(tmp_path: Path) -> None:
+    ending = World(tmp_path, {"Alpha": 2, "Beta": 1}, wrong=["Alpha", "Beta"]).search()
+    assert kept(ending) == set()
+    assert ending.state is None
+
+
+def test_a_cause_that_only_shows_when_another_is_gone_is_found(tmp_path: Path) -> None:
+    ending = World(tmp_path, {"Alpha": 2, "Beta": 1}, hidden=["Beta"]).search()
+    assert kept(ending) == {"Alpha", "Beta"}
+
+
+def test_a_fix_that_makes_no_difference_is_rolled_back(tmp_path: Path) -> None:
+    world = World(tmp_path, {"Alpha": 2, "Beta": 1})
+    world.figures_of_all = world.figures  # type: ignore[attr-defined]
+
+    def figures(fixed: frozenset[str]) -> Figures:  # Beta's break goes away with Alpha's, too
+        return world.figures_of_all(fixed | {"Beta"} if "Alpha" in fixed else fixed)  # type: ignore[attr-defined,no-any-return]
+
+    world.figures = figures  # type: ignore[method-assign]
+    ending = world.search()
+    assert kept(ending) == {"Alpha"}
+    assert fates(ending) == {"Alpha": "kept", "Beta": "no-op"}
+
+
+def test_time_alone_has_to_be_seen_twice(tmp_path: Path) -> None:
+    both, one = frozenset({"Alpha", "Beta"}), frozenset({"Alpha"})
+    for again, outcome in ((10.0, "no-op"), (20.0, "kept")):
+        world = World(tmp_path, {"Alpha": 2, "Beta": 1})
+        plain = world.figures
+
+        def figures(fixed: frozenset[str], plain: Any = plain) -> Figures:
+            found: Figures = plain(fixed)
+            return found if "Alpha" not in fixed else Figures(counts=Counts(), launches=1, breaks=(), warm=found.warm)
+
+        world.figures = figures  # type: ignore[method-assign]
+        world.milliseconds = {both: [10.0], one: [20.0, again]}
+        ending = world.search()
+        assert fates(ending)["Beta"] == outcome, again
+        assert world.measured.count(one) == 2
+
+
+def test_nothing_to_do_measures_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path, {"Alpha": 0, "Beta": 0})
+    ending = world.search()
+    assert world.measured == []
+    assert kept(ending) == set()
+    assert set(fates(ending).values()) == {"not tried"}
+
+
+# --- better or worse --------------------------------------------------------------------------------------------------
+
+
+def test_counts_decide() -> None:
+    old, new = Totals(4, 2, 10), Totals(0, 2, 1)
+    assert change(old, new).better == ("breaks 4 -> 0", "launches 10 -> 1")
+    assert change(old, new).gain
+    assert not change(new, old).gain
+    assert not change(old, old).gain
+    assert change(old, old).told == "no count changes"
+
+
+@pytest.mark.parametrize(
+    ("found", "gain"),
+    [
+        (Change(("breaks",), ()), True),
+        (Change(("breaks",), ("recompiles",)), False),
+        (Change(("breaks",), ("recompiles",), ("faster",)), True),
+        (Change((), (), ("faster",)), True),
+        (Change((), ("recompiles",), ("faster",)), True),
+        (Change((), (), (), ("slower",)), False),
+        (Change(("breaks",), (), (), ("slower",)), False),
+        (Change((), ()), False),
+    ],
+)
+def test_what_is_worse_must_be_outweighed_by_time(found: Change, gain: bool) -> None:
+    assert found.gain is gain
+
+
+def state(median: float, cpu: float | None, spread: float = 0.01) -> tuple[State, Any]:
+    low, high = median * (1 - spread), median * (1 + spread)
+    busy = (None, None, None) if cpu is None else (cpu, 0.99 * cpu, 1.01 * cpu)
+    figures = Figures(warm=Warm(median, low, high, low, 9, *busy))
+    variant = Measurement("patched", "compiled", "default", "ok", figures=figures)
+    case = CaseResult("case", 1e-3, False, None, None, (variant,), ())
+    return State((), results(case), Judgement(()), (), ()), "patched"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "faster"),
+    [
+        ((10.0, None), (8.0, None), True),
+        ((10.0, None), (9.8, None), False),  # less than what a quick run can tell
+        ((10.0, 10.0), (8.0, 8.0), True),
+        ((10.0, 8.0), (8.0, 8.0), False),  # the machine was busy with something else: the CPU time is the same
+        ((10.0, None, 0.3), (8.0, None, 0.3), False),  # the quartiles overlap
+    ],
+)
+def test_time_counts_beyond_noise_only(before: tuple[Any, ...], after: tuple[Any, ...], faster: bool) -> None:
+    forth, back = difference(state(*before), state(*after)), difference(state(*after), state(*before))
+    assert bool(forth.faster) is faster
+    assert bool(back.slower) is faster
+    assert not forth.slower
+
+
+def test_what_does_not_run_in_both_is_no_count(tmp_path: Path) -> None:
+    broken = CaseResult("case", 1e-3, False, None, None, (), ())
+    nothing: tuple[State, Any] = (State((), results(broken), Judgement(()), (), ()), "patched")
+    runs, fails = difference(nothing, state(10.0, None)), difference(state(10.0, None), nothing)
+    assert runs.better == ("case (default) runs compiled",)
+    assert runs.gain
+    assert fails.worse == ("case (default) does not run compiled any more",)
+    assert not fails.gain
+    assert not difference(nothing, nothing).gain
+
+
+@pytest.mark.parametrize(
+    ("statuses", "proven"),
+    [
+        (["equivalent"], True),
+        (["equivalent", "unproven"], True),  # one of the cases does not come to the changed places
+        (["unproven"], False),
+        (["equivalent", "different"], False),
+        (["equivalent", "invalid"], False),
+        (["equivalent", "worse"], False),
+        ([], False),
+    ],
+)
+def test_one_case_has_to_run_what_was_changed(statuses: list[Any], proven: bool) -> None:
+    verdicts = tuple(Verdict("case", "default", status) for status in statuses)
+    assert State((), results(), Judgement(verdicts), (), ()).proven is proven
