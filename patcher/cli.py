@@ -37,6 +37,8 @@ from patcher.version import VERSION
 
 _BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
 
+_OUTPUT = "Where the report goes; its ending says the format. May be repeated."
+
 _EPILOG = """\b
 Other calls:
   fix-compile diagnose ...    run your model, tell what costs time, and why
@@ -168,7 +170,7 @@ def _diagnose(rules: Sequence[Rule]) -> click.Command:
     @click.argument("paths", nargs=-1, metavar="PATH...")
     @diagnose_options
     @click.option("--format", "format_", type=click.Choice(tuple(REPORTS)), help="Of the report (default: markdown).")
-    @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Where the report goes.")
+    @click.option("-o", "--output", multiple=True, type=click.Path(dir_okay=False), metavar="FILE", help=_OUTPUT)
     @click.option("--only", multiple=True, type=click.Choice(NAMES), help="Only this diagnostic; may be repeated.")
     @click.option(
         "--trace", type=click.Path(file_okay=False), metavar="DIR", help="Keep torch's structured trace there."
@@ -187,7 +189,7 @@ def _diagnose(rules: Sequence[Rule]) -> click.Command:
     def diagnosis(
         paths: tuple[str, ...],
         format_: str | None,
-        output: str | None,
+        output: tuple[str, ...],
         only: tuple[str, ...],
         trace: str | None,
         prove: bool,
@@ -227,8 +229,8 @@ def _diagnose(rules: Sequence[Rule]) -> click.Command:
             click.echo("\r\x1b[K", err=True, nl=False)
         asked = Asked(
             paths=paths,
-            format=format_ or _format_of(output),
-            output=None if output is None else Path(output),
+            outputs=tuple((Path(file), format_ or _format_of(file)) for file in output),
+            format=format_ or "markdown",
             only=only,
             trace=trace or "",
             prove=prove,
@@ -247,9 +249,9 @@ def _diagnose(rules: Sequence[Rule]) -> click.Command:
     return diagnosis
 
 
-def _format_of(output: str | None) -> str:
+def _format_of(output: str) -> str:
     """By the ending of the file that the report goes to."""
-    return {".html": "html", ".htm": "html", ".json": "json"}.get(Path(output or "").suffix.lower(), "markdown")
+    return {".html": "html", ".htm": "html", ".json": "json"}.get(Path(output).suffix.lower(), "markdown")
 
 
 def _cases(how: Mapping[str, Any]) -> list[str]:

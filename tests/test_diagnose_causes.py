@@ -16,7 +16,7 @@ from patcher.harness.measured import CallFigures, Counts, Figures, Origin, Recom
 from patcher.settings import Settings, Unit, Varied
 from rules import load_rules
 
-MODEL = '''import torch
+MODEL = """import torch
 import torch.nn as nn
 
 
@@ -42,7 +42,7 @@ class Net(nn.Module):
         x = self.scale(x)
         print("scaled")
         return self.head(x)
-'''
+"""
 COSTS = {rule.code: rule.costs for rule in load_rules()}
 CALL = CallFigures(0.1, 0, 0, 0, 1, 1)
 
@@ -136,6 +136,13 @@ def test_launches_are_charged_to_the_break_that_they_resume_after(places: Places
     assert by_place["net.py:25"].impact.calls == 2
 
 
+def test_a_function_that_is_called_from_two_places_resumes_in_both(places: Places) -> None:
+    twice = Site("net.py:12", "why", 2, stack=BRANCH.stack, around=("net.py:25 in forward",))
+    origins = (Origin("net.py:24", "forward", True, 1, 2), Origin("net.py:25", "forward", True, 1, 2))
+    (group,) = groups([seen(breaks=(twice,), origins=origins)], places)
+    assert group.impact.launches == 4
+
+
 def test_launches_that_two_breaks_share_are_divided(places: Places) -> None:
     other = Site("net.py:11", "another", 1, stack=("net.py:24 in forward", "net.py:11 in forward"))
     origins = (Origin("net.py:24", "forward", True, 1, 10, 4),)
@@ -163,7 +170,8 @@ def test_severity_is_what_was_measured(places: Places) -> None:
 
 def test_recompiles_for_sizes_of_one_function_are_one_cause(places: Places) -> None:
     sizes = [
-        Recompile("forward", "net.py:23", f"tensor 'x' size mismatch at index {i}. expected 2, actual 3") for i in (0, 1)
+        Recompile("forward", "net.py:23", f"tensor 'x' size mismatch at index {i}. expected 2, actual 3")
+        for i in (0, 1)
     ]
     (group,) = groups([seen(recompiles=tuple(sizes))], places)
     assert group.category == "dynamic shape"

@@ -16,6 +16,7 @@ from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import groups
 from patcher.diagnose.places import Places
 from patcher.diagnose.prove import Ending, Search
+from patcher.diagnose.relations import bundles
 from patcher.harness.compare import Judgement, Verdict
 from patcher.harness.measured import CaseResult, Counts, Environment, Figures, Measurement, Results, Site, Warm
 from patcher.harness.plan import Options
@@ -262,3 +263,13 @@ def test_what_does_not_run_in_both_is_no_count(tmp_path: Path) -> None:
 def test_one_case_has_to_run_what_was_changed(statuses: list[Any], proven: bool) -> None:
     verdicts = tuple(Verdict("case", "default", status) for status in statuses)
     assert State((), results(), Judgement(verdicts), (), ()).proven is proven
+
+
+def test_functions_of_one_name_in_two_files_are_two_fixes(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("import torch\nimport torch.nn as nn\n" + CLASS.format(name="Alpha"))
+    paths = [str(tmp_path / name) for name in ("a.py", "b.py")]
+    analysis = Analysis(paths, load_rules(), Settings())
+    found = bundles(analysis.first, Places(paths, str(tmp_path), []))
+    assert [bundle.where for bundle in found] == [("a.py:12",), ("b.py:12",)]
+    assert len({bundle.key for bundle in found}) == 2

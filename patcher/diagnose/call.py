@@ -37,12 +37,13 @@ class Asked:
     """What the user asks of ``diagnose``, besides how to measure.
 
     ``strategies``: for each key the names to try when all are to be. ``command``: the call as typed. ``spelled``: a
-    call with other options, for cases and paths of this one. ``output``: the file of the report, or None.
+    call with other options, for cases and paths of this one. ``outputs``: files for the report with their formats;
+    without any it goes to stdout, in ``format``.
     """
 
     paths: tuple[str, ...]
+    outputs: tuple[tuple[Path, str], ...]
     format: str
-    output: Path | None
     only: tuple[str, ...]
     trace: str
     prove: bool
@@ -80,16 +81,22 @@ def report(
     status, diagnosed, last = _written(diagnosed, request, outcome, write if asked.prove else None)
     if not asked.prove:
         last = ()
-    failed = [problem for problem in diagnosed.diagnosis.problems if diagnosed.diagnosis.results is None]
-    text = FORMATS[asked.format](diagnosed.diagnosis)
-    if asked.output is None:
-        return Told(status, text, (*failed, *last))
+    if not asked.outputs:
+        return Told(status, FORMATS[asked.format](diagnosed.diagnosis), last)
+    tried = [_kept(file, FORMATS[format_](diagnosed.diagnosis)) for file, format_ in asked.outputs]
+    errors = [line for line in tried if line]
+    written = "".join(f"{file}\n" for file, _ in asked.outputs) if not errors else ""
+    return Told(FAILURE if errors else status, written, (*_summary(diagnosed.diagnosis), *errors, *last))
+
+
+def _kept(file: Path, text: str) -> str:
+    """Write a report; why it could not be written, in one line."""
     try:
-        asked.output.parent.mkdir(parents=True, exist_ok=True)
-        asked.output.write_text(text, encoding="utf-8")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
-        return Told(FAILURE, text, (f"{asked.output}: error: {error.strerror}", *last))
-    return Told(status, f"{asked.output}\n", (*_summary(diagnosed.diagnosis), *last))
+        return f"{file}: error: {error.strerror}"
+    return ""
 
 
 def _wanted(analysis: Analysis, request: Request, asked: Asked, progress: Progress | None) -> Wanted:

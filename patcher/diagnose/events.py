@@ -20,6 +20,7 @@ class Event:
 
     ``where``: ``file:line`` of the code; of a recompile, where the function begins. ``source``: of a recompile, the
     code that put the guard there. ``function``: of a recompile, its name; ``after``: the line after which it resumes.
+    ``stack``: how the code got there, outermost first; ``around``: other frames by which it also did.
     """
 
     kind: Kind
@@ -35,6 +36,7 @@ class Event:
     context: str = ""
     url: str = ""
     stack: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Seen:
             context=site.context,
             url=site.url,
             stack=tuple(self._frame(frame) for frame in site.stack),
+            around=tuple(self._frame(frame) for frame in site.around),
         )
 
     def _frame(self, frame: str) -> str:

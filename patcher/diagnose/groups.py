@@ -195,7 +195,7 @@ class _Costs:
         if origin.resumed:
             return [group for group in here if origin.where in _lines(group)]
         own = self._function(f"{origin.where} in {origin.function}")
-        inside = [g for g in here if any(own in map(self._function, stack[1:]) for stack in _stacks(g))]
+        inside = [group for group in here if own in map(self._function, _inner(group))]
         if inside or own in outermost:
             return inside
         return [group for group in here if group.impact.dropped_frames]
@@ -222,10 +222,15 @@ def _stacks(group: Group) -> list[tuple[str, ...]]:
     return [event.stack for event in group.events if event.stack]
 
 
+def _inner(group: Group) -> list[str]:
+    """All frames but the outermost one."""
+    return [frame for event in group.events for frame in (*event.stack[1:], *event.around)]
+
+
 def _lines(group: Group) -> set[str]:
     """The place of the break, and those of the calls around it: all frames resume there."""
-    around = {frame.partition(" in ")[0] for stack in _stacks(group) for frame in stack}
-    return around | {event.where for event in group.events}
+    frames = [frame for event in group.events for frame in (*event.stack, *event.around)]
+    return {frame.partition(" in ")[0] for frame in frames} | {event.where for event in group.events}
 
 
 def settled_launches(seen: Sequence[Seen]) -> int:

@@ -45,8 +45,8 @@ class Search:
     quick: Options
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _states: dict[tuple[frozenset[Unit], tuple[tuple[str, str], ...]], State] = field(default_factory=dict)
-    _known: dict[str, Bundle] = field(default_factory=dict)
-    _fates: dict[str, tuple[Outcome, str, Totals | None]] = field(default_factory=dict)
+    _known: dict[tuple[str, ...], Bundle] = field(default_factory=dict)
+    _fates: dict[tuple[str, ...], tuple[Outcome, str, Totals | None]] = field(default_factory=dict)
     _evidence: tuple[Varied, ...] = ()
 
     def run(self, causes: Sequence[Group]) -> Ending:
@@ -87,17 +87,17 @@ class Search:
         if found.better:
             return near
         why = "no cause lies there, and tried with all others of which that is so it changed nothing"
-        self._fates.update({bundle.label: ("no-op", why, None) for bundle in near})
+        self._fates.update({bundle.key: ("no-op", why, None) for bundle in near})
         return []
 
     def _offered(self, chosen: Sequence[Bundle]) -> list[Bundle]:
         """The fixes that could be made now and were not tried yet."""
         every = bundles(self.analysis.again(replace(self.settings, evidence=self._evidence)), self.bench.places)
         for bundle in every:
-            known = self._known.get(bundle.label)
-            self._known[bundle.label] = replace(bundle, units=bundle.units | known.units) if known else bundle
-        labels = {bundle.label for bundle in chosen}
-        return [self._known[b.label] for b in every if b.label not in labels and b.label not in self._fates]
+            known = self._known.get(bundle.key)
+            self._known[bundle.key] = replace(bundle, units=bundle.units | known.units) if known else bundle
+        keys = {bundle.key for bundle in chosen}
+        return [self._known[b.key] for b in every if b.key not in keys and b.key not in self._fates]
 
     def _confirmed(self, offered: Sequence[Bundle], causes: Sequence[Group]) -> list[Bundle]:
         """Those with a finding at a place that costs something."""
@@ -114,7 +114,7 @@ class Search:
         if len(new) == 1:
             first = wrong[0]
             outcome: Outcome = "failed" if first.status != "different" else "different"
-            self._fates[new[0].label] = (outcome, next(iter(first.reasons), first.status), None)
+            self._fates[new[0].key] = (outcome, next(iter(first.reasons), first.status), None)
             return []
         half = len(new) // 2
         taken = self._equivalent(chosen, new[:half])
@@ -133,11 +133,11 @@ class Search:
                 found = self._gain(rest, chosen, again=True)
             without = self._totals(rest)
             if found.gain:
-                self._fates[bundle.label] = ("kept", f"without it and with it: {found.told}", without)
+                self._fates[bundle.key] = ("kept", f"without it and with it: {found.told}", without)
                 continue
             outcome: Outcome = "not better" if found.worse or found.slower else "no-op"
             why = found.told if outcome == "not better" else "no count and no time beyond noise changes with it"
-            self._fates[bundle.label] = (outcome, why, without)
+            self._fates[bundle.key] = (outcome, why, without)
             chosen = rest
             seen_before = [other for other in reversed(chosen) if other not in todo]
             todo += seen_before  # they were kept beside one that is gone now
@@ -167,7 +167,6 @@ class Search:
             best = self.settings
             for name in names:
                 tried = replace(best, strategies={**best.strategies, key: name})
-                label = f"{key}={name}"
                 now = self._state(chosen)
                 self.settings = tried
                 other = self._state(self._with_strategy(chosen))
@@ -175,17 +174,17 @@ class Search:
                 found = None if bad else difference((now, "patched"), (other, "patched"))
                 if found is not None and found.gain and not found.worse:
                     best = tried
-                    self._fates[label] = ("kept", found.told, now.totals("patched"))
+                    self._fates[key, name] = ("kept", found.told, now.totals("patched"))
                 else:
                     why = found.told if found else "results differ, or it does not run"
-                    self._fates[label] = ("different" if bad else "not better", why, None)
+                    self._fates[key, name] = ("different" if bad else "not better", why, None)
                 self.settings = best
 
     def _with_strategy(self, chosen: Sequence[Bundle]) -> list[Bundle]:
-        """The chosen fixes, with those of the same labels that the strategy in force makes."""
+        """The chosen fixes, with those of the same class or function that the strategy in force makes."""
         offered = bundles(self.analysis.again(replace(self.settings, evidence=self._evidence)), self.bench.places)
-        wanted = {where for bundle in chosen for where in (bundle.label, *_owners(bundle))}
-        return [*chosen, *(b for b in offered if b.label in wanted or wanted & set(_owners(b)))]
+        keys = {bundle.key for bundle in chosen}
+        return [*chosen, *(bundle for bundle in offered if bundle.key in keys)]
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
@@ -211,19 +210,14 @@ class Search:
         return groups(seen, self.bench.places)
 
     def _told(self, chosen: Sequence[Bundle]) -> tuple[Tried, ...]:
-        kept = {bundle.label for bundle in chosen}
+        kept = {bundle.key for bundle in chosen}
         told = []
-        for label, bundle in self._known.items():
+        for key, bundle in self._known.items():
             unasked: tuple[Outcome, str, Totals | None] = ("not tried", "no run showed a cost there", None)
-            outcome, why, without = self._fates.get(label, unasked)
-            assert (label in kept) == (outcome == "kept")
+            outcome, why, without = self._fates.get(key, unasked)
+            assert (key in kept) == (outcome == "kept")
             diff = self._diff(bundle) if outcome != "not tried" else ""
-            told.append(Tried((label,), bundle.where, outcome, why, without, diff))
-        told += [Tried((label,), (), *fate) for label, fate in self._fates.items() if label not in self._known]
+            told.append(Tried((bundle.label,), bundle.where, outcome, why, without, diff))
+        told += [Tried(("=".join(key),), (), *fate) for key, fate in self._fates.items() if key not in self._known]
         order = ("kept", "no-op", "not better", "different", "failed", "not tried")
         return tuple(sorted(told, key=lambda tried: order.index(tried.outcome)))
-
-
-def _owners(bundle: Bundle) -> tuple[str, ...]:
-    """Classes and files that a bundle of a family belongs to, whatever rules of the family are in it."""
-    return tuple({f"{unit.code[:3]} {unit.path} {unit.scope.rpartition('.')[0]}" for unit in bundle.units})

@@ -33,9 +33,11 @@ class Found:
 class Bundle:
     """Fixes that are tried together: those of one rule in one function, or of one family in one class.
 
-    ``label``: for people (``FC502 in Attention.forward``). ``where``: the places of its findings.
+    ``key``: what tells it from others. ``label``: for people (``FC502 in Attention.forward``). ``where``: the places of
+    its findings.
     """
 
+    key: tuple[str, str, str]
     label: str
     units: frozenset[Unit]
     codes: tuple[str, ...]
@@ -140,4 +142,4 @@ def _bundle(key: tuple[str, str, str], items: Sequence[Found], results: Iterable
     original = [f for f in findings(results) if f.unit in units]
     where = tuple(dict.fromkeys(f"{places.shown(f.path)}:{f.reported.line}" for f in original))
     scope = f" in {key[2]}" if key[2] else f" in {places.shown(key[1])}"
-    return Bundle(f"{', '.join(codes)}{scope}", units, codes, where or (places.shown(key[1]),))
+    return Bundle(key, f"{', '.join(codes)}{scope}", units, codes, where or (places.shown(key[1]),))

@@ -26,7 +26,7 @@ class Site:
     """A break, a dropped frame or a skipped CUDA graph: where (``file:line`` or ""), why, how often.
 
     The rest is PyTorch's own words, where it had any. ``url``: of its page on breaks of this kind. ``stack``: how the
-    user's code got there, outermost first: "file:line in function".
+    user's code got there, outermost first: "file:line in function". ``around``: other frames by which it also did.
     """
 
     where: str
@@ -37,6 +37,7 @@ class Site:
     context: str = ""
     url: str = ""
     stack: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -480,6 +481,7 @@ def _site(table: _Table) -> Site:
         context=table.maybe("context", table.text) or "",
         url=table.maybe("url", table.text) or "",
         stack=table.maybe("stack", table.texts) or (),
+        around=table.maybe("around", table.texts) or (),
     )
 
 

@@ -54,6 +54,7 @@ import torch.utils._pytree
 
 SEED = 20
 LINE_CHARACTERS, EXPLANATION_CHARACTERS = 400, 2000
+MOST_AROUND = 100  # frames
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
@@ -800,9 +801,13 @@ class Listener(logging.Handler):
         """Note what else is told of a break; of one that has come up before, only what was missing."""
         known = self.details.setdefault((where, reason), {})
         blamed = self._blamed if "ackend compiler" in text else []
-        for key, value in {**_details(text, self._shown), "stack": self._stack(blamed)}.items():
+        stack = self._stack(blamed)
+        for key, value in {**_details(text, self._shown), "stack": stack}.items():
             if value:
                 known.setdefault(key, value)
+        other = [frame for frame in stack if frame not in (*known["stack"], *known.get("around", ()))]
+        if other and len(known.get("around", ())) < MOST_AROUND:
+            known["around"] = [*known.get("around", ()), *other]  # it is called from several places
 
     def _stack(self, blamed: list[_Place]) -> list[str]:
         """How the user's code got to the break that is being logged, outermost first; at its end what is ``blamed``.
