@@ -329,7 +329,8 @@ def _measuring() -> Callable[[Event], None]:
 
     def show(event: Event) -> None:
         status = "" if event.status in ("", "ok") else f": {event.status}"
-        line = f"[{event.seconds:.0f} s] {event.number} of {event.of}: {event.case}, {event.variant}{status}"
+        done = " done" if event.what == "end" and not moving else ""
+        line = f"[{event.seconds:.0f} s] {event.number} of {event.of}{done}: {event.case}, {event.variant}{status}"
         if moving:
             last = event.what == "end" and event.number == event.of
             click.echo("\r\x1b[K" + ("" if last else line), err=True, nl=False)

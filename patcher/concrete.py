@@ -12,12 +12,21 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from patcher.lines import split_lines
-from patcher.rule import Code, Decorate, Edit, Insert, Replace, ReplaceStatements
+from patcher.rule import Code, Decorate, Edit, Insert, MoveTail, Replace, ReplaceStatements
 from patcher.spans import EditError, Span, parts_of, span_of
 
 _HOLE = re.compile(r"\{(\d+)\}")
 _PLACE = re.compile(r"^__part_(\d+)__$")
 LINE_LENGTH = 119
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """The statements of a function's body from ``start`` on go into ``function``; ``call`` takes their place."""
+
+    start: int
+    function: cst.FunctionDef
+    call: cst.SimpleStatementLine
 
 
 @dataclass
@@ -30,6 +39,7 @@ class _Plan:
     after: dict[cst.CSTNode, list[cst.CSTNode]]
     decorators: dict[cst.CSTNode, list[cst.Decorator]]
     spaced: dict[cst.CSTNode, list[cst.EmptyLine]]
+    tails: dict[cst.CSTNode, _Tail]
 
 
 class Patch:
@@ -54,7 +64,7 @@ class Patch:
 
     def apply(self, edits: Sequence[Edit]) -> str:
         """The text with ``edits`` made. Raises EditError when one does not fit it."""
-        plan = _Plan({}, {}, {}, {}, {}, {})
+        plan = _Plan({}, {}, {}, {}, {}, {}, {})
         for edit in edits:
             self._add(edit, plan)
         module = self.module.visit(_Apply(plan))
@@ -89,6 +99,13 @@ class Patch:
             case Decorate(target=target, code=code):
                 function = self.find(target, cst.FunctionDef)
                 plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
+            case MoveTail(target=target, first=first, header=header, code=code):
+                function, line = self.find(target, cst.FunctionDef), self.line(first)
+                moved = self.build_statement(Code(f"{header.template}\n    pass", header.parts))
+                call = self.fold(self.build_statement(code), self._indent(line))
+                assert isinstance(moved, cst.FunctionDef) and isinstance(call, cst.SimpleStatementLine)
+                start = next(i for i, other in enumerate(function.body.body) if other is line)
+                plan.tails[function] = _Tail(start, moved, call)
 
     # --- from ast to cst --------------------------------------------------------------------------------------------
 
@@ -118,6 +135,12 @@ class Patch:
 
     def expression(self, node: ast.expr) -> cst.BaseExpression:
         """The concrete expression for ``node``."""
+        here = (n for n in self.spans.get(self.span(node), ()) if isinstance(n, cst.BaseExpression))
+        if isinstance(node, ast.Tuple) and node.elts and next(here, None) is None:
+            element = self.expression(node.elts[0])  # the brackets belong to the tuple in one tree, not in the other
+            around = (self.parents[element], self.parents[self.parents[element]])
+            if (whole := next((n for n in around if isinstance(n, cst.Tuple)), None)) is not None:
+                return whole
         found = self.find(node, cst.BaseExpression)
         assert isinstance(found, cst.BaseExpression)
         return found
@@ -389,6 +412,23 @@ def _spans_lines(node: cst.CSTNode) -> bool:
     return any(_spans_lines(c) for c in node.children)
 
 
+def _parted(function: cst.FunctionDef, tail: _Tail) -> list[cst.FunctionDef]:
+    """``function`` up to its tail, and the function that the tail becomes, with all that is written between them."""
+    body = function.body
+    assert isinstance(body, cst.IndentedBlock)
+    first = body.body[tail.start]
+    leading = list(getattr(first, "leading_lines", ()))
+    blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
+    call = tail.call.with_changes(leading_lines=leading[:blank])
+    moved = [first.with_changes(leading_lines=leading[blank:]), *body.body[tail.start + 1 :]]
+    head = body.with_changes(body=[*body.body[: tail.start], call], footer=())
+    below = body.with_changes(body=moved, header=cst.TrailingWhitespace())
+    return [
+        function.with_changes(body=head),
+        tail.function.with_changes(body=below, leading_lines=[cst.EmptyLine(indent=False)]),
+    ]
+
+
 class _Apply(cst.CSTTransformer):
     def __init__(self, plan: _Plan) -> None:
         self.plan = plan
@@ -397,6 +437,9 @@ class _Apply(cst.CSTTransformer):
         plan = self.plan
         if original in plan.replace:
             return plan.replace[original]
+        if original in plan.tails:
+            assert isinstance(updated, cst.FunctionDef)
+            return cst.FlattenSentinel(_parted(updated, plan.tails[original]))
         if original in plan.decorators:
             assert isinstance(updated, cst.FunctionDef)
             updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])

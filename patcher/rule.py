@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
+from patcher.settings import Varied
+
 if TYPE_CHECKING:
     from patcher.facts import Facts
 
@@ -114,7 +116,20 @@ class Decorate:
     code: Code
 
 
-Edit = Replace | ReplaceStatements | Insert | Decorate
+@dataclass(frozen=True)
+class MoveTail:
+    """Move the statements of ``target`` from ``first`` on, as they are, into a new function directly below it.
+
+    ``header``: the ``def`` line of that function, with its colon. ``code``: the statement that comes in their place.
+    """
+
+    target: ast.FunctionDef
+    first: ast.stmt
+    header: Code
+    code: Code
+
+
+Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail
 
 
 @dataclass(frozen=True)
@@ -156,7 +171,9 @@ class Example:
     ``before`` and ``after`` start below ``import torch``, ``import torch.nn as nn`` and
     ``import torch.nn.functional as F``.
     ``run`` defines ``make()`` (a module or function), ``calls`` (a list of argument tuples, or functions of what
-    ``make`` returned) and optionally ``train = True`` (gradients are compared, Dynamo runs on ``aot_eager``).
+    ``make`` returned) and optionally ``train = True`` (gradients are compared, Dynamo runs on ``aot_eager``) and
+    ``hook(obj, backend)``, which does the compiling and returns what to call. ``evidence``: what a run has shown of
+    ``before``, the path of which is "".
     ``after=None``: reported, not rewritten. ``gain=False``: the rewrite is for a cost that this run cannot show.
     """
 
@@ -167,15 +184,20 @@ class Example:
     gain: bool = True
     unsafe: bool = False
     strategies: Mapping[str, str] = field(default_factory=dict)
+    evidence: tuple[Varied, ...] = ()
 
 
 @dataclass(frozen=True)
 class NearMiss:
-    """A source that looks like the pattern and has to stay. ``reported``: display-only findings are fine."""
+    """A source that looks like the pattern and has to stay. ``reported``: display-only findings are fine.
+
+    ``evidence``: as an `Example` has it.
+    """
 
     source: str
     title: str
     reported: bool = False
+    evidence: tuple[Varied, ...] = ()
 
 
 @runtime_checkable

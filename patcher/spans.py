@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from patcher.rule import Code, Decorate, Edit, Insert, Replace, ReplaceStatements
+from patcher.rule import Code, Decorate, Edit, Insert, MoveTail, Replace, ReplaceStatements
 
 Span = tuple[int, int, int, int]
 
@@ -28,7 +28,7 @@ def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
             return targets
         case Insert(anchor=anchor):
             return (anchor,)
-        case Decorate(target=target):
+        case Decorate(target=target) | MoveTail(target=target):
             return (target,)
 
 
@@ -37,6 +37,8 @@ def nodes_of(edit: Edit) -> Iterator[ast.AST]:
     yield from targets_of(edit)
     for code in edit.code if isinstance(edit.code, tuple) else (edit.code,):
         yield from parts_of(code)
+    if isinstance(edit, MoveTail):
+        yield from parts_of(edit.header)
 
 
 def parts_of(code: Code) -> Iterator[ast.expr]:

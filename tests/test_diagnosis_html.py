@@ -290,13 +290,13 @@ def test_impact_tells_what_was_counted_and_no_more() -> None:
         "launches in a settled pass of 13 calls": "247",
         "breaks": "24",
         "recompiles": "13",
-        "of compilation": "21.5 s",
+        "of compilation": "about 21.5 s",
     }
     assert pairs(Node("", {}, [second])) == {
         "dropped frame": "1",
         "recompiles": "8",
         "recompile-limit hit": "1",
-        "of compilation": "0.0 s",
+        "of compilation": "about 0.0 s",
     }
     assert pairs(Node("", {}, [third])) == {"launch in a settled pass of 1 call": "1", "break": "1"}
     none = samples.cause(impact=type(samples.rotary().impact)())

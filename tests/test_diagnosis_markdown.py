@@ -158,7 +158,7 @@ def test_all_that_there_is_to_tell_of_a_cause() -> None:
         "- Location: `models/language_model.py:87`, in `RotaryEmbedding.forward`",
         "- Trigger: `if max_seq > self.original_max_seq_len:`",
         "- Reason: Data-dependent branching",
-        "- Impact: 24 breaks, 13 recompiles; 247 launches in a pass of 13 calls; 21.5 s of compiling",
+        "- Impact: 24 breaks, 13 recompiles; 247 launches in a pass of 13 calls; about 21.5 s of compiling",
         "- Seen in: forward, decode",
         "- Fate: removed when all fixes are in",
         "> 87 |         if max_seq > self.original_max_seq_len:",
@@ -200,8 +200,8 @@ def test_a_finding_without_a_fix_says_why() -> None:
         (Impact(launches=1, calls=1), "1 launch in a pass of 1 call"),
         (Impact(launches=2), "2 launches"),
         (Impact(dropped_frames=2, limit_hits=1), "2 dropped frames, 1 recompile limit hit"),
-        (Impact(cudagraph_skips=3, compile_seconds=0.0), "3 CUDA-graph skips; 0.00 s of compiling"),
-        (Impact(recompiles=8, calls=4, compile_seconds=123.4), "8 recompiles; 123 s of compiling"),
+        (Impact(cudagraph_skips=3, compile_seconds=0.0), "3 CUDA-graph skips; about 0.00 s of compiling"),
+        (Impact(recompiles=8, calls=4, compile_seconds=123.4), "8 recompiles; about 123 s of compiling"),
     ],
 )
 def test_the_impact_names_what_was_measured_and_no_more(cost: Impact, shown: str) -> None:

@@ -8,6 +8,7 @@ import re
 import textwrap
 import tokenize
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from docs.generate import HEADINGS, sections
 from patcher.engine import patch
 from patcher.results import PatchResult
 from patcher.rule import Example, NearMiss, Rule
-from patcher.settings import Settings
+from patcher.settings import Settings, Varied
 from rules import load_rules
 from tests.dynamo import PREAMBLE, run_example
 
@@ -36,8 +37,17 @@ NEAR_MISSES = [pytest.param(rule, n, id=f"{rule.code}-{n.title}") for rule in RU
 each_rule = pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.code) for rule in RULES])
 
 
-def settings_for(example: Example) -> Settings:
-    return Settings(unsafe=example.unsafe, strategies=example.strategies, target_torch=OLDEST_TORCH)
+def settings_for(example: Example, scope: str = "") -> Settings:
+    return Settings(
+        unsafe=example.unsafe,
+        strategies=example.strategies,
+        target_torch=OLDEST_TORCH,
+        evidence=evidence_of(example, scope),
+    )
+
+
+def evidence_of(case: Example | NearMiss, scope: str = "") -> tuple[Varied, ...]:
+    return tuple(replace(v, path="example.py", function=f"{scope}{v.function}") for v in case.evidence)
 
 
 def patched(text: str, rules: tuple[Rule, ...], settings: Settings) -> PatchResult:
@@ -93,7 +103,7 @@ def test_example_is_found_and_rewritten(rule: Rule, example: Example) -> None:
 def test_unsafe_and_unfixed_examples_are_left_alone_by_default(rule: Rule, example: Example) -> None:
     if example.unsafe or example.after is None:
         before = PREAMBLE + example.before
-        result = patched(before, (rule,), Settings(strategies=example.strategies, target_torch=OLDEST_TORCH))
+        result = patched(before, (rule,), replace(settings_for(example), unsafe=False))
         assert result.text == before
         assert result.remaining
         assert all(reported.assumption for reported in result.remaining), "it says what it takes for granted"
@@ -124,7 +134,7 @@ def test_example_is_found_one_block_deeper(rule: Rule, example: Example) -> None
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
 def test_example_is_found_inside_a_function(rule: Rule, example: Example) -> None:
     text = f"{PREAMBLE}\ndef enclosing():\n{textwrap.indent(example.before, '    ')}"
-    result = patched(text, (rule,), settings_for(example))
+    result = patched(text, (rule,), settings_for(example, "enclosing."))
     assert result.found
     ast.parse(result.text)
 
@@ -132,7 +142,7 @@ def test_example_is_found_inside_a_function(rule: Rule, example: Example) -> Non
 @pytest.mark.parametrize(("rule", "example"), SINGLE_CLASSES)
 def test_example_is_found_inside_a_class(rule: Rule, example: Example) -> None:
     text = f"{PREAMBLE}\nclass Enclosing:\n{textwrap.indent(example.before, '    ')}"
-    result = patched(text, (rule,), settings_for(example))
+    result = patched(text, (rule,), settings_for(example, "Enclosing."))
     assert result.found
     ast.parse(result.text)
 
@@ -142,7 +152,7 @@ def test_near_miss_is_left_alone(rule: Rule, miss: NearMiss) -> None:
     source = PREAMBLE + miss.source
     ast.parse(source)
     for unsafe in (False, True):
-        settings = Settings(unsafe=unsafe, target_torch=OLDEST_TORCH)
+        settings = Settings(unsafe=unsafe, target_torch=OLDEST_TORCH, evidence=evidence_of(miss))
         result = patched(source, (rule,), settings)
         assert result.text == source
         if not miss.reported:

@@ -210,15 +210,6 @@ def _limit(told: _Told) -> Iterator[Advice]:
         )
 
 
-def _nested(told: _Told) -> Iterator[Advice]:
-    if told.depth > 1 and told.since(2, 10):
-        yield Advice(
-            f"{_CONFIG}.nested_graph_breaks = True",
-            "The break splits the function that it is in, and not also each function that has called it.",
-            "Off by default. The break itself stays, and inside a loop it does not help.",
-        )
-
-
 _SETTINGS: tuple[Callable[[_Told], Iterator[Advice]], ...] = (
     _scalars,
     _shapes,
@@ -230,5 +221,4 @@ _SETTINGS: tuple[Callable[[_Told], Iterator[Advice]], ...] = (
     _parameters,
     _sizes,
     _limit,
-    _nested,
 )

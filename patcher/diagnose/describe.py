@@ -6,12 +6,12 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patcher.diagnose.advice import advice, registry_id
 from patcher.diagnose.diagnosis import Cause, Fate, ProposedFix
 from patcher.diagnose.groups import Group, Key, severity
-from patcher.diagnose.guards import told
+from patcher.diagnose.guards import parsed, told
 from patcher.diagnose.places import Places
 from patcher.diagnose.relations import Found
 from patcher.rule import Rule
@@ -28,7 +28,7 @@ _FOLLOWS = (
 class Context:
     """What a cause is described with.
 
-    ``diff``: of the fix that a finding belongs to. ``after``: the keys of what remains when all fixes are in, None
+    ``diff``: of the fix that a finding belongs to. ``after``: what remains when all fixes are in, None
     where that is not known. ``again``: the keys of what a second run showed, None without one. ``launches``: of one
     settled pass. ``command``: the call of this program that measures, with cases and paths; options go in front.
     """
@@ -36,7 +36,7 @@ class Context:
     places: Places
     rules: Mapping[str, Rule]
     diff: Callable[[Found], str]
-    after: frozenset[Key] | None
+    after: Mapping[Key, Group] | None
     again: frozenset[Key] | None
     launches: int
     torch: str
@@ -47,19 +47,22 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
     """One cause, with what the rules found there."""
     first, place = group.first, group.place
     file = context.places.file(place.path) if place else None
+    if place and file:
+        place = replace(place, line=file.head(place.line))
     line = file.lines[place.line - 1].strip() if file and place and place.line <= len(file.lines) else ""
     function = (file.scope(place.line) if file and place else "") or ("" if group.follows else first.function)
     registry = registry_id(first.url)
     codes = sorted({f.reported.code for f in found if f.reported.applicability != "display-only"})
     steady = context.again is None or group.key in context.again
     known = context.after is not None and steady
-    fate: Fate = "unknown" if not known else "remains" if group.key in (context.after or ()) else "removed"
+    later = (context.after or {}).get(group.key)
+    fate: Fate = "unknown" if not known else "remains" if later else "removed"
     return Cause(
         number=number,
         category=group.category,
         severity=severity(group, context.launches),
         title=_title(group, function),
-        where=_where(group),
+        where=place.where if place else "" if group.follows else first.source or first.where,
         function=function,
         trigger=line,
         reason=_reason(group),
@@ -89,6 +92,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         ),
         steady=steady,
         fate=fate,
+        after=later.impact if later else None,
         note=_FOLLOWS if group.follows else "",
     )
 
@@ -121,14 +125,6 @@ def _proposed(found: Found, context: Context) -> ProposedFix:
     )
 
 
-def _where(group: Group) -> str:
-    if group.place is not None:
-        return group.place.where
-    if group.follows:
-        return ""
-    return group.first.source or group.first.where
-
-
 def _title(group: Group, function: str) -> str:
     within = f" in {function}" if function else ""
     if group.category == "CUDA graphs":
@@ -146,8 +142,7 @@ def _reason(group: Group) -> str:
     """PyTorch's line; of recompiles the different guards, a few of them."""
     reasons = list(dict.fromkeys(event.reason for event in group.events))
     if group.place is None and group.follows:
-        frames = dict.fromkeys(f"{event.function} ({event.where}): {event.reason}" for event in group.events)
-        reasons = [frame.partition("  # ")[0].strip() for frame in frames]
+        reasons = list(dict.fromkeys(f"{e.function} ({e.where}): {parsed(e.reason).told}" for e in group.events))
     shown = "; ".join(reasons[:3])
     elsewhere = group.key[0] == "break" and group.place is not None and group.place.where != group.key[1]
     broke = f" (it breaks at {group.key[1]}, which this line comes to)" if elsewhere else ""

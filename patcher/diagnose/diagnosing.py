@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from patcher.analysis import Analysis
-from patcher.diagnose.bench import Bench, State
+from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
 from patcher.diagnose.describe import Context, described
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark, Totals
@@ -148,7 +148,7 @@ class _Whole:
         again = self._again()
         patched = any(file.changed for file in self.analysis.first)
         complete = patched and len(self.state.after) == len(self.state.results.cases)
-        after = frozenset(g.key for g in groups(self.state.after, self.places)) if complete else None
+        after = {g.key: g for g in groups(self.state.after, self.places)} if complete else None
         context = Context(
             self.places,
             {rule.code: rule for rule in self.analysis.rules},
@@ -185,8 +185,15 @@ class _Whole:
             diagnostics=self._diagnostics(),
             results=results,
             judgement=self.state.judgement if patched else None,
+            effect=self._effect() if patched else "",
             trace=rendered(results) if self.wanted.trace else "",
         )
+
+    def _effect(self) -> str:
+        before, after = self.state.figures("original"), self.state.figures("patched")
+        if not before or before.keys() != after.keys():
+            return ""
+        return change(totals(list(before.values())), totals(list(after.values()))).told
 
     def _diagnostics(self) -> tuple[Diagnostic, ...]:
         return diagnostics(self.state.results, _named(self.wanted))

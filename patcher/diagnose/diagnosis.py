@@ -20,10 +20,11 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 
 @dataclass(frozen=True)
 class Impact:
-    """What a cause has cost the original: sums over the counted passes of all cases that showed it.
+    """What a cause has cost: sums over the counted passes of all cases that showed it.
 
-    ``launches``: compiled graphs that start only because of it, in one settled pass of ``calls`` calls.
-    ``compile_seconds``: spent on graphs that there would not be without it; None where that cannot be told.
+    ``launches``: compiled graphs that start behind it, or in functions that are compiled by themselves because of it,
+    in one settled pass of ``calls`` calls; one that several causes have a part in is divided among them.
+    ``compile_seconds``: about what those graphs, or the repeated compilations, took; None where that cannot be told.
     """
 
     breaks: int = 0
@@ -72,7 +73,8 @@ class Cause:
     one line. ``explanation``, ``hints``: PyTorch's own words. ``code``: numbered lines around. ``registry``: the id in
     PyTorch's graph-break registry ("GB0170") and ``reference`` its page. ``verify``: a command that shows whether it is
     gone. ``cases``: in which it was seen. ``steady``: whether a second run of the same code showed it too. ``fate``:
-    whether it is still there when all fixes are in. ``note``: ours: what one should know before acting on it.
+    whether it is still there when all fixes are in; ``after``: what it costs then. ``note``: ours: what one should know
+    before acting on it.
     """
 
     number: int
@@ -95,6 +97,7 @@ class Cause:
     verify: str = ""
     steady: bool = True
     fate: Fate = "unknown"
+    after: Impact | None = None
     note: str = ""
 
 
@@ -183,7 +186,8 @@ class Diagnosis:
 
     ``facts``: environment and settings, a line each. ``problems``: what went wrong while measuring, and what was not
     the same in a second run. ``static_only``: findings that the run did not confirm. ``fine``: what looks like a cause
-    and is none. ``trace``: what was made of the structured trace, "" when none was asked for.
+    and is none. ``trace``: what was made of the structured trace, "" when none was asked for. ``effect``: what all
+    fixes together change, as counts before and after; "" when that was not measured.
     """
 
     title: str
@@ -199,4 +203,5 @@ class Diagnosis:
     results: Results | None
     judgement: Judgement | None
     trace: str = ""
+    effect: str = ""
     proof: Proof | None = None

@@ -44,8 +44,21 @@ class File:
         return re.split(r"\r\n|\n|\r", self.text)
 
     @cached_property
+    def _heads(self) -> dict[int, int]:
+        """The line of ``def`` for the first line of each definition, which may be a decorator's."""
+        return {first: head for first, _, _, _, head in self._all}
+
+    def head(self, line: int) -> int:
+        """The line itself, or when it is where a definition begins, that of its ``def`` or ``class``."""
+        return self._heads.get(line, line)
+
+    @cached_property
     def _definitions(self) -> list[tuple[int, int, str, bool]]:
-        found: list[tuple[int, int, str, bool]] = []
+        return [found[:4] for found in self._all]
+
+    @cached_property
+    def _all(self) -> list[tuple[int, int, str, bool, int]]:
+        found: list[tuple[int, int, str, bool, int]] = []
 
         def walk(node: ast.AST, names: tuple[str, ...]) -> None:
             for child in ast.iter_child_nodes(node):
@@ -54,7 +67,7 @@ class File:
                     inner = (*names, child.name)
                     first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
                     is_class = isinstance(child, ast.ClassDef)
-                    found.append((first, child.end_lineno or child.lineno, ".".join(inner), is_class))
+                    found.append((first, child.end_lineno or child.lineno, ".".join(inner), is_class, child.lineno))
                 walk(child, inner)
 
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):

@@ -82,7 +82,8 @@ def related(
     if group.follows and group.place is None:
         return ()
     around = [frame.partition(" in ")[0] for event in group.events for frame in reversed(event.stack)]
-    own = list(filter(None, [group.place, *(places.place(event.source or event.where) for event in group.events)]))
+    both = (where for event in group.events for where in (event.source, event.where) if where)
+    own = list(filter(None, [group.place, *map(places.place, both)]))
     calls = list(filter(None, map(places.place, dict.fromkeys(around))))
     steps: tuple[Callable[[Found], bool], ...] = (
         lambda f: any(_on(f, place) for place in own),
@@ -102,8 +103,11 @@ def evidence(found: Iterable[Group], places: Places) -> tuple[Varied, ...]:
     for event in (event for group in found if group.guards and not group.follows for event in group.events):
         guard, place = parsed(event.reason), places.place(event.where)
         file = places.file(place.path) if place else None
-        if place and file and guard.about in ("size", "length") and guard.subject.isidentifier():
-            varied.append(Varied(place.path, file.scope(place.line), guard.subject, guard.dim, guard.one))
+        name = (
+            guard.subject.partition(".")[0].partition("[")[0] if guard.about == "length" else guard.subject
+        )  # `batch.images`
+        if place and file and guard.about in ("size", "length") and name.isidentifier():
+            varied.append(Varied(place.path, file.scope(place.line), name, guard.dim, guard.one))
     return tuple(dict.fromkeys(varied))
 
 

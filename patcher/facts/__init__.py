@@ -12,7 +12,9 @@ from patcher.facts.bookkeeping import CacheMethod
 from patcher.facts.breaks import GraphBreaks
 from patcher.facts.caches import Cache, cache_of, candidates
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
+from patcher.facts.compiled_models import CompiledModel, CompiledModels
 from patcher.facts.conditions import Condition, Junction, Leaf, Negation, Tensor
+from patcher.facts.eager_calls import EagerCalls, Given
 from patcher.facts.effects import Effects
 from patcher.facts.flags import Flags, Reach
 from patcher.facts.flow import Definition, Flow
@@ -23,13 +25,15 @@ from patcher.facts.infer import Inference
 from patcher.facts.lookups import Lookup
 from patcher.facts.meetings import Meeting, Meetings
 from patcher.facts.merging import Choice, Merge, Merging
+from patcher.facts.preparation import Preparation, Split
 from patcher.facts.project import Project, module_name
 from patcher.facts.sizes import Sizes
 from patcher.facts.steadiness import dynamic_names, may_be
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.tensor_state import Change, Step, TensorState, TensorStates
 from patcher.facts.values import Category, DType, Kind, Rank, Value, leading
-from patcher.settings import Settings
+from patcher.facts.variations import Variations
+from patcher.settings import Settings, Varied
 
 __all__ = [
     "INITIALISERS",
@@ -41,12 +45,14 @@ __all__ = [
     "Change",
     "Choice",
     "ClassFacts",
+    "CompiledModel",
     "Condition",
     "DType",
     "Definition",
     "Facts",
     "Flow",
     "FunctionNode",
+    "Given",
     "Growth",
     "Held",
     "Junction",
@@ -59,11 +65,13 @@ __all__ = [
     "Rank",
     "Reach",
     "Read",
+    "Split",
     "Step",
     "Store",
     "Tensor",
     "TensorState",
     "Value",
+    "Varied",
     "api",
     "attribute_of",
     "dotted",
@@ -117,6 +125,10 @@ class Facts:
             self.syntax, self.inference, self.sizes, project, self.module, self.class_facts
         )
         self.growing = Growing(self.syntax, self.inference, project, self.module, self.reached)
+        self.variations = Variations(self.syntax, project, self.module, path, settings.evidence)
+        self.eager_calls = EagerCalls(self.syntax, self.inference, self.flow, project, self.module, self.variations)
+        self.compiled_models = CompiledModels(self.syntax, self.eager_calls.callees)
+        self.preparation = Preparation(self.syntax, self.inference, self.eager_calls.callees)
 
     # --- structure --------------------------------------------------------------------------------------------------
 

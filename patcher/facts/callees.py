@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from patcher.facts.classes import self_name
 from patcher.facts.flow import Definition
 from patcher.facts.infer import Inference
 from patcher.facts.project import Project
@@ -14,6 +15,8 @@ from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Methods of a module that return the module.
+_SAME = frozenset("to cuda cpu eval train half float double bfloat16 requires_grad_".split())
 
 
 class Callees:
@@ -61,11 +64,19 @@ class Callees:
                 return self._known(dict(summary.built).get(attr)) if summary is not None else None
             case ast.Subscript(value=holder):
                 return self._element(holder)
+            case ast.Call(func=ast.Attribute(value=module)) if self.is_same(e):
+                return self.class_of(module, seen)
+            case ast.Call():
+                return self._built(e)
             case ast.Name():
                 definitions = self.inference.definitions(e) - seen
                 classes = {self._defined(d, seen | definitions) for d in definitions}
                 return classes.pop() if len(classes) == 1 else None
         return None
+
+    def is_same(self, call: ast.Call) -> bool:
+        """Whether ``call`` is of a method that gives back the module that it is called on."""
+        return isinstance(call.func, ast.Attribute) and call.func.attr in _SAME
 
     def _defined(self, d: Definition, seen: frozenset[Definition]) -> str | None:
         if d.how == "parameter" and isinstance(d.node, ast.arg):
@@ -84,7 +95,7 @@ class Callees:
         """The class of the instance for ``self``, or the one that the parameter is annotated with."""
         method = self.syntax.parents[self.syntax.parents[argument]]
         cls = self.syntax.parents.get(method)
-        if isinstance(cls, ast.ClassDef) and isinstance(method, _FUNCTIONS) and argument in method.args.args[:1]:
+        if isinstance(cls, ast.ClassDef) and isinstance(method, _FUNCTIONS) and self_name(method) == argument.arg:
             return self._known(f"{self.module}.{self.syntax.qualname(cls)}")
         for e in ast.walk(argument.annotation) if argument.annotation is not None else ():
             if isinstance(e, ast.Constant) and isinstance(e.value, str) and e.value.isidentifier():

@@ -35,12 +35,14 @@ class FunctionSummary:
     """A function or method: ``qualname`` in its module, and every function-like thing that it mentions.
 
     ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
+    ``positional``: the parameters that need no keyword.
     """
 
     qualname: str
     mentions: frozenset[str]
     compiled: bool = False
     disabled: bool = False
+    positional: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,7 @@ class _Collector:
                     frozenset(self.mentions[node]),
                     bool(decorators & torch_api.COMPILE),
                     bool(decorators & torch_api.DISABLE),
+                    tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                 )
 
     def classes(self) -> Iterator[ClassSummary]:

@@ -1069,7 +1069,7 @@ def place_names(plan: Json) -> Callable[[str], str]:
     def shown(path: str) -> str:
         for root in (*spelled, *roots):
             path = path.replace(root, "")
-        return re.sub(r"\S*?/(?:site|dist)-packages/", "", path)
+        return re.sub(r"[^\s(]*?/(?:site|dist)-packages/", "", path)
 
     return shown
 

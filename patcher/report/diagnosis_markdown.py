@@ -88,7 +88,8 @@ def _verdict(diagnosis: Diagnosis) -> str:
     told += [f"{fates['unknown']} of which that is not known"] if fates["unknown"] else []
     unsteady = sum(not cause.steady for cause in diagnosis.causes)
     once = f" {unsteady} did not show up in a second run of the same code." if unsteady else ""
-    return f"{many(len(diagnosis.causes), 'cause')}; when all fixes are in: {', '.join(told)}.{once}"
+    effect = f" All fixes together: {diagnosis.effect}." if diagnosis.effect else ""
+    return f"{many(len(diagnosis.causes), 'cause')}; when all fixes are in: {', '.join(told)}.{once}{effect}"
 
 
 def _commands(diagnosis: Diagnosis) -> Iterator[str]:

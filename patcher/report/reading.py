@@ -10,8 +10,12 @@ READING: tuple[tuple[str, str], ...] = (
         "High: a function is given up and runs eagerly, or at least half of all launches are due to it."
         " Medium: it costs launches or CUDA graphs in each pass, or compiles again more than once. Low: it costs once.",
     ),
-    ("Launches", "Compiled graphs that start only because of this cause, in one settled pass over all calls."),
-    ("Compilation", "Seconds spent on graphs that there would not be without it; left out where that cannot be told."),
+    (
+        "Launches",
+        "Compiled graphs that start behind this cause, or in functions that are compiled by themselves because of it,"
+        " in one settled pass over all calls. One that several causes have a part in is divided among them.",
+    ),
+    ("Compilation", "About how long those graphs, or repeated compilations, took; left out where that cannot be told."),
     ("Cases", CASE_MEANING),
     ("Variants", VARIANT_MEANING),
     ("Dash", "A figure that was not measured. It is not a zero."),

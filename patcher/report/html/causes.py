@@ -99,11 +99,17 @@ def _facts(cause: Cause) -> Markup:
             ("Trigger", element("code", cause.trigger) if cause.trigger else ""),
             ("Reason", prose(cause.reason)),
             ("Cases", ", ".join(cause.cases)),
-            ("With all fixes in", _FATES[cause.fate]),
+            ("With all fixes in", _FATES[cause.fate] + _then(cause)),
             ("Second run", "" if cause.steady else "it was not seen again"),
             ("Reference", link(cause.reference, reference) if cause.reference else cause.registry),
         )
     )
+
+
+def _then(cause: Cause) -> str:
+    """What it costs then, when that is something else than before."""
+    then = _costs(cause.after) if cause.after else []
+    return "" if not then or then == _costs(cause.impact) else ": " + ", ".join(f"{n} {what}" for n, what in then)
 
 
 def _costs(impact: Impact) -> list[tuple[str, str]]:
@@ -126,7 +132,7 @@ def _impact(impact: Impact) -> Markup:
         calls = "1 call" if impact.calls == 1 else f"{impact.calls} calls"
         costs[0] = (f"{costs[0][0]} in a settled pass of {calls}", costs[0][1])
     if impact.compile_seconds is not None:
-        costs.append(("of compilation", f"{impact.compile_seconds:.1f} s"))
+        costs.append(("of compilation", f"about {impact.compile_seconds:.1f} s"))
     return terms(costs, "figures") if costs else element("p", "No cost was counted.")
 
 

@@ -55,7 +55,7 @@ def _cause(cause: Cause, told: dict[str, int]) -> Iterator[str]:
     yield from point(f"Reason: {code(reason) if cause.category in _GUARDED else reason or NONE}")
     yield from point(f"Impact: {impact(cause.impact)}")
     yield from point(f"Seen in: {', '.join(cause.cases) or NONE}")
-    yield from point(f"Fate: {_FATES[cause.fate]}")
+    yield from point(f"Fate: {_FATES[cause.fate]}{_then(cause)}")
     if not cause.steady:
         yield from point("Not steady: a second run of the same code did not show it.")
     if cause.note:
@@ -95,8 +95,15 @@ def impact(cost: Impact) -> str:
         calls = f" in a pass of {many(cost.calls, 'call')}" if cost.calls else ""
         parts.append(many(cost.launches, "launch", "launches") + calls)
     if cost.compile_seconds is not None:
-        parts.append(f"{decimal(cost.compile_seconds)} s of compiling")
+        parts.append(f"about {decimal(cost.compile_seconds)} s of compiling")
     return "; ".join(part for part in parts if part) or NONE
+
+
+def _then(cause: Cause) -> str:
+    """What it costs then, when that is something else than before."""
+    if cause.after is None or impact(cause.after) == impact(cause.impact):
+        return ""
+    return f": {impact(cause.after)}"
 
 
 def _numbered(cause: Cause) -> Iterator[str]:
