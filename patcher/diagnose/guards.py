@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 _LISTED = 3
 
-About = Literal["size", "stride", "length", "value", "type", "other"]
+About = Literal["size", "stride", "length", "value", "type", "dtype", "device", "rank", "requires_grad", "other"]
 
 _LOCAL = re.compile(r"L\['(\w+)'\]")
 _LAYOUT = re.compile(r"tensor '(.+?)' (size|stride) mismatch at index (\d+)\. expected (\S+), actual (\S+)")
+_PROPERTY = re.compile(r"tensor '(.+?)' (dtype|device|rank|requires_grad)\b.*? mismatch")
 _SIZE_CALL = re.compile(r"([\w.\[\]']+)\.size\(\)\[(\d+)\]")
 _LENGTH = re.compile(r"len\(([^()]+)\) *[=!<>]=? *\d+")
 _VALUE = re.compile(r"^([A-Za-z_][^=<>!]*?) *(?:==|!=|<=|>=|<|>) *(?:-?[\d.]+|True|False|'[^']*')")
@@ -60,6 +61,8 @@ def parsed(guard: str) -> Guard:
     if found := _LAYOUT.search(text):
         one = "1" in (found[4], found[5])
         return Guard("size" if found[2] == "size" else "stride", found[1], int(found[3]), one)
+    if found := _PROPERTY.search(text):
+        return Guard(cast(About, found[2]), found[1])
     if found := _LENGTH.search(text):
         return Guard("length", found[1].strip())
     if found := _SIZE_CALL.search(text):
