@@ -236,7 +236,7 @@ def _diagnose(rules: Sequence[Rule]) -> click.Command:
             prove=prove,
             strategies={strategy_key(r): strategies_of(r) for r in rules if strategies_of(r)} if every else {},
             command=(*_program().split(maxsplit=1), *sys.argv[1:]),
-            spelled=lambda options: shlex.join([*_program().split(), *options, *_cases(how), *paths]),
+            spelled=lambda options: shlex.join([*_program().split(), *options, *_repeated(how, options), *paths]),
         )
         store = calls.store_for(paths[0], config, backup_dir) if backup else None
 
@@ -254,10 +254,13 @@ def _format_of(output: str) -> str:
     return {".html": "html", ".htm": "html", ".json": "json"}.get(Path(output).suffix.lower(), "markdown")
 
 
-def _cases(how: Mapping[str, Any]) -> list[str]:
-    """The options that name what is measured, as they are typed."""
-    named = [(f"--{key}", value) for key in ("case", "package", "vary") for value in how[key]]
-    return [word for pair in named for word in pair]
+def _repeated(how: Mapping[str, Any], options: Sequence[str]) -> list[str]:
+    """The options that say what is measured and how, as they are typed, for a call with these options."""
+    words = ["--quick"] if how["quick"] and "--quick" not in options else []
+    for key in ("case", "package", "vary", "mode", "backend", "python"):
+        values = how[key] if isinstance(how[key], tuple) else (how[key],)
+        words += [word for value in values if value for word in (f"--{key}", value)]
+    return words
 
 
 def _apply(outcome: Outcome, store: Store | None, shape: str = "text") -> calls.Told:

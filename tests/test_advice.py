@@ -291,17 +291,6 @@ def outermost(x: torch.Tensor) -> torch.Tensor:
     return _between(x + 1) + 1
 
 
-def test_a_break_deep_inside_splits_its_callers_too_unless_told_otherwise() -> None:
-    (item,) = advice("Call to `torch._dynamo.graph_break()`", torch_version=torch.__version__, depth=3)
-    with settings():
-        before = count(outermost, [(X,)])
-    with settings(item.flag):
-        after = count(outermost, [(X,)])
-    assert 0 < after.graphs < before.graphs
-    assert after.breaks  # it stays
-    assert equal(before.outputs, after.outputs) is None
-
-
 class PrintedThenChanged(Layer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = x + 1
@@ -457,7 +446,6 @@ def test_names_are_those_of_the_version(version: str, flags: tuple[str, ...]) ->
 
 
 def test_what_a_version_does_not_have_is_not_advised() -> None:
-    assert advice("a break", torch_version="2.8.0", depth=3) == ()
     assert len(advice("builtin: print [<class 'ConstantVariable'>] False", torch_version="2.6.0")) == 1
 
 

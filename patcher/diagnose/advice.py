@@ -37,7 +37,6 @@ class _Told:
     registry: str
     trigger: str
     version: tuple[int, int] | None
-    depth: int
     limit_hit: bool
 
     def since(self, major: int, minor: int) -> bool:
@@ -54,21 +53,18 @@ def advice(
     torch_version: str = "",
     *,
     trigger: str = "",
-    depth: int = 1,
     limit_hit: bool = False,
 ) -> tuple[Advice, ...]:
     """The settings that would do away with a cause.
 
     ``reason``: PyTorch's line on a break, or the guard that failed. ``registry``: "GB0124" or "". ``torch_version``:
-    "2.13.0+cpu", or "". ``trigger``: the line of source. ``depth``: how many functions deep a break is, counted from
-    the one that Dynamo compiles. ``limit_hit``: whether the recompile limit was hit.
+    "2.13.0+cpu", or "". ``trigger``: the line of source. ``limit_hit``: whether the recompile limit was hit.
     """
     told = _Told(
         text=" ".join((reason, explanation, context, *hints)),
         registry=registry,
         trigger=trigger,
         version=_version(torch_version),
-        depth=depth,
         limit_hit=limit_hit,
     )
     return tuple(item for setting in _SETTINGS for item in setting(told))
@@ -96,7 +92,10 @@ def _scalars(told: _Told) -> Iterator[Advice]:
 
 def _shapes(told: _Told) -> Iterator[Advice]:
     if told.registry == "GB0036" or "capture_dynamic_output_shape_ops" in told.text:
-        effect = "Operators whose output shape depends on data (`nonzero`, `x[mask]`, `unique`) stay in the graph."
+        effect = (
+            "Operators whose output shape depends on data (`nonzero`, `x[mask]`, `unique`) stay in the graph; a loop"
+            " over what they return still breaks it."
+        )
         yield Advice(f"{_CONFIG}.capture_dynamic_output_shape_ops = True", effect, _CAPTURED)
 
 
@@ -172,12 +171,14 @@ def _parameters(told: _Told) -> Iterator[Advice]:
 
 
 def _sizes(told: _Told) -> Iterator[Advice]:
-    resized, few = _RESIZED.search(told.text), _ONE_OR_NONE.search(told.text)
+    few = _ONE_OR_NONE.search(told.text)
+    found = [(_named(tensor), dim) for tensor, dim in _RESIZED.findall(told.text) if "___" not in tensor]
+    resized = sorted(dict.fromkeys(pair for pair in found if pair[0].isidentifier())) or found[:1]
     if resized and "force_parameter_static_shapes" not in told.text:
         yield Advice(
-            f"torch._dynamo.maybe_mark_dynamic({_named(resized[1])}, {resized[2]})",
-            "Called before the compiled function, from code that is not compiled: this dimension is compiled for all"
-            " sizes from the start, one recompile less.",
+            "\n".join(f"torch._dynamo.maybe_mark_dynamic({tensor}, {dim})" for tensor, dim in resized),
+            "Called before the compiled function, from code that is not compiled: what is marked is compiled for all"
+            " sizes from the start.",
             "Sizes 0 and 1 are still compiled for themselves. Kernels for all sizes can be slower than for one.",
         )
         yield Advice(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from patcher.diagnose.advice import advice, registry_id
-from patcher.diagnose.diagnosis import Cause, Fate, ProposedFix
+from patcher.diagnose.diagnosis import Advice, Cause, Fate, ProposedFix
 from patcher.diagnose.groups import Group, Key, severity
 from patcher.diagnose.guards import parsed, told
 from patcher.diagnose.places import Places
@@ -71,19 +71,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         code=file.excerpt(place.line) if file and place else (),
         explanation=first.explanation,
         hints=first.hints,
-        advice=advice(
-            first.reason,
-            first.explanation,
-            first.context,
-            first.hints,
-            registry,
-            context.torch,
-            trigger=line,
-            depth=max(len(first.stack), 1),
-            limit_hit=group.impact.limit_hits > 0,
-        )
-        if not codes and not group.follows
-        else (),
+        advice=_advice(group, registry, line, context) if not codes and not group.follows and fate != "removed" else (),
         registry=registry,
         reference=first.url,
         fixes=tuple(_proposed(f, context) for f in found),
@@ -95,6 +83,27 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         after=later.impact if later else None,
         note=_FOLLOWS if group.follows else "",
     )
+
+
+def _advice(group: Group, registry: str, line: str, context: Context) -> tuple[Advice, ...]:
+    first = group.first
+    return advice(
+        "; ".join(dict.fromkeys(event.reason for event in group.events)),
+        first.explanation,
+        first.context,
+        first.hints,
+        registry,
+        context.torch,
+        trigger=line,
+        limit_hit=group.impact.limit_hits > 0,
+    )
+
+
+def titled(group: Group, places: Places) -> str:
+    """A cause in a few words, with its place."""
+    file = places.file(group.place.path) if group.place else None
+    title = _title(group, file.scope(group.place.line) if file and group.place else group.first.function)
+    return f"{title} ({group.place.where})" if group.place else title
 
 
 def paragraphs(rule: Rule, heading: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from patcher.analysis import Analysis
 from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
-from patcher.diagnose.describe import Context, described
+from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark, Totals
 from patcher.diagnose.diagnostics import NAMES, QUICK, diagnostics, probes
 from patcher.diagnose.events import Seen
@@ -193,7 +193,10 @@ class _Whole:
         before, after = self.state.figures("original"), self.state.figures("patched")
         if not before or before.keys() != after.keys():
             return ""
-        return change(totals(list(before.values())), totals(list(after.values()))).told
+        told = change(totals(list(before.values())), totals(list(after.values()))).told
+        known = {group.key for group in self.groups}
+        new = [group for group in groups(self.state.after, self.places) if group.key not in known]
+        return "; ".join([told, *(f"new with them: {titled(group, self.places)}" for group in new)])
 
     def _diagnostics(self) -> tuple[Diagnostic, ...]:
         return diagnostics(self.state.results, _named(self.wanted))

@@ -128,12 +128,10 @@ def _draft(key: Key, events: tuple[Event, ...], places: Places) -> Group:
 
 
 def _together(following: Sequence[Group]) -> Group:
-    """One cause of what is compiled again only because breaks make frames of it."""
+    """One cause of what is compiled again only because breaks make frames of it; its time is that of the breaks."""
     events = tuple(event for group in following for event in group.events)
     guards = tuple(dict.fromkeys(guard for group in following for guard in group.guards))
-    seconds = [group.compile_seconds for group in following if group.compile_seconds is not None]
-    total = round(sum(seconds), 3) if seconds else None
-    return Group(("recompile", "follows"), "recompilation", events, None, guards, True, compile_seconds=total)
+    return Group(("recompile", "follows"), "recompilation", events, None, guards, True)
 
 
 def _weight(group: Group) -> tuple[float, ...]:
@@ -181,8 +179,8 @@ class _Costs:
             again = [event for event in group.events if event.kind == "recompile"]
             known = [self._compiled.get((event.case, event.where)) for event in again]
             pairs = [(event.count, each) for event, each in zip(again, known, strict=True) if each is not None]
-            seconds = sum(count * each for count, each in pairs) if pairs else None
             follows = all(map(self._follows, group.events))
+            seconds = sum(count * each for count, each in pairs) if pairs and not follows else None
         return replace(
             group,
             launches=self._launches[group.key],

@@ -204,6 +204,8 @@ def _what_to_do(cause: Cause, proof: Proof | None) -> str:
         }[cause.fate]
         tried = [f"{fix.code}, {item.outcome}" for fix in fixes for item in _trials(fix, proof)]
         return told + (f". Tried: {'; '.join(dict.fromkeys(tried))}." if tried else ".")
+    if cause.fate == "removed":
+        return "it goes away with the fixes of other causes."
     if cause.advice:
         return f"no rule mends it, but a setting helps: {', or '.join(code(item.flag) for item in cause.advice)}."
     if cause.note:
