@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -107,8 +108,10 @@ def test_places_know_file_line_and_function(places: Places, tmp_path: Path) -> N
 
 
 def test_lines_of_the_patched_text_lead_back_to_the_original() -> None:
-    before, after = "a\nb\nc\nd\n", "a\nx\ny\nc\nnew\nd\n"
+    before, after = "a\nb\nc\nd", "a\nx\ny\nc\nnew\nd"
     assert original_lines(before, after) == {1: 1, 2: 2, 3: 2, 4: 3, 5: 4, 6: 4}
+    before, after = "a\n\x0c\nb\nc", "a\n\x0c\nB\nB2\nc"  # a form feed ends no line
+    assert original_lines(before, after)[5] == 4
 
 
 def test_an_event_in_patched_code_has_the_original_line(places: Places) -> None:
@@ -126,11 +129,11 @@ def test_breaks_at_one_place_are_one_cause(places: Places) -> None:
 
 def test_launches_are_charged_to_the_break_that_they_resume_after(places: Places) -> None:
     origins = (
-        Origin("net.py:23", "forward", False, 1, 2, 4),  # the outermost function: it would start anyway
-        Origin("net.py:10", "forward", False, 1, 2, 4, 0.5),  # Scale.forward: alone only because of its branch
-        Origin("net.py:12", "forward", True, 1, 2, 4, 0.25),
-        Origin("net.py:24", "forward", True, 1, 2, 4, 0.25),  # the caller goes on
-        Origin("net.py:25", "forward", True, 1, 2, 4, 0.125),
+        Origin("net.py:23", "forward", False, False, 1, 2, 4),  # the outermost function: it would start anyway
+        Origin("net.py:10", "forward", False, True, 1, 2, 4, 0.5),  # Scale.forward: alone only because of its branch
+        Origin("net.py:12", "forward", True, True, 1, 2, 4, 0.25),
+        Origin("net.py:24", "forward", True, True, 1, 2, 4, 0.25),  # the caller goes on
+        Origin("net.py:25", "forward", True, True, 1, 2, 4, 0.125),
     )
     by_place = {g.key[1]: g for g in groups([seen(breaks=(BRANCH, PRINT), origins=origins)], places)}
     assert by_place["net.py:12"].impact.launches == 6
@@ -141,14 +144,14 @@ def test_launches_are_charged_to_the_break_that_they_resume_after(places: Places
 
 def test_a_function_that_is_called_from_two_places_resumes_in_both(places: Places) -> None:
     twice = Site("net.py:12", "why", 2, stack=BRANCH.stack, around=("net.py:25 in forward",))
-    origins = (Origin("net.py:24", "forward", True, 1, 2), Origin("net.py:25", "forward", True, 1, 2))
+    origins = (Origin("net.py:24", "forward", True, True, 1, 2), Origin("net.py:25", "forward", True, True, 1, 2))
     (group,) = groups([seen(breaks=(twice,), origins=origins)], places)
     assert group.impact.launches == 4
 
 
 def test_launches_that_two_breaks_share_are_divided(places: Places) -> None:
     other = Site("net.py:11", "another", 1, stack=("net.py:24 in forward", "net.py:11 in forward"))
-    origins = (Origin("net.py:24", "forward", True, 1, 10, 4),)
+    origins = (Origin("net.py:24", "forward", True, True, 1, 10, 4),)
     found = groups([seen(breaks=(BRANCH, other), origins=origins)], places)
     assert [group.impact.launches for group in found] == [5, 5]
 
@@ -159,8 +162,8 @@ def test_severity_is_what_was_measured(places: Places) -> None:
     cases = [
         (seen(breaks=(BRANCH,), dropped_frames=(dropped,)), "high"),
         (seen(limit_hits=(once,)), "high"),
-        (seen(breaks=(PRINT,), origins=(Origin("net.py:25", "forward", True, 1, 6),)), "high"),
-        (seen(breaks=(PRINT,), origins=(Origin("net.py:25", "forward", True, 1, 4),)), "medium"),
+        (seen(breaks=(PRINT,), origins=(Origin("net.py:25", "forward", True, True, 1, 6),)), "high"),
+        (seen(breaks=(PRINT,), origins=(Origin("net.py:25", "forward", True, True, 1, 4),)), "medium"),
         (seen(recompiles=(twice,)), "medium"),
         (seen(recompiles=(once,)), "low"),
         (seen(breaks=(PRINT,)), "low"),
@@ -186,15 +189,15 @@ def test_recompiles_for_sizes_of_one_function_are_one_cause(places: Places) -> N
 
 
 def test_what_is_compiled_alone_because_of_breaks_is_one_cause_and_no_evidence(places: Places) -> None:
-    inner = Recompile("forward", "net.py:10", "tensor 'x' size mismatch at index 0. expected 2, actual 3")
+    inner = Recompile("forward", "net.py:10", "tensor 'x' size mismatch at index 0. expected 2, actual 3", nested=True)
     rest = Recompile("torch_dynamo_resume_in_forward_at_12", "net.py:12", "len(y) == 1")
     outer = Recompile("forward", "net.py:23", "tensor 'x' size mismatch at index 0. expected 2, actual 3")
     found = groups([seen(breaks=(BRANCH,), recompiles=(inner, rest, outer))], places)
     keys = {group.key[:2]: group for group in found}
     assert keys["recompile", "follows"].impact.recompiles == 2
     assert [v.function for v in evidence(found, places)] == ["Net.forward"]
-    alone = groups([seen(recompiles=(inner, outer))], places)  # without a break both are compiled as such
-    assert not any(group.follows for group in alone)
+    alone = dataclasses.replace(inner, nested=False)  # a root of its own, in a model that breaks elsewhere
+    assert not any(group.follows for group in groups([seen(breaks=(PRINT,), recompiles=(alone, outer))], places))
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------

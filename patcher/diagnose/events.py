@@ -19,8 +19,9 @@ class Event:
     """One break, dropped frame, recompile, limit hit or skipped CUDA graph, seen ``count`` times in ``case``.
 
     ``where``: ``file:line`` of the code; of a recompile, where the function begins. ``source``: of a recompile, the
-    code that put the guard there. ``function``: of a recompile, its name; ``after``: the line after which it resumes.
-    ``stack``: how the code got there, outermost first; ``around``: other frames by which it also did.
+    code that put the guard there. ``function``: of a recompile, its name; ``after``: the line after which it resumes;
+    ``nested``: whether compiled code called it that had broken. ``stack``: how the code got there, outermost first;
+    ``around``: other frames by which it also did.
     """
 
     kind: Kind
@@ -31,6 +32,7 @@ class Event:
     function: str = ""
     after: int | None = None
     source: str = ""
+    nested: bool = False
     explanation: str = ""
     hints: tuple[str, ...] = ()
     context: str = ""
@@ -92,7 +94,7 @@ class Seen:
         after = int(where.rpartition(":")[2]) if resumed and where.rpartition(":")[2].isdigit() else None
         name = resumed[1] if resumed else item.function
         source = self.original(item.source) if item.source else ""
-        return Event(kind, self.case, where, item.guard, item.count, name, after, source)
+        return Event(kind, self.case, where, item.guard, item.count, name, after, source, item.nested)
 
 
 def seen_in(

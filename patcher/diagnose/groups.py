@@ -144,8 +144,8 @@ def _weight(group: Group) -> tuple[float, ...]:
 class _Costs:
     """Which launches of graphs, and which compilations, there would not be without which cause.
 
-    A graph of a resumed function starts because of the break that it resumes after; one of a function that is not the
-    outermost starts because something in that function, or the frame around it, could not be compiled in one go.
+    A graph of a resumed function starts because of the break that it resumes after; one of a function that compiled
+    code calls starts because something in that function, or the frame around it, could not be compiled in one go.
     """
 
     def __init__(self, drafts: Sequence[Group], places: Places) -> None:
@@ -154,20 +154,17 @@ class _Costs:
         self._launches: defaultdict[Key, float] = defaultdict(float)
         self._seconds: dict[Key, float] = {}
         self._calls: defaultdict[Key, int] = defaultdict(int)
-        self._outermost: dict[str, set[_Function]] = {}  # of the cases that break
         self._compiled: dict[tuple[str, str], float] = {}  # case, place of a frame: seconds for one graph of it
 
     def add(self, seen: Seen) -> None:
         """Charge the launches of one case."""
         here = [group for group in self._breaks if seen.case in group.cases]
-        if here:
-            self._outermost[seen.case] = {self._function(stack[0]) for group in here for stack in _stacks(group)}
         for group in here:
             self._calls[group.key] += len(seen.figures.settled)
         for origin in seen.origins():
             seconds = origin.compile_seconds or 0.0
             self._compiled[seen.case, origin.where] = seconds / max(origin.graphs, 1)
-            guilty = self._guilty(origin, here, self._outermost.get(seen.case, set()))
+            guilty = self._guilty(origin, here)
             for group in guilty:
                 self._launches[group.key] += origin.launches / len(guilty)
                 self._seconds[group.key] = self._seconds.get(group.key, 0.0) + seconds / len(guilty)
@@ -179,7 +176,7 @@ class _Costs:
             again = [event for event in group.events if event.kind == "recompile"]
             known = [self._compiled.get((event.case, event.where)) for event in again]
             pairs = [(event.count, each) for event, each in zip(again, known, strict=True) if each is not None]
-            follows = all(map(self._follows, group.events))
+            follows = all(event.nested or event.after is not None for event in group.events)
             seconds = sum(count * each for count, each in pairs) if pairs and not follows else None
         return replace(
             group,
@@ -189,21 +186,14 @@ class _Costs:
             follows=follows,
         )
 
-    def _guilty(self, origin: Origin, here: Sequence[Group], outermost: set[_Function]) -> list[Group]:
+    def _guilty(self, origin: Origin, here: Sequence[Group]) -> list[Group]:
         if origin.resumed:
             return [group for group in here if origin.where in _lines(group)]
+        if not origin.nested:
+            return []
         own = self._function(f"{origin.where} in {origin.function}")
         inside = [group for group in here if own in map(self._function, _inner(group))]
-        if inside or own in outermost:
-            return inside
-        return [group for group in here if group.impact.dropped_frames]
-
-    def _follows(self, event: Event) -> bool:
-        """Whether what is compiled again would be part of a larger graph, if that did not break."""
-        if event.case not in self._outermost:
-            return False
-        own = self._function(f"{event.where} in {event.function}")
-        return event.after is not None or own not in self._outermost[event.case]
+        return inside or [group for group in here if group.impact.dropped_frames]
 
     def _function(self, frame: str) -> _Function:
         """The function that a frame (``file:line in name``) runs."""

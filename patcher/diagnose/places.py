@@ -41,7 +41,7 @@ class File:
     @cached_property
     def lines(self) -> list[str]:
         """As ``ast`` counts them."""
-        return re.split(r"\r\n|\n|\r", self.text)
+        return _lines(self.text)
 
     @cached_property
     def _heads(self) -> dict[int, int]:
@@ -141,10 +141,15 @@ class Places:
 
 def original_lines(before: str, after: str) -> dict[int, int]:
     """For each line of ``after`` (from 1) the line of ``before`` that it is, or that its change begins at."""
-    old, new = before.splitlines(), after.splitlines()
+    old, new = _lines(before), _lines(after)
     found: dict[int, int] = {}
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         for offset in range(j2 - j1):
             same = i1 + offset if tag == "equal" else min(i1 + offset, max(i2 - 1, i1))
             found[j1 + offset + 1] = min(same + 1, max(len(old), 1))
     return found
+
+
+def _lines(text: str) -> list[str]:
+    """As ``ast`` and Dynamo count them: a form feed or a separator of paragraphs ends none."""
+    return re.split(r"\r\n|\n|\r", text)

@@ -136,7 +136,8 @@ def _named(found: Found, group: Group) -> bool:
 def _together(found: Found, places: Places) -> tuple[str, str, str]:
     file = places.file(found.path)
     code, scope = found.reported.code, found.reported.scope
-    owner = file.class_of(scope) if file and code.startswith(_OF_A_CLASS) else ""
+    together = code.startswith(_OF_A_CLASS) and found.reported.strategy  # what follows one strategy for a class
+    owner = file.class_of(scope) if file and together else ""
     return (_OF_A_CLASS, found.path, owner) if owner else (code, found.path, scope)
 
 

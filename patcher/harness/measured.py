@@ -44,7 +44,8 @@ class Site:
 class Recompile:
     """A function that was compiled again, or given up after too many times, and the guard that failed.
 
-    ``where``: of its first line. ``source``: of the code that made the guard necessary, or "".
+    ``where``: of its first line. ``source``: of the code that made the guard necessary, or "". ``nested``: whether it
+    was called, each time, by compiled code that had broken.
     """
 
     function: str
@@ -52,19 +53,22 @@ class Recompile:
     guard: str
     count: int = 1
     source: str = ""
+    nested: bool = False
 
 
 @dataclass(frozen=True)
 class Origin:
     """The graphs that were captured in one frame. ``where``: of its first line, or when ``resumed``, of the break.
 
-    ``resumed``: whether the frame is the rest of ``function`` behind a break. ``compile_seconds``: what its ``graphs``
+    ``resumed``: whether the frame is the rest of ``function`` behind a break; ``nested``: whether it was called by
+    compiled code that had broken. ``compile_seconds``: what its ``graphs``
     took to be traced and compiled. The others are of the settled pass; ``seconds``: inside the graphs, None on a GPU.
     """
 
     where: str
     function: str
     resumed: bool = False
+    nested: bool = False
     graphs: int = 0
     launches: int = 0
     operators: int = 0
@@ -492,6 +496,7 @@ def _recompile(table: _Table) -> Recompile:
         guard=table.maybe("guard", table.text) or "",
         count=_count(table),
         source=table.maybe("source", table.text) or "",
+        nested=table.maybe("nested", table.flag) or False,
     )
 
 
@@ -500,6 +505,7 @@ def _origin(table: _Table) -> Origin:
         where=table.text("where"),
         function=table.text("function"),
         resumed=table.maybe("resumed", table.flag) or False,
+        nested=table.maybe("nested", table.flag) or False,
         graphs=table.maybe("graphs", table.whole) or 0,
         launches=table.maybe("launches", table.whole) or 0,
         operators=table.maybe("operators", table.whole) or 0,

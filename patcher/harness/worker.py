@@ -721,16 +721,23 @@ _STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 
 @dataclass
 class Origin:
-    """What came of the graphs that were captured in one frame; ``resumed``: of one that goes on behind a break."""
+    """What came of the graphs that were captured in one frame; ``resumed``: of one that goes on behind a break.
+
+    ``nested``: of one that was entered from compiled code, which has broken.
+    """
 
     where: str
     function: str
     resumed: bool
+    nested: bool = False
     graphs: int = 0
     compile_seconds: float = 0.0
     launches: int = 0
     operators: int = 0
     seconds: float = 0.0
+
+
+_EVAL_FRAME = os.path.join(_TORCH, "_dynamo", "eval_frame.py")
 
 
 class Listener(logging.Handler):
@@ -747,7 +754,8 @@ class Listener(logging.Handler):
         self._shown, self._case_file = shown, case_file
         self.details: dict[tuple[str, str], Json] = {}
         self.sources: dict[tuple[str, str, str], str] = {}
-        self.origins: dict[tuple[str, str, bool], Origin] = {}
+        self.origins: dict[tuple[str, str, bool, bool], Origin] = {}
+        self.nested: dict[tuple[str, str, str], bool] = {}  # of the recompiles: whether all were nested
         self._compiled_until = 0.0
         self._blamed: list[_Place] = []
         self.breaks: list[tuple[str, str]] = []
@@ -789,6 +797,8 @@ class Listener(logging.Handler):
             guard = next((line.strip()[2:] for line in text.splitlines()[1:] if line.lstrip().startswith("- ")), "")
             self.recompiles.append((found[1], self._shown(found[2]), guard))
             self._source(self.recompiles[-1], text.partition(guard)[2] if guard else "")
+            key = (*self.recompiles[-1][:2], _general(guard))
+            self.nested[key] = self.nested.get(key, True) and _nested()
         elif "torch._dynamo hit config." in text:
             limit = _LIMIT.search(text)
             parts = (limit[1], self._shown(limit[2]), limit[3] or "") if limit else ("", "", " ".join(text.split()))
@@ -815,6 +825,8 @@ class Listener(logging.Handler):
         Dynamo's text puts frames of one name into one (all that are called ``forward``), its stack does not.
         """
         outer, inner = _stacks()
+        entries = [number for number, (file, _, _) in enumerate(outer) if file == _EVAL_FRAME]
+        outer = outer[min(entries, default=0) :]  # what calls the compiled function is not compiled
         kept: list[_Place] = []
         for number, (file, line, name) in enumerate([*outer, *inner, *blamed]):
             calling = number < len(outer) and file == self._case_file
@@ -901,10 +913,10 @@ class Listener(logging.Handler):
             resumed = _RESUMED.match(code.co_name)
             function, line = resumed.groups() if resumed else (code.co_name, code.co_firstlineno)
             where = self._shown(f"{code.co_filename}:{line}")
-        key = where, function, resumed is not None
+        key = where, function, resumed is not None, _nested()
         return self.origins.setdefault(key, Origin(*key))
 
-    def launched(self) -> dict[tuple[str, str, bool], tuple[int, int, float]]:
+    def launched(self) -> dict[tuple[str, str, bool, bool], tuple[int, int, float]]:
         """Launches, operators and seconds of each origin so far."""
         return {key: (it.launches, it.operators, it.seconds) for key, it in self.origins.items()}
 
@@ -949,8 +961,9 @@ def described(listener: Listener) -> Json:
 
     def functions(items: Iterable[tuple[str, str, str]]) -> list[Json]:
         rows = counted([(f, w, _general(g)) for f, w, g in items], "function", "where", "guard")
-        sources = [listener.sources.get((row["function"], row["where"], row["guard"])) for row in rows]
-        return [{**row, "source": source} if source else row for row, source in zip(rows, sources)]  # noqa: B905
+        keys = [(row["function"], row["where"], row["guard"]) for row in rows]
+        told = [{"source": listener.sources.get(key), "nested": listener.nested.get(key)} for key in keys]
+        return [{**row, **{k: v for k, v in more.items() if v}} for row, more in zip(rows, told)]  # noqa: B905
 
     return {
         "breaks": sites(listener.breaks),
@@ -961,7 +974,7 @@ def described(listener: Listener) -> Json:
     }
 
 
-def origins_of(listener: Listener, before: Mapping[tuple[str, str, bool], tuple[int, int, float]]) -> list[Json]:
+def origins_of(listener: Listener, before: Mapping[tuple[str, str, bool, bool], tuple[int, int, float]]) -> list[Json]:
     """Where the graphs come from; launches, operators and seconds are those since ``before``."""
     timed = not torch.cuda.is_initialized()  # a GPU goes on by itself when the call has returned
     told = []
@@ -974,6 +987,7 @@ def origins_of(listener: Listener, before: Mapping[tuple[str, str, bool], tuple[
                 "where": origin.where,
                 "function": origin.function,
                 "resumed": origin.resumed,
+                "nested": origin.nested,
                 "graphs": origin.graphs,
                 "launches": origin.launches - launches,
                 "operators": origin.operators - operators,
@@ -1004,6 +1018,13 @@ def _stacks() -> tuple[list[_Place], list[_Place]]:
         inner[0] = (*inner[0][:2], code.co_name)  # torch has taken the mark of a resume function off
     outer = [(f.f_code.co_filename, line, f.f_code.co_name) for f, line in traceback.walk_stack(frame)][::-1]
     return ([], inner) if inner[0] == outer[0] else (outer, inner)  # some releases of torch tell the whole of it
+
+
+def _nested() -> bool:
+    """Whether compiled code of the user's is under way: what is compiled now is no part of it, as that has broken."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_stack(sys._getframe())][::-1]
+    entry = files.index(_EVAL_FRAME) if _EVAL_FRAME in files else len(files)
+    return any(file != __file__ and not _is_foreign(file) for file in files[entry:])
 
 
 def _traced(frame: types.FrameType) -> list[_Place]:
