@@ -68,7 +68,7 @@ def test_details() -> None:
         == (Site("m.py:7", "no", 2, "a\nb", ("c", "d"), "e", "https://f", ("m.py:1 in g",)),)
     )
     assert figures.recompiles == figures.limit_hits == (Recompile("f", "m.py:3", "x == 1", 5, "m.py:4"),)
-    assert figures.origins == (Origin("m.py:7", "f", True, 1, 2, 3, 0.5, None),)
+    assert figures.origins == (Origin("m.py:7", "f", True, False, 1, 2, 3, 0.5, None),)
     assert (variant.reused, variant.trace) == (True, "/t/1-m/default")
 
 

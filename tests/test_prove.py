@@ -194,6 +194,25 @@ def test_counts_decide() -> None:
     assert change(old, old).told == "no count changes"
 
 
+def test_fewer_breaks_since_less_is_compiled_are_no_gain() -> None:
+    old, new = Totals(4, 2, 10, operators=40), Totals(0, 2, 1, operators=12)
+    assert change(old, new).worse == ("captured operators 40 -> 12: less is compiled",)
+    assert not change(old, new).gain
+    assert change(old, Totals(0, 2, 1, operators=38)).gain
+
+
+def test_what_differs_only_when_measured_at_length_is_left_out(tmp_path: Path) -> None:
+    world = World(tmp_path, {"Alpha": 2, "Beta": 1})
+    costs = {rule.code: rule.costs for rule in load_rules()}
+    search = Search(world.analysis, Settings(), world, costs, Options(quick=True))  # type: ignore[arg-type]
+    ending = search.run(groups([Seen("case", world.figures(frozenset()), {})], world.places))
+    assert kept(ending) == {"Alpha", "Beta"}
+    world.wrong = ["Beta"]
+    again = search.at_length(ending, Options(quick=False))
+    assert kept(again) == {"Alpha"}
+    assert fates(again) == {"Alpha": "kept", "Beta": "different"}
+
+
 @pytest.mark.parametrize(
     ("found", "gain"),
     [

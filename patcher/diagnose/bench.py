@@ -57,6 +57,7 @@ def totals(figures: Sequence[Figures]) -> Totals:
         dropped_frames=sum(f.counts.dropped_frames for f in figures),
         limit_hits=sum(f.counts.limit_hits for f in figures),
         cudagraph_skips=sum(f.counts.cudagraph_skips for f in figures),
+        operators=sum(f.operators for f in figures),
         warm_ms=sum(warm) if len(warm) == len(figures) else None,
     )
 

@@ -16,6 +16,7 @@ _COUNTS = (
     ("launches", "launches"),
     ("cudagraph_skips", "CUDA-graph skips"),
 )
+_FEW = 10  # operators
 _SHARE = 0.05  # quartile ranges of a quick run are narrow by chance: less than this is no difference
 
 
@@ -47,10 +48,13 @@ class Change:
 
 def change(before: Totals, after: Totals) -> Change:
     """By counts alone."""
+    lost = before.operators - after.operators
+    less = lost >= _FEW and 2 * after.operators < before.operators  # fewer breaks since less is compiled are no gain
+    fewer = [f"captured operators {before.operators} -> {after.operators}: less is compiled"] if less else []
     pairs = [(word, getattr(before, name), getattr(after, name)) for name, word in _COUNTS]
     return Change(
         tuple(f"{word} {was} -> {now}" for word, was, now in pairs if now < was),
-        tuple(f"{word} {was} -> {now}" for word, was, now in pairs if now > was),
+        (*(f"{word} {was} -> {now}" for word, was, now in pairs if now > was), *fewer),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from patcher.analysis import Analysis
 from patcher.diagnose.bench import Bench, State, totals
@@ -69,6 +70,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     places = Places(analysis.files, wanted.options.base, roots)
     options = _options(wanted)
     with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
+        stamps = {path: _stamp(path) for path in analysis.files}
         state = bench.measure(() if wanted.only else analysis.first)
         whole = _Whole(analysis, settings, wanted, places, state)
         ran = whole.ran
@@ -79,12 +81,21 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         costs = {rule.code: rule.costs for rule in analysis.rules}
         quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1])
         search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies)
-        ending = search.run(whole.groups)
-        final = bench.measure(ending.files, wanted.options) if ending.state else None
+        ending = search.at_length(search.run(whole.groups), wanted.options)
         causes = whole.causes()
-        proof = _proof(state, final, ending, bench.measured)
-        proven = final is not None and final.proven
+        moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]
+        proof = _proof(state, ending, bench.measured, moved)
+        proven = ending.state is not None and ending.state.proven and not moved
         return Diagnosed(replace(whole.diagnosis(causes), proof=proof), ending.files if proven else (), ran)
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """What changes when somebody writes the file."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _named(wanted: Wanted) -> tuple[str, ...]:
@@ -102,18 +113,25 @@ def _options(wanted: Wanted) -> plan.Options:
     return replace(wanted.options, repeat=not wanted.only, trace=wanted.trace, probes=probes(_named(wanted)))
 
 
-def _proof(state: State, final: State | None, ending: Ending, measurements: int) -> Proof:
+def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]) -> Proof:
+    final = ending.state
+    proven = final is not None and final.proven and not moved
     before = (final or state).totals("original") or Totals(0, 0, 0)
     after = final.totals("patched") if final else None
     if final is None:
         told = "no fix earned its place; the tree stays as it is"
+    elif moved:
+        told = f"nothing is proven, for while it was measured these files were changed: {', '.join(moved)}"
     elif not final.proven:
         reasons = [reason for verdict in final.judgement.verdicts for reason in verdict.reasons]
         told = f"not equivalent when measured at length, so the tree stays as it is: {'; '.join(reasons[:3])}"
     else:
         told = f"equivalent; {change(before, after).told}" if after else "equivalent"
     results, judgement = (final.results, final.judgement) if final else (None, None)
-    return Proof(ending.tried, before, after, measurements, told, results, judgement)
+    tried = ending.tried
+    if final is not None and not proven:
+        tried = tuple(replace(t, outcome="not written") if t.outcome == "kept" else t for t in tried)
+    return Proof(tried, before, after, measurements, told, results, judgement)
 
 
 class _Whole:

@@ -12,7 +12,7 @@ from patcher.rule import Cost
 Category = Cost
 Severity = Literal["high", "medium", "low"]
 Fate = Literal["removed", "remains", "unknown"]
-Outcome = Literal["kept", "no-op", "not better", "different", "failed", "not tried"]
+Outcome = Literal["kept", "not written", "no-op", "not better", "different", "failed", "not tried"]
 
 CATEGORIES: tuple[Category, ...] = ("recompilation", "graph break", "dynamic shape", "CUDA graphs")
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -143,7 +143,10 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Totals:
-    """What one state of the tree costs, over all cases: sums of counted passes; ``launches``, ``warm_ms``: one pass."""
+    """What one state of the tree costs, over all cases: sums of counted passes.
+
+    ``launches``, ``operators`` (captured ones that ran in graphs), ``warm_ms``: of one pass.
+    """
 
     breaks: int
     recompiles: int
@@ -152,11 +155,15 @@ class Totals:
     limit_hits: int = 0
     cudagraph_skips: int = 0
     warm_ms: float | None = None
+    operators: int = 0
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A fix, or some that only go together, and what became of it. ``without``: the tree with all others kept."""
+    """A fix, or some that only go together, and what became of it. ``without``: the tree with all others kept.
+
+    "not written": it measured well, but the whole was not equivalent when measured at length.
+    """
 
     fixes: tuple[str, ...]
     where: tuple[str, ...]

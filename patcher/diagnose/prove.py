@@ -29,6 +29,7 @@ class Ending:
     files: tuple[FileResult, ...]
     state: State | None
     tried: tuple[Tried, ...]
+    chosen: tuple[Bundle, ...] = ()
 
 
 @dataclass
@@ -51,12 +52,20 @@ class Search:
 
     def run(self, causes: Sequence[Group]) -> Ending:
         """From the causes in the original to the best state that was found."""
-        chosen = self._grown(causes)
-        chosen = self._pruned(chosen)
+        chosen = self._pruned(self._grown(causes))
         self._other_strategies(chosen)
-        files = self._patched(chosen)
+        return self._ended(chosen)
+
+    def at_length(self, ending: Ending, options: Options) -> Ending:
+        """The same measured in another way; should results differ then, without the fixes that are to blame."""
+        if options == self.quick or not ending.chosen:
+            return ending
+        self.quick, self._states = options, {}
+        return self._ended(self._equivalent([], ending.chosen))
+
+    def _ended(self, chosen: Sequence[Bundle]) -> Ending:
         state = self._state(chosen) if chosen else None
-        return Ending(files, state, self._told(chosen))
+        return Ending(self._patched(chosen), state, self._told(chosen), tuple(chosen))
 
     # --- growing: what the run gives a reason for -------------------------------------------------------------------
 
