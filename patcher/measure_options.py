@@ -81,7 +81,7 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
         raise click.UsageError("--plot needs matplotlib: pip install 'fix-compile[plot]'")
     without = bool(asked["import_results"])
     return replace(
-        _request(asked, config, "--test", without),
+        _request(asked, config, "--test: ", without),
         plot=_path(asked["plot"]),
         export=_path(asked["export"]),
         imported=_path(asked["import_results"]),
@@ -90,7 +90,7 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
 
 def diagnose_request(asked: Mapping[str, Any], config: Config) -> Request:
     """What a diagnosis is to measure. Raises ``ConfigError``."""
-    return _request(asked, config, "diagnose")
+    return _request(asked, config, "")
 
 
 def _request(asked: Mapping[str, Any], config: Config, call: str, without_cases: bool = False) -> Request:
@@ -99,7 +99,7 @@ def _request(asked: Mapping[str, Any], config: Config, call: str, without_cases:
         packages = {name: locate(name, python) for name in asked["package"]}
         cases = () if without_cases else find(asked["case"], config.cases, config.root, asked["vary"])
     except (CaseError, PackageError) as error:
-        raise ConfigError(f"{call}: {error}") from None
+        raise ConfigError(f"{call}{error}") from None
     memory = asked["memory_limit"]
     return Request(
         cases=cases,

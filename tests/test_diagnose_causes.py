@@ -249,3 +249,19 @@ def test_the_same_settings_give_the_same_results_again(tmp_path: Path) -> None:
 def test_nothing_seen_is_no_cause(places: Places) -> None:
     empty: tuple[Group, ...] = groups([seen()], places)
     assert empty == ()
+
+
+def test_a_share_of_a_launch_is_paid_in_each_pass(places: Places) -> None:
+    other = Site("net.py:11", "another", 1, stack=("net.py:24 in forward", "net.py:11 in forward"))
+    origins = (Origin("net.py:24", "forward", True, True, 1, 1, 4),)
+    for group in groups([seen(breaks=(BRANCH, other), origins=origins)], places):
+        assert group.impact.launches == 1
+        assert severity(group, 10) == "medium"
+
+
+def test_a_finding_on_a_branch_is_about_its_tests_not_about_what_stands_in_it(places: Places) -> None:
+    file = places.file(str(places.place("net.py:12").path))  # type: ignore[union-attr]
+    assert file is not None
+    assert file.covers(12, 13, 12)
+    assert not file.covers(12, 13, 13)
+    assert file.covers(10, 14, 13)  # a whole method

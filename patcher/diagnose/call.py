@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from patcher.backup import BackupError
 from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told
 from patcher.diagnose.diagnosing import Diagnosed, Wanted, diagnose
 from patcher.diagnose.diagnosis import Diagnosis, Proof
-from patcher.harness.measured import ResultsError
+from patcher.harness.measured import CaseResult, ResultsError
 from patcher.harness.plan import PlanError
 from patcher.harness.run import Progress, RunError
 from patcher.measure import Request, installed, need_torch, options_for
@@ -66,6 +67,12 @@ def report(
     Exit status: 0, also when there are causes; 1 when what was kept is not equivalent when measured at length; 2 when a
     case does not run, or another failure.
     """
+    missing = [f"{file.path}: error: {file.error}" for file in analysis.first if file.error]
+    if not analysis.files or any(not os.path.lexists(path) for path in asked.paths):
+        return Told(FAILURE, err=(*missing, *([] if missing else ["no Python files found"])))
+    unwritable = [line for file, _ in asked.outputs if (line := _why_not(file))]
+    if unwritable:
+        return Told(FAILURE, err=(*unwritable, "nothing was measured"))
     if write is not None and asked.prove:
         changed = [file.path for file in analysis.first if file.changed and not installed(file, request)]
         locked = [f"{path}: error: {why}; nothing was measured" for path in changed if (why := atomic.why_not(path))]
@@ -85,8 +92,21 @@ def report(
         return Told(status, FORMATS[asked.format](diagnosed.diagnosis), last)
     tried = [_kept(file, FORMATS[format_](diagnosed.diagnosis)) for file, format_ in asked.outputs]
     errors = [line for line in tried if line]
-    written = "".join(f"{file}\n" for file, _ in asked.outputs) if not errors else ""
-    return Told(FAILURE if errors else status, written, (*_summary(diagnosed.diagnosis), *errors, *last))
+    written = "".join(f"{file}\n" for file, _ in asked.outputs)
+    if errors:  # it took long to make
+        written = FORMATS[asked.format](diagnosed.diagnosis)
+    told = () if asked.only else _summary(diagnosed.diagnosis)
+    return Told(FAILURE if errors else status, written, (*told, *errors, *last))
+
+
+def _why_not(file: Path) -> str:
+    """Why a report cannot be written there, in one line; "" when it can."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8"):
+            return ""
+    except OSError as error:
+        return f"{file}: error: {error.strerror}"
 
 
 def _kept(file: Path, text: str) -> str:
@@ -148,7 +168,13 @@ def _with_proof(diagnosed: Diagnosed, proof: Proof) -> Diagnosed:
     return replace(diagnosed, diagnosis=replace(diagnosed.diagnosis, proof=proof))
 
 
+def _cases(diagnosis: Diagnosis) -> Sequence[CaseResult]:
+    return diagnosis.results.cases if diagnosis.results else ()
+
+
 def _summary(diagnosis: Diagnosis) -> tuple[str, ...]:
     """A line about the report that went to a file."""
+    if not any(one.figures for case in _cases(diagnosis) for one in case.variants if one.kind == "compiled"):
+        return diagnosis.problems
     counts = [f"{n} {s}" for s in ("high", "medium", "low") if (n := sum(c.severity == s for c in diagnosis.causes))]
     return (f"{len(diagnosis.causes)} causes ({', '.join(counts)})" if counts else "no causes", *diagnosis.problems)

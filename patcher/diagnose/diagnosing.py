@@ -150,7 +150,8 @@ class _Whole:
     def measurable(self) -> bool:
         """Whether the original of every case runs as the case says, so that there is something to compare with."""
         cases = self.state.results.cases
-        wrong = any(variant.status == "case-error" for case in cases for variant in case.variants)
+        ours = [variant for case in cases for variant in case.variants if variant.tree == "original"]
+        wrong = any(variant.status == "case-error" for variant in ours)
         eager = all(case.variant("original", "eager").status == "ok" and not case.compare_error for case in cases)
         return bool(cases) and eager and not wrong
 
@@ -179,8 +180,12 @@ class _Whole:
         )
         costs = {rule.code: rule.costs for rule in self.analysis.rules}
         causes = []
+        made = {unit for bundle in bundles(self.analysis.first, self.places) for unit in bundle.units}
         for number, group in enumerate(self.groups, 1):
             found = related(group, self.found, costs, self.places)
+            later = (after or {}).get(group.key)
+            if later and later.events_in_all >= group.events_in_all:  # what is in and changes nothing is not its fix
+                found = tuple(f for f in found if f.unit not in made)
             self._told.update(found)
             causes.append(described(number, group, found, context))
         return tuple(sorted(causes, key=lambda cause: (_SEVERITY[cause.severity], cause.number)))
@@ -257,9 +262,9 @@ class _Whole:
             for bug in (file.patch.bugs if file.patch else ())
         ]
         for case in self.state.results.cases:
-            told += [
-                f"{case.name}: {ended(variant)}" for variant in case.variants if variant.status not in ("ok", "skipped")
-            ]
+            for variant in (variant for variant in case.variants if variant.status not in ("ok", "skipped")):
+                whose = " (with all fixes in)" if variant.tree == "patched" else ""
+                told.append(f"{case.name}: {ended(variant)}{whose}")
             if case.compare_error:
                 told.append(f"{case.name}: its outputs cannot be compared: {case.compare_error}")
             told += self._unsteady(case)

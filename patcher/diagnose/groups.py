@@ -47,6 +47,11 @@ class Group:
         return tuple(dict.fromkeys(event.case for event in self.events))
 
     @property
+    def events_in_all(self) -> int:
+        """How often it was seen."""
+        return sum(event.count for event in self.events)
+
+    @property
     def impact(self) -> Impact:
         """What it has cost."""
         counted = {kind: sum(e.count for e in self.events if e.kind == kind) for kind in _KINDS}
@@ -56,7 +61,7 @@ class Group:
             recompiles=counted["recompile"],
             limit_hits=counted["limit"],
             cudagraph_skips=counted["skip"],
-            launches=round(self.launches),
+            launches=max(round(self.launches), 1) if self.launches else 0,
             calls=self.calls,
             compile_seconds=self.compile_seconds,
         )
@@ -88,9 +93,9 @@ def severity(group: Group, all_launches: int) -> Severity:
     ``all_launches``: of one settled pass over all cases.
     """
     impact = group.impact
-    if impact.dropped_frames or impact.limit_hits or 2 * impact.launches >= max(all_launches, 1):
+    if impact.dropped_frames or impact.limit_hits or 2 * group.launches >= max(all_launches, 1):
         return "high"
-    per_pass = impact.launches > 0 or impact.cudagraph_skips > 0
+    per_pass = group.launches > 0 or impact.cudagraph_skips > 0
     return "medium" if per_pass or impact.recompiles > 1 else "low"
 
 

@@ -70,14 +70,39 @@ class File:
                     found.append((first, child.end_lineno or child.lineno, ".".join(inner), is_class, child.lineno))
                 walk(child, inner)
 
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-            walk(ast.parse(self.text), ())
+        with contextlib.suppress(RecursionError):
+            walk(self._tree, ())
         return found
 
     def scope(self, line: int) -> str:
         """The qualified name of the innermost function or class around ``line``; "" at module level."""
         around = [d for d in self._definitions if d[0] <= line <= d[1]]
         return max(around, key=lambda d: d[0])[2] if around else ""
+
+    def covers(self, first: int, last: int, line: int) -> bool:
+        """Whether a finding from line ``first`` to ``last`` is about ``line``: of a branch or loop, its heads only."""
+        heads = self._branches.get(first)
+        return line in heads if heads else first <= line <= last
+
+    @cached_property
+    def _branches(self) -> dict[int, frozenset[int]]:
+        """For the first line of a branch or loop, the lines of its tests: also those of ``elif``."""
+        found: dict[int, frozenset[int]] = {}
+        for node in ast.walk(self._tree):
+            if isinstance(node, (ast.If, ast.While, ast.For, ast.AsyncFor)):
+                lines, part = set(range(node.lineno, max(node.body[0].lineno, node.lineno + 1))), node.orelse
+                while isinstance(node, ast.If) and len(part) == 1 and isinstance(part[0], ast.If):
+                    lines |= set(range(part[0].lineno, max(part[0].body[0].lineno, part[0].lineno + 1)))
+                    part = part[0].orelse
+                found.setdefault(node.lineno, frozenset(lines))
+        return found
+
+    @cached_property
+    def _tree(self) -> ast.Module:
+        try:
+            return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return ast.Module([], [])
 
     def class_of(self, scope: str) -> str:
         """The innermost class that is or holds the definition called ``scope``; "" when there is none."""

@@ -86,9 +86,9 @@ def related(
     own = list(filter(None, [group.place, *map(places.place, both)]))
     calls = list(filter(None, map(places.place, dict.fromkeys(around))))
     steps: tuple[Callable[[Found], bool], ...] = (
-        lambda f: any(_on(f, place) for place in own),
+        lambda f: any(_on(f, place, places) for place in own),
         lambda f: any(_near(f, place, places, bool(group.guards)) for place in own),
-        lambda f: any(_on(f, place) for place in calls),
+        lambda f: any(_on(f, place, places) for place in calls),
         lambda f: _named(f, group),
     )
     return next((tuple(fit) for step in steps if (fit := [f for f in fitting if step(f)])), ())
@@ -111,8 +111,10 @@ def evidence(found: Iterable[Group], places: Places) -> tuple[Varied, ...]:
     return tuple(dict.fromkeys(varied))
 
 
-def _on(found: Found, place: Place) -> bool:
-    return found.path == place.path and found.reported.line <= place.line <= found.reported.end_line
+def _on(found: Found, place: Place, places: Places) -> bool:
+    file = places.file(place.path)
+    item = found.reported
+    return found.path == place.path and bool(file and file.covers(item.line, item.end_line, place.line))
 
 
 def _near(found: Found, place: Place, places: Places, recompile: bool) -> bool:
