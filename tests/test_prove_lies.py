@@ -1,0 +1,82 @@
+"""``--prove`` is lied to: of several fixes the wrong ones are found by halves, and only the right one is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lies import Lie
+
+from patcher import cli
+
+torch = pytest.importorskip("torch")
+
+MODEL = """\
+import torch
+from torch import nn
+
+split = torch._dynamo.graph_break
+
+
+class Model(nn.Module):
+    def first(self, x):
+        split()
+        x = x + 1
+        return x
+
+    def second(self, x):
+        split()
+        x = x + 2
+        return x
+
+    def third(self, x):
+        split()
+        x = x + 3
+        return x
+
+    def forward(self, x):
+        return self.third(self.second(self.first(x * 2))) * 3
+
+
+def build():
+    return Model()
+
+
+def calls():
+    return [(torch.ones(4),)]
+"""
+
+
+class Right(Lie):
+    code = "FC901"
+
+
+class Wrong(Lie):
+    code = "FC902"
+
+
+class Raising(Lie):
+    code = "FC904"
+
+
+RULES = (
+    Right("split()\nx = x + 1", "x = x + 1.0"),
+    Wrong("split()\nx = x + 2", "x = x + 2.5"),
+    Raising("split()\nx = x + 3", "raise ValueError(3)"),
+)
+
+
+def test_wrong_fixes_are_found_and_the_right_one_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.py").write_text(MODEL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    how = ["--quick", "--backend", "eager", "--case", "m.py", "--format", "json", "--quiet", "m.py"]
+    assert cli.main(RULES, ["--prove", *how]) == 0
+    told = json.loads(capsys.readouterr().out)
+    fates = {fix.partition(" ")[0]: tried["outcome"] for tried in told["proof"]["tried"] for fix in tried["fixes"]}
+    assert fates == {"FC901": "kept", "FC902": "different", "FC904": "failed"}
+    text = (tmp_path / "m.py").read_text(encoding="utf-8")
+    assert text == MODEL.replace("        split()\n        x = x + 1\n", "        x = x + 1.0\n")
+    assert any("with all fixes in" in problem for problem in told["problems"])
