@@ -241,7 +241,7 @@ def measured() -> tuple[Results, Judgement]:
 
 def original_only() -> Results:
     """What was measured where there was nothing to fix."""
-    case = toy("decode")
+    case = toy("decode", oc={"counts": {"breaks": 0, "recompiles": 0}, "breaks": [], "recompiles": []})
     case["variants"] = [item for item in case["variants"] if item["tree"] == "original"]
     case["comparisons"] = [item for item in case["comparisons"] if item["tree"] == "original"]
     return from_json(document(case, overlay=[]))
@@ -359,6 +359,14 @@ def proven() -> Diagnosis:
     return dataclasses.replace(rich(), proof=proof())
 
 
+def unwritten() -> Diagnosis:
+    """As ``proven``, but what was kept did not stand the measurement at full length."""
+    first, *others = tried()
+    ending = "not equivalent when measured at length, so the tree stays as it is: decode: outputs differ"
+    changed = (dataclasses.replace(first, outcome="not written"), *others)
+    return dataclasses.replace(rich(), proof=dataclasses.replace(proof(), tried=changed, ending=ending, restore=""))
+
+
 def empty() -> Diagnosis:
     """Nothing was found, and nothing went wrong."""
     return Diagnosis(
@@ -423,6 +431,7 @@ def _hostile(value: Any, hint: Any = None) -> Any:
 SAMPLES: dict[str, Callable[[], Diagnosis]] = {
     "rich": rich,
     "proven": proven,
+    "unwritten": unwritten,
     "empty": empty,
     "broken": broken,
     "unwell": unwell,

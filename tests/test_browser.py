@@ -214,7 +214,7 @@ def test_the_contents_stay_in_sight_where_there_is_room(page: Page, files: dict[
 @pytest.mark.parametrize("width", [PHONE, 1000, SCREEN])
 def test_a_link_of_the_contents_shows_the_heading(page: Page, files: dict[str, Path], width: int) -> None:
     page.open(files["proven"], width)
-    for place in ("charts", "causes", "cause-2"):
+    for place in ("performance", "causes", "cause-2"):
         page.value(f"location.hash = '#{place}'")
         top, bar = page.value(f"""(() => {{
             const nav = document.querySelector("nav").getBoundingClientRect();

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -17,10 +17,13 @@ from patcher.diagnose.diagnosis import Diagnosis, ProposedFix, Remark
 from patcher.harness.compare import judge
 from patcher.harness.measured import from_json
 from patcher.report.diagnosis_html import diagnosis_html
+from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.html import diffs
 from patcher.report.html.blocks import margin
 from patcher.report.html.markup import element, prose
 from patcher.report.html.style import DARK, LIGHT
+from patcher.report.recommending import NOT_WRITTEN_MEANS
+from patcher.report.sections import TITLES
 from tests import diagnosis_samples as samples
 from tests.test_compare import document, toy
 
@@ -198,19 +201,19 @@ def test_everything_that_is_known_is_told(name: str) -> None:
 def test_what_is_not_known_is_left_out() -> None:
     told = read(samples.empty())
     sections = [section.attributes["id"] for section in told.all("section")]
-    assert sections == ["summary", "charts", "cases", "reading"]
-    assert "The run showed nothing that costs." in told.text
-    assert "No cause was found." in told.text
+    assert sections == ["summary", "performance", "commands", "reading"]
+    assert "The run showed nothing that costs something." in told.by_id("summary").text
 
 
 def test_without_a_run_nothing_is_said_of_causes() -> None:
     for sample in (samples.broken(), samples.unwell()):
         told = read(sample).text
-        assert "Nothing was measured" in told
+        assert "The original did not come to its end compiled, so no cause can be told." in told
         assert "No cause" not in told
         assert "showed nothing" not in told
     half = dataclasses.replace(samples.empty(), problems=("it hung",))
-    assert "No cause was found, but not all went well." in read(half).text
+    assert "No cause was found." in read(half).by_id("summary").text
+    assert "nothing that costs" not in read(half).text
 
 
 @each_sample
@@ -218,11 +221,16 @@ def test_problems_come_first(name: str) -> None:
     diagnosis = samples.SAMPLES[name]()
     sections = [section.attributes["id"] for section in read(diagnosis).all("section")]
     assert (sections[0] == "problems") == bool(diagnosis.problems)
-    order = ["problems", "proof", "summary", "charts", "cases", "causes", "static-only", "fine", "configuration"]
-    order += ["diagnostics", "reading"]
-    assert sections == [section for section in order if section in sections]
+    assert sections == [section for section in TITLES if section in sections]
     if name == "proven":
-        assert sections == order
+        assert sections == list(TITLES)
+
+
+@each_sample
+def test_sections_are_those_of_the_markdown_report(name: str) -> None:
+    diagnosis = samples.SAMPLES[name]()
+    page = re.sub(r"^(`{3,}).*?^\1$", "", diagnosis_markdown(diagnosis), flags=re.MULTILINE | re.DOTALL)
+    assert [node.text for node in read(diagnosis).all("h2")] == re.findall("^## (.*)$", page, re.MULTILINE)
 
 
 def test_characters_that_cannot_be_seen() -> None:
@@ -266,12 +274,10 @@ def test_summary_counts() -> None:
         ["Total", "2", "2", "1", "5"],
     ]
     where, cost = "models/language_model.py:87", "247 launches, 24 breaks"
-    assert cells(listed)[1] == ["1", "high", "A branch on tensor data", where, cost, "gone"]
-    assert [row[5] for row in cells(listed)[1:]] == ["gone", "remains", "gone", "not known", "not known"]
+    assert cells(listed)[1] == ["1", "high", "A branch on tensor data", where, cost, "removed"]
+    assert [row[5] for row in cells(listed)[1:]] == ["removed", "remains", "removed", "not known", "not known"]
     assert [row[3] for row in cells(listed)][5] == "-"
-    assert (
-        "5 causes: 2 high, 2 medium, 1 low. With all fixes in: 2 gone and 1 still there." in read(samples.rich()).text
-    )
+    assert "5 causes: 2 high, 2 medium, 1 low." in read(samples.rich()).all("header", "top")[0].text
 
 
 def pairs(node: Node) -> dict[str, str]:
@@ -308,7 +314,7 @@ def test_facts_of_a_cause() -> None:
     told = pairs(root.by_id("cause-4"))
     assert told["Second run"] == "it was not seen again"
     assert told["Why no fix"] == "the call site is not in this repository"
-    assert told["Safety"] == "shown only"
+    assert told["Safety"] == "reported only"
     assert "Second run" not in pairs(root.by_id("cause-1"))
     assert pairs(root.by_id("cause-5"))["Location"] == "-"
     here = root.by_id("cause-1").all("code", "here")
@@ -360,6 +366,46 @@ def test_proof() -> None:
     assert len(section.all("div", "diff")) == 2
 
 
+def test_a_fix_that_was_not_written_is_neither_kept_nor_rolled_back() -> None:
+    section = read(samples.unwritten()).by_id("proof")
+    (table,) = section.all("table")
+    assert [row[0] for row in cells(table)[1:]] == ["not written", "rolled backno-op", "rolled backdifferent"]
+    assert "0 of 3 kept, 1 not written" in section.text
+    assert "original → what was not written" in section.text
+    assert NOT_WRITTEN_MEANS in section.text
+    assert "Diff of FC101 data-dependent-branch: not written" in section.text
+    assert NOT_WRITTEN_MEANS not in read(samples.proven()).text
+    root = read(samples.unwritten())
+    assert not root.by_id("recommendations").all(classes="kept")
+    assert "Original against the fixes that were not written" in root.by_id("performance").text
+
+
+@pytest.mark.parametrize("sample", [samples.rich, samples.proven, samples.unwritten])
+def test_recommendations_in_the_words_of_the_markdown_report(sample: Callable[[], Diagnosis]) -> None:
+    diagnosis = sample()
+    section = read(diagnosis).by_id("recommendations")
+    assert [node.text for node in section.all("h3")] == ["High", "Medium", "Low"]
+    page = diagnosis_markdown(diagnosis).partition("## Recommendations")[2].partition("\n## ")[0]
+    items = re.findall(r"^- \[([x ])\] (.*?)(?=\n\n|\n- |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert len(items) == len(diagnosis.causes)
+    for node, (tick, text) in zip(section.all("li"), items, strict=True):
+        plain = squeezed(text.replace("`", "").replace("\\", ""))
+        assert squeezed(node.text) == ("done " if tick == "x" else "") + plain
+    assert [node.attributes["href"] for node in section.all("a")] == [f"#cause-{n}" for n in (1, 2, 3, 4, 5)]
+
+
+def test_the_verdict_is_that_of_the_markdown_report() -> None:
+    told = dataclasses.replace(samples.rich(), effect="launches 48 -> 12")
+    sentence = "5 causes; when all fixes are in: 2 removed, 1 left, 2 of which that is not known."
+    text = read(told).by_id("summary").text
+    assert f"{sentence} 1 did not show up in a second run of the same code. All fixes together: " in text
+    assert "All fixes together: launches 48 -> 12." in text
+
+
+def test_commands_go_on_from_the_report() -> None:
+    assert read(samples.rich()).by_id("commands").all("pre")[0].text.endswith("html models --prove")
+
+
 def test_a_proof_without_an_end() -> None:
     proof = dataclasses.replace(samples.proof(), after=None, tried=(), restore="", results=None, judgement=None)
     section = read(dataclasses.replace(samples.rich(), proof=proof)).by_id("proof")
@@ -372,14 +418,16 @@ def test_the_state_that_the_tree_ended_in_is_what_is_drawn() -> None:
     results = from_json(document(toy("kept", pc={"launches": 3})))
     proof = dataclasses.replace(samples.proof(), results=results, judgement=judge(results))
     root = read(dataclasses.replace(samples.rich(), proof=proof))
-    assert "kept: before 5, after 3" in root.by_id("charts").text
-    folded = [node for node in root.by_id("cases").all("details") if "all fixes in" in node.all("summary")[0].text]
+    section = root.by_id("performance")
+    assert section.all("h3")[0].text == "Original against the fixes that were kept"
+    assert "kept: before 5, after 3" in section.text
+    folded = [node for node in section.all("details") if "against all fixes" in node.all("summary")[0].text]
     assert "decode [default]" in folded[0].all("table")[0].text
-    assert cells(root.by_id("cases").all("table")[0])[1][0] == "kept"
+    assert cells(section.all("table")[0])[1][0] == "kept"
 
 
 def test_cases() -> None:
-    section = read(samples.rich()).by_id("cases")
+    section = read(samples.rich()).by_id("performance")
     head, first, *_, last = cells(section.all("table")[0])
     assert head[0] == "case"
     assert (first[0], first[3], first[8], first[9]) == ("decode [default]", "13 → 0", "3.40x", "yes")
@@ -390,7 +438,7 @@ def test_cases() -> None:
 
 
 def test_columns_of_figures_stand_to_the_right() -> None:
-    section = read(samples.rich()).by_id("cases")
+    section = read(samples.rich()).by_id("performance")
     head = [cell for cell in section.all("table")[0].all("th") if cell.attributes["scope"] == "col"]
     right = {cell.text for cell in head if cell.attributes.get("class") == "figure"}
     assert {cell.text for cell in head} - right == {"case", "equivalent"}

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from patcher.diagnose.diagnosis import Advice, Cause, Diagnosis, Fate, Impact, ProposedFix
+from patcher.diagnose.diagnosis import Advice, Cause, Diagnosis, Fate, Impact, Outcome, ProposedFix
+from patcher.harness.measured import from_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.markdown import blocks
 from patcher.report.markdown.causes import impact
+from patcher.report.reading import READING, SEVERITY
+from patcher.report.recommending import NOT_WRITTEN_MEANS
+from patcher.report.sections import TITLES
 from tests import diagnosis_samples as samples
+from tests.test_compare import document, failing, toy, variant
 
 
 def section(page: str, title: str) -> str:
@@ -75,8 +82,7 @@ def test_the_sections_in_their_order() -> None:
         "## Causes",
         "## Recommendations",
         "## What each fix earned",
-        "## Performance: original against all fixes",
-        "## Performance: original against the fixes that were kept",
+        "## Performance",
         "## Diagnostics",
         "## Trace",
         "## Found in the source, not seen in the run",
@@ -127,12 +133,97 @@ def test_what_all_fixes_do(fates: tuple[Fate, ...], sentence: str) -> None:
     ("sample", "sentence"),
     [
         ("empty", "The run showed nothing that costs something."),
-        ("broken", "Nothing that is compiled came to its end, so no cause can be told."),
-        ("unwell", "No cause was found."),
+        ("broken", "The original did not come to its end compiled, so no cause can be told."),
+        ("unwell", "so no cause can be told. With all fixes in, it does."),
     ],
 )
 def test_no_cause_is_no_praise_where_something_went_wrong(sample: str, sentence: str) -> None:
     assert section(diagnosis_markdown(samples.SAMPLES[sample]()), "## Summary").endswith(sentence)
+
+
+BROKEN = samples.cause(fate="removed", impact=Impact(breaks=2, launches=4))
+COSTLY = {"oc": {"launches": 48, "operators": 500, "counts": {"breaks": 4}}}
+
+
+def without_effect(causes: tuple[Cause, ...] = (BROKEN,), modes: tuple[str, ...] = ("default",), **given: Any) -> str:
+    """What the verdict says after ``All fixes together``; ``given``: figures of the patched tree."""
+    results = from_json(document(toy(modes=modes, **COSTLY, pc={"operators": 500, **given}), modes=list(modes)))
+    text = " ".join(told(causes=causes, results=results, judgement=None, effect="an effect").split())
+    return text.partition("All fixes together: an effect.")[2].partition("## How the repository")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("patched", "sentence"),
+    [
+        (
+            {"launches": 48, "counts": {"breaks": 4}},
+            "launches stay at 48 and breaks stay at 4: what breaks behind them costs as much.",
+        ),
+        ({"launches": 48, "counts": {"breaks": 3}}, "launches stay at 48: what breaks behind them costs as much."),
+        (
+            {"launches": 50, "counts": {"breaks": 5}},
+            "launches rise from 48 to 50 and breaks rise from 4 to 5: what breaks behind them costs more.",
+        ),
+        ({"launches": 48}, "launches stay at 48."),
+        (
+            {"launches": 50, "operators": 900, "counts": {"breaks": 5}},
+            "launches rise from 48 to 50 and breaks rise from 4 to 5;"
+            " more is compiled (captured operators 500 -> 900).",
+        ),
+    ],
+)
+def test_causes_that_go_away_without_any_effect(patched: dict[str, Any], sentence: str) -> None:
+    assert without_effect(**patched) == f"The fixes remove 1 cause, but {sentence}"
+
+
+def test_functions_that_are_not_given_up_any_more_explain_more_launches() -> None:
+    before = {"launches": 48, "operators": 500, "counts": {"breaks": 4, "dropped_frames": 2}}
+    after = {"launches": 60, "operators": 505, "counts": {"breaks": 1, "dropped_frames": 1}}
+    results = from_json(document(toy(oc=before, pc=after)))
+    text = " ".join(told(causes=(BROKEN, BROKEN), results=results, judgement=None).split())
+    assert "The fixes remove 2 causes, but launches rise from 48 to 60; fewer functions are given up." in text
+
+
+def test_an_effect_needs_no_explanation() -> None:
+    assert without_effect(launches=47, counts={"breaks": 9}) == ""  # fewer launches for more breaks
+    again = samples.cause(fate="removed", impact=Impact(recompiles=3))
+    assert without_effect((again,), launches=48, counts={"breaks": 4}) == ""  # it never cost launches
+    left = samples.cause(fate="remains", impact=Impact(breaks=2, launches=4))
+    assert without_effect((left,), launches=48, counts={"breaks": 4}) == ""
+    only = samples.cause(fate="removed", impact=Impact(breaks=1))
+    assert without_effect((only,), launches=48, counts={"breaks": 3}) == ""
+    assert "but breaks stay at 4: what" in without_effect((only,), launches=48, counts={"breaks": 4})
+
+
+def test_without_both_trees_nothing_is_said_of_the_effect() -> None:
+    broken = variant("pc", "default", **failing("compile-error"))
+    case = toy(**COSTLY)
+    case["variants"] = [broken if item["tree"] == "patched" and item["mode"] else item for item in case["variants"]]
+    case["comparisons"] = case["comparisons"][:2]
+    results = from_json(document(case))
+    assert "The fixes remove" not in told(causes=(BROKEN,), results=results, judgement=None)
+    assert "The fixes remove" not in told(causes=(BROKEN,), results=None, judgement=None)
+
+
+def test_what_was_counted_without_its_causes() -> None:
+    """Single diagnostics look for no causes."""
+    results = from_json(document(toy(oc={"counts": {"breaks": 2, "recompiles": 0, "dropped_frames": 1}})))
+    summary = section(told(causes=(), results=results, judgement=None), "## Summary")
+    assert summary.endswith("The original has breaks: 2, dropped frames: 1; what causes them was not looked for.")
+
+
+def test_severity_is_explained_in_the_words_of_the_documentation() -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "diagnose.md").read_text()
+    assert dict(row[:2] for row in rows(text) if row[0] in SEVERITY) == SEVERITY
+    reading = dict(READING)["Severity"]
+    assert [name for name in SEVERITY if SEVERITY[name] not in reading] == []
+
+
+def test_sections_and_outcomes_are_documented() -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "diagnose.md").read_text()
+    assert re.findall(r"^\d+\. \*\*(.+?)\*\*", text, re.MULTILINE) == list(TITLES.values())
+    outcomes = [row[0].strip("`") for row in rows(text.partition("| outcome |")[2].partition("\n\n")[0])]
+    assert sorted(outcomes) == sorted(get_args(Outcome))
 
 
 def test_what_went_wrong_comes_first() -> None:
@@ -304,6 +395,19 @@ def test_each_fix_that_was_tried() -> None:
     assert ["launches in one pass", "265", "14"] in table
     assert ["warm ms of one pass", "92.5", "34.2"] in table
     assert "fix-compile restore .fix-compile/2026-11-21T14-00-00" in text
+
+
+def test_a_fix_that_was_not_written() -> None:
+    page = diagnosis_markdown(samples.unwritten())
+    text = section(page, "## What each fix earned")
+    assert rows(text)[1][2] == "not written"
+    assert NOT_WRITTEN_MEANS in " ".join(text.split())
+    assert ["in all cases", "before", "after, not written"] in rows(text)
+    assert "### Original against the fixes that were not written" in headings(page, "###")
+    advised = " ".join(section(page, "## Recommendations").split())
+    assert "Tried: FC101, not written." in advised
+    assert "[x]" not in advised
+    assert NOT_WRITTEN_MEANS not in " ".join(diagnosis_markdown(samples.proven()).split())
 
 
 def test_the_diff_of_a_fix_without_a_cause_is_shown_with_the_proof() -> None:

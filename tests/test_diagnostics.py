@@ -12,6 +12,7 @@ from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.diagnostics import NAMES, QUICK, diagnostics, probes
 from patcher.diagnose.figures import code, number
 from patcher.diagnose.varied import dimensions
+from patcher.harness.compare import judge
 from patcher.harness.measured import (
     CaseResult,
     Counts,
@@ -26,6 +27,7 @@ from patcher.harness.measured import (
     Tree,
     Warm,
 )
+from patcher.report.harness import case_rows
 
 WARM = {"median_ms": 10.0, "low_ms": 9.9, "high_ms": 10.1, "min_ms": 9.8, "passes": 9}
 
@@ -163,8 +165,35 @@ def test_warm_is_compared_with_warm() -> None:
     assert [row[0] for row in told.rows] == ["original eager", "original compiled (default)"]
     assert told.rows[1][1:] == ("5", "10 [9.9-10.1]", "2.00x", "150 (rss)", "1.50x")
     # 4.99 s more than a warm pass, 10 ms gained in each
-    assert text(told).endswith("made up for after 499 passes.")
+    assert text(told).endswith("made up for after about 500 passes.")
     assert "2.00 times as fast as eager" in text(told)
+
+
+@pytest.mark.parametrize(
+    ("cold", "wanted"),
+    [
+        (123.06, "about 12000 passes."),
+        (12.44, "about 1200 passes."),
+        (0.385, "about 38 passes."),
+        (0.019, "about 1 pass."),
+        (0.005, "about 1 pass."),
+    ],
+)
+def test_how_many_passes_make_up_for_the_first_is_no_exact_figure(cold: float, wanted: str) -> None:
+    told = baseline(variant("original", "eager", 20.0), variant("original", "compiled", 10.0, cold))
+    assert text(told).endswith(f"made up for after {wanted}")
+
+
+@pytest.mark.parametrize(("patched", "wanted"), [(5.0, "2.00x."), (9.9, "1.01x (noise)."), (9.7, "1.03x.")])
+def test_patched_is_compared_with_the_original_as_in_the_case_table(patched: float, wanted: str) -> None:
+    """There too, overlapping quartile ranges are noise, and nothing else is."""
+    variants = [variant("original", "eager", 50.0), variant("original", "compiled", 10.0)]
+    measured = results(*variants, variant("patched", "compiled", patched), overlay=True)
+    (told,) = diagnostics(measured, ["baseline"])
+    assert told.conclusions[-1] == f"patched compiled (default) against original compiled (default): {wanted}"
+    assert case_rows(measured, judge(measured))[0][8] == wanted.rstrip(".")
+    (alone,) = diagnostics(replace(measured, overlay=()), ["baseline"])
+    assert "against original" not in text(alone)
 
 
 def test_a_difference_within_noise_is_none() -> None:
@@ -230,7 +259,7 @@ def test_marks_that_help_are_named_with_parameter_and_dimension() -> None:
     assert "before the call of the compiled Model" in text(told)
     calls = "`torch._dynamo.maybe_mark_dynamic(ids, 0)`, `torch._dynamo.maybe_mark_dynamic(cache[i].key, [0, 2])`"
     assert f"In code: {calls}, for each item i." in told.conclusions
-    assert "still compiled again: forward (m.py:3): `x.size()[0] == 2`." in text(told)
+    assert "still compiled again: forward (m.py:3): the size of `x` (dim 0)." in text(told)
     assert told.rows[0] == ("as it is", "2", "0", "0", "0", "0", "1")
     assert told.rows[3] == ("as it is", "all again", "0", "0", "0", "0", "3")
 
@@ -307,6 +336,39 @@ def test_calls_of_the_case_are_told_with_their_sizes() -> None:
     figures["steps"] = [{"call": 3, "sizes": list(range(8, 14))}, {"call": 1, "sizes": [8]}, {"call": 2, "sizes": []}]
     labels = [row[1] for row in of("vary-batch", figures).rows]
     assert labels == ["call 3 (8, 9, ..., 13)", "call 1 (8)", "call 2", "all again"]
+
+
+def test_guards_are_told_in_words() -> None:
+    guards = (
+        "___check_type_id(L['images'], 94061234567890), type=<class 'list'>",
+        "___check_type_id(L['images'], 94061234567891), type=<class 'tuple'>",
+        "tensor 'x' size mismatch at index 0. expected 2, actual 1",
+        "tensor 'x' size mismatch at index 1. expected 2, actual 1",
+        "len(L['images']) == 2  # for image in images",
+        "L['n'] == 2",
+    )
+    marked = setting("marked", 0, 0, 1)
+    marked["reasons"] = [{"function": "forward", "where": "m.py:3", "guard": guard} for guard in guards]
+    told = text(of("vary-batch", varied(setting("automatic", 0, 1, 1), marked)))
+    assert (
+        "still compiled again: forward (m.py:3): the type of `images`;"
+        " forward (m.py:3): the sizes of `x` (dims 0, 1);"
+        " forward (m.py:3): the number of items in `images`; and 1 more." in told
+    )
+    assert "___check" not in told
+
+
+def test_calls_that_differ_in_something_else_too() -> None:
+    figures = {**varied(setting("automatic", 0, 1, 1), setting("marked", 0, 1, 1)), "chosen": False}
+    assert "counts are of that too" not in text(of("vary-batch", {**figures, "also": []}))
+    also = [{"path": "ids", "dims": [1]}, {"path": "images[0]", "dims": []}, {"path": "images[1]", "dims": []}]
+    told = of("vary-batch", {**figures, "also": also})
+    assert told.conclusions[1] == (
+        "The calls also differ in dimension 1 of `ids` and do not all have `images[*]`: the counts are of that too."
+        " Let `calls()` take a parameter `batch`, a whole number with a default, to see the batch size by itself."
+    )
+    (line,) = [line for line in of("vary-batch", {**figures, "also": also[1:2]}).conclusions if "of that too" in line]
+    assert line.startswith("The calls do not all have `images[*]`: ")
 
 
 def test_dimensions_in_words() -> None:

@@ -189,6 +189,51 @@ def test_the_cases_own_calls_come_first_when_they_differ(run: Run) -> None:
     assert steps(found, "marked") == [0, 0, 1]
 
 
+def test_calls_that_differ_in_two_dimensions_are_no_measure_of_one(run: Run) -> None:
+    """The first call is resized instead: here its length stays."""
+    text = """
+    class Model(nn.Module):
+        def forward(self, x):
+            return x.cumsum(1)
+
+    def build(): return Model()
+
+    def calls(): return [(torch.ones(2, 4),), (torch.ones(3, 6),), (torch.ones(5, 8),)]
+    """
+    batch, sequence = run("vary-batch", text), run("vary-sequence", text)
+    assert (batch["chosen"], batch["also"]) == (True, [])
+    assert [step["sizes"] for step in batch["steps"]] == [[2], [3], [5], [1]]
+    assert batch["marks"] == [{"path": "x", "dims": [0]}]
+    assert [step["sizes"] for step in sequence["steps"]] == [[4], [2], [6], [8]]
+    assert sequence["marks"] == [{"path": "x", "dims": [1]}]
+
+
+def test_tensors_that_only_some_calls_have(run: Run) -> None:
+    mask = "{'x': torch.ones(3, 4), 'mask': torch.ones(3, 4)}"
+    found = run("vary-batch", CLEAN + f"def calls(): return [(torch.ones(2, 4),), {mask}]")
+    assert (found["chosen"], found["marks"]) == (True, [{"path": "x", "dims": [0]}])
+    assert steps(found, "automatic") == [0, 1, 0, 1]
+
+
+def test_what_cannot_be_resized_is_told_with_what_else_differs(run: Run) -> None:
+    text = """
+    class Model(nn.Module):
+        def forward(self, x, mask=None):
+            return x.cumsum(1) if mask is None else x * mask
+
+    def build(): return Model()
+
+    def calls():
+        return [lambda m, n=n: m(torch.ones(n, 4 * n)) for n in (2, 3)] + [
+            lambda m: m(torch.ones(2, 8), mask=torch.ones(2, 8))
+        ]
+    """
+    found = run("vary-batch", text)
+    assert found["chosen"] is False
+    assert found["marks"] == [{"path": "x", "dims": [0]}]
+    assert found["also"] == [{"path": "x", "dims": [1]}, {"path": "mask", "dims": []}]
+
+
 def test_calls_that_take_the_size(run: Run) -> None:
     text = CLEAN + "def calls(batch=3): return [lambda model: model(torch.ones(2, 4), mask=torch.ones(batch, 1, 4))]"
     found = run("vary-batch", text)

@@ -82,17 +82,22 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def measure(self, files: Sequence[FileResult], options: plan.Options | None = None) -> State:
-        """A state of the tree; raises what ``run`` and ``from_json`` raise."""
+    def measure(self, files: Sequence[FileResult], options: plan.Options | None = None, fresh: bool = False) -> State:
+        """A state of the tree; raises what ``run`` and ``from_json`` raise.
+
+        ``fresh``: with the original measured beside it, since a machine is not as fast at one time as at another.
+        """
         self.measured += 1
         asked = self.options if options is None else options
         safe = all(fixed.applicability == "safe" for f in files if f.patch and f.changed for fixed in f.patch.fixed)
-        asked = replace(asked, promise="bitwise" if safe else "tolerance", reuse=self._kept.get(asked.quick, ""))
+        asked = replace(
+            asked, promise="bitwise" if safe else "tolerance", reuse="" if fresh else self._kept.get(asked.quick, "")
+        )
         folder = self._folder / f"{self.measured:03d}"
         folder.mkdir()
         asked = replace(asked, keep=not asked.reuse)
         document = run(plan.write(folder, files, self.cases, asked), self.python, self.progress)
-        if asked.keep:
+        if asked.keep and not fresh:
             self._kept[asked.quick] = str(folder / "work")
         results = from_json(document)
         lines = self._lines(files)

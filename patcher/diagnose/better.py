@@ -76,8 +76,10 @@ def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
             faster.append(told)
         elif _quicker(was, now):
             slower.append(told)
-    if faster and slower:
-        faster, slower = [], []  # one case against another says nothing about the fix
+    if faster and slower:  # one case against another: all of them together decide
+        was_ms, now_ms = (sum(f.warm.median_ms for f in (side[k] for k in both) if f.warm) for side in (old, new))
+        faster = faster if now_ms < (1 - _SHARE) * was_ms else []
+        slower = slower if now_ms > (1 + _SHARE) * was_ms else []
     runs = [f"{_named(key)} runs compiled" for key in new if key not in old]
     fails = [f"{_named(key)} does not run compiled any more" for key in old if key not in new]
     return Change((*runs, *counted.better), (*fails, *counted.worse), tuple(faster), tuple(slower))

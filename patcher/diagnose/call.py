@@ -31,6 +31,7 @@ FORMATS: Mapping[str, Callable[[Diagnosis], str]] = {
 }
 
 _DRY = "nothing was changed, as --dry-run asks"
+_INSTALLED = "nothing was changed, for installed packages are never patched in place"
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,11 @@ def _written(
         status = FAILURE
     files = tuple(file for file in diagnosed.files if file.changed and not installed(file, request))
     if proof is None or not files:
-        ending = proof.ending if proof else ""
-        if proof and any(file.changed for file in diagnosed.files):
-            ending += "; installed packages are never patched in place"
-        return status, diagnosed, (ending,) if ending else ()
+        if proof is None:
+            return status, diagnosed, ()
+        if any(file.changed for file in diagnosed.files):
+            proof = replace(proof, ending=f"{proof.ending}; {_INSTALLED}")
+        return status, _with_proof(diagnosed, proof), (proof.ending,)
     if write is None:
         return status, _with_proof(diagnosed, replace(proof, ending=f"{proof.ending}; {_DRY}")), (_DRY,)
     try:

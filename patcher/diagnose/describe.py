@@ -18,6 +18,10 @@ from patcher.rule import Rule
 
 _HEADING = re.compile(r"^([A-Z][\w ]+):$")
 _TITLE_CHARACTERS = 90
+_LIMIT = (
+    "The limit counts every compilation of the function, whatever the guard: each recompilation of it that this report"
+    " tells of has a part in it."
+)
 _FOLLOWS = (
     "Compiled by itself only because of graph breaks. Without them this is a part of a larger graph, and what that is"
     " compiled again for is decided there: mend the breaks first."
@@ -81,7 +85,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         steady=steady,
         fate=fate,
         after=later.impact if later else None,
-        note=_FOLLOWS if group.follows else "",
+        note=_FOLLOWS if group.follows else _LIMIT if group.impact.limit_hits else "",
     )
 
 

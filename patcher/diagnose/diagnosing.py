@@ -10,7 +10,7 @@ from patcher.analysis import Analysis
 from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
 from patcher.diagnose.describe import Context, described, titled
-from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark, Totals
+from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
 from patcher.diagnose.diagnostics import NAMES, QUICK, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
@@ -81,7 +81,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         costs = {rule.code: rule.costs for rule in analysis.rules}
         quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1])
         search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies)
-        ending = search.at_length(search.run(whole.groups), wanted.options)
+        ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
         causes = whole.causes()
         moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]
         proof = _proof(state, ending, bench.measured, moved)
@@ -116,7 +116,7 @@ def _options(wanted: Wanted) -> plan.Options:
 def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]) -> Proof:
     final = ending.state
     proven = final is not None and final.proven and not moved
-    before = (final or state).totals("original") or Totals(0, 0, 0)
+    before = (final or state).totals("original")
     after = final.totals("patched") if final else None
     if final is None:
         told = "no fix earned its place; the tree stays as it is"
@@ -126,7 +126,7 @@ def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]
         reasons = [reason for verdict in final.judgement.verdicts for reason in verdict.reasons]
         told = f"not equivalent when measured at length, so the tree stays as it is: {'; '.join(reasons[:3])}"
     else:
-        told = f"equivalent; {change(before, after).told}" if after else "equivalent"
+        told = f"equivalent; {change(before, after).told}" if before and after else "equivalent"
     results, judgement = (final.results, final.judgement) if final else (None, None)
     tried = ending.tried
     if final is not None and not proven:
@@ -145,6 +145,7 @@ class _Whole:
         self.found = findings(self.files)
         self._diffs: dict[frozenset[Unit], str] = {}
         self._told: set[Found] = set()
+        self._vain: dict[Found, Group] = {}  # findings at causes that remain with their fix in
 
     @property
     def measurable(self) -> bool:
@@ -161,6 +162,12 @@ class _Whole:
         cases, modes = self.state.results.cases, self.state.results.modes
         compiled = [case.variant("original", "compiled", mode).status for case in cases for mode in modes]
         return self.measurable and set(compiled) == {"ok"} and not any(file.error for file in self.analysis.first)
+
+    @property
+    def uncompiled(self) -> bool:
+        """Whether an original does not come to its end compiled."""
+        cases, modes = self.state.results.cases, self.state.results.modes
+        return any(case.variant("original", "compiled", mode).status != "ok" for case in cases for mode in modes)
 
     def causes(self) -> tuple[Cause, ...]:
         """All causes, numbered, the most costly first."""
@@ -185,6 +192,7 @@ class _Whole:
             found = related(group, self.found, costs, self.places)
             later = (after or {}).get(group.key)
             if later and later.events_in_all >= group.events_in_all:  # what is in and changes nothing is not its fix
+                self._vain.update({f: group for f in found if f.unit in made})
                 found = tuple(f for f in found if f.unit not in made)
             self._told.update(found)
             causes.append(described(number, group, found, context))
@@ -249,7 +257,8 @@ class _Whole:
         return (
             *([machine] if where.torch else []),
             f"backend {results.backend}, mode {', '.join(results.modes)}"
-            + (", quick: fewer and shorter runs" if results.quick else ""),
+            + (", quick: fewer and shorter runs" if results.quick else "")
+            + ("" if results.backend == "inductor" else "; its counts are those of inductor, its times are not"),
             f"cases: {', '.join(case.name for case in results.cases)}",
             f"measured in {results.seconds:.0f} s",
         )
@@ -264,6 +273,8 @@ class _Whole:
         for case in self.state.results.cases:
             for variant in (variant for variant in case.variants if variant.status not in ("ok", "skipped")):
                 whose = " (with all fixes in)" if variant.tree == "patched" else ""
+                if variant.tree == "original" and case.variant("patched", variant.kind, variant.mode).status == "ok":
+                    whose = "; with all fixes in it runs"
                 told.append(f"{case.name}: {ended(variant)}{whose}")
             if case.compare_error:
                 told.append(f"{case.name}: its outputs cannot be compared: {case.compare_error}")
@@ -309,6 +320,8 @@ class _Whole:
 
     def _unseen(self, found: Found) -> str:
         """Why no cause is told of a finding."""
+        if found in self._vain:
+            return f"{titled(self._vain[found], self.places)} remains with this fix in"
         file = self.places.file(found.path)
         for group in self.groups:
             place = group.place

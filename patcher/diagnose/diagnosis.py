@@ -175,10 +175,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class Proof:
-    """What ``--prove`` has done: each fix, and the state that the tree ends in against the original."""
+    """What ``--prove`` has done: each fix, and the state that the tree ends in against the original.
+
+    ``before``: None when the original does not come to its end compiled.
+    """
 
     tried: tuple[Tried, ...]
-    before: Totals
+    before: Totals | None
     after: Totals | None
     measurements: int
     ending: str

@@ -109,7 +109,13 @@ def _key(event: Event, places: Places) -> Key:
     scope = file.scope(place.line) if file and place else event.function
     guard = parsed(event.reason)
     subject = "" if guard.about in ("size", "stride") else guard.subject  # several sizes change together
-    return ("recompile", event.where.rpartition(":")[0], scope, guard.about, subject)
+    part = "part" if _follows(event) else "whole"
+    return ("recompile", event.where.rpartition(":")[0], scope, guard.about, subject, part)
+
+
+def _follows(event: Event) -> bool:
+    """Whether what is compiled again is compiled by itself only because of breaks."""
+    return event.nested or event.after is not None
 
 
 def _blamed(event: Event) -> str:
@@ -181,7 +187,7 @@ class _Costs:
             again = [event for event in group.events if event.kind == "recompile"]
             known = [self._compiled.get((event.case, event.where)) for event in again]
             pairs = [(event.count, each) for event, each in zip(again, known, strict=True) if each is not None]
-            follows = all(event.nested or event.after is not None for event in group.events)
+            follows = all(map(_follows, group.events))
             seconds = sum(count * each for count, each in pairs) if pairs and not follows else None
         return replace(
             group,

@@ -46,7 +46,7 @@ def told(guards: Sequence[Guard]) -> str:
     """For a title, of what was compiled again for any of them: ``the sizes of `x` (dims 0, 1) and `y` (dim 1)``."""
     guards = [guard for guard in guards if "___" not in guard.subject] or guards  # what Dynamo keeps between two frames
     subjects = dict.fromkeys(guard.subject for guard in guards)
-    if guards[0].about not in ("size", "stride") or len(guards) == 1:
+    if guards[0].about not in ("size", "stride") or len({(guard.subject, guard.dim) for guard in guards}) == 1:
         return guards[0].told
     parts = []
     for subject in subjects:

@@ -12,6 +12,7 @@ from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups
 from patcher.diagnose.relations import Bundle, bundles, evidence, findings, related
+from patcher.harness.measured import Tree
 from patcher.harness.plan import Options
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
@@ -19,7 +20,10 @@ from patcher.rule import Cost
 from patcher.settings import Settings, Unit, Varied
 
 _ROUNDS = 5
+_TURNS = 3
 _FAILED = ("different", "failed", "invalid")
+
+_Key = tuple[frozenset[Unit], tuple[tuple[str, str], ...]]  # what is fixed, and with which strategies
 
 
 @dataclass(frozen=True)
@@ -45,22 +49,26 @@ class Search:
     costs: Mapping[str, tuple[Cost, ...]]
     quick: Options
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    _states: dict[tuple[frozenset[Unit], tuple[tuple[str, str], ...]], State] = field(default_factory=dict)
+    _states: dict[_Key, State] = field(default_factory=dict)
     _known: dict[tuple[str, ...], Bundle] = field(default_factory=dict)
     _fates: dict[tuple[str, ...], tuple[Outcome, str, Totals | None]] = field(default_factory=dict)
     _evidence: tuple[Varied, ...] = ()
 
-    def run(self, causes: Sequence[Group]) -> Ending:
-        """From the causes in the original to the best state that was found."""
-        chosen = self._pruned(self._grown(causes))
+    def run(self, causes: Sequence[Group], uncompiled: bool = False) -> Ending:
+        """From the causes in the original to the best state that was found.
+
+        ``uncompiled``: the original of a case does not come to its end compiled, so that any fix may be what it needs.
+        """
+        chosen = self._pruned(self._grown(causes, uncompiled))
         self._other_strategies(chosen)
         return self._ended(chosen)
 
     def at_length(self, ending: Ending, options: Options) -> Ending:
-        """The same measured in another way; should results differ then, without the fixes that are to blame."""
-        if options == self.quick or not ending.chosen:
+        """The end, measured once more with the original beside it; should results differ, without what is to blame."""
+        if not ending.chosen:
             return ending
         self.quick, self._states = options, {}
+        self._states[self._key(ending.chosen)] = self.bench.measure(ending.files, options, fresh=True)
         return self._ended(self._equivalent([], ending.chosen))
 
     def _ended(self, chosen: Sequence[Bundle]) -> Ending:
@@ -69,12 +77,12 @@ class Search:
 
     # --- growing: what the run gives a reason for -------------------------------------------------------------------
 
-    def _grown(self, causes: Sequence[Group]) -> list[Bundle]:
+    def _grown(self, causes: Sequence[Group], uncompiled: bool) -> list[Bundle]:
         chosen: list[Bundle] = []
         for _ in range(_ROUNDS):
             self._evidence = tuple(dict.fromkeys((*self._evidence, *evidence(causes, self.bench.places))))
             offered = self._offered(chosen)
-            new = self._confirmed(offered, causes)
+            new = offered if uncompiled and not chosen else self._confirmed(offered, causes)
             if not new and causes and chosen:
                 new = self._behind(chosen, offered)
             if not new:
@@ -139,7 +147,7 @@ class Search:
             rest = [other for other in chosen if other is not bundle]
             found = self._gain(rest, chosen)
             if found.by_time:
-                found = self._gain(rest, chosen, again=True)
+                found = self._timed(rest, chosen)
             without = self._totals(rest)
             if found.gain:
                 self._fates[bundle.key] = ("kept", f"without it and with it: {found.told}", without)
@@ -152,13 +160,27 @@ class Search:
             todo += seen_before  # they were kept beside one that is gone now
         return chosen
 
-    def _gain(self, rest: Sequence[Bundle], chosen: Sequence[Bundle], again: bool = False) -> Change:
-        """What ``chosen`` has over ``rest``; ``again``: measured anew, for what only the clock says."""
-        without = self._state(rest, again) if rest else None
-        with_it = self._state(chosen, again)
-        if without is None:
-            return difference((with_it, "original"), (with_it, "patched"))
-        return difference((without, "patched"), (with_it, "patched"))
+    def _gain(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> Change:
+        """What ``chosen`` has over ``rest``."""
+        return difference(self._tree(rest, self._state(chosen)), (self._state(chosen), "patched"))
+
+    def _timed(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> Change:
+        """The same where the clock decides: both are measured in turns, and every time has to say the same.
+
+        Two processes that run the same code may differ by more than the passes in either of them do.
+        """
+        without, with_it = [self._tree(rest, self._state(chosen))], [self._state(chosen)]
+        for _ in range(_TURNS - 1):
+            with_it.append(self._state(chosen, again=True))
+            without.append(self._tree(rest, with_it[-1], again=True))
+        found = [difference(one, (other, "patched")) for one in without for other in with_it]
+        first = found[0]
+        faster, slower = all(each.faster for each in found), all(each.slower for each in found)
+        return replace(first, faster=first.faster if faster else (), slower=first.slower if slower else ())
+
+    def _tree(self, chosen: Sequence[Bundle], other: State, again: bool = False) -> tuple[State, Tree]:
+        """A tree to compare with; without any fix the original, which every state has measured or reused."""
+        return (self._state(chosen, again), "patched") if chosen else (other, "original")
 
     def _totals(self, chosen: Sequence[Bundle]) -> Totals | None:
         if chosen:
@@ -198,11 +220,14 @@ class Search:
     # --- measuring --------------------------------------------------------------------------------------------------
 
     def _state(self, chosen: Iterable[Bundle], again: bool = False) -> State:
-        units = frozenset(unit for bundle in chosen for unit in bundle.units)
-        key = (units, tuple(sorted(self.settings.strategies.items())))
+        key = self._key(chosen)
         if again or key not in self._states:
-            self._states[key] = self.bench.measure(self._files(units), self.quick)
+            self._states[key] = self.bench.measure(self._files(key[0]), self.quick)
         return self._states[key]
+
+    def _key(self, chosen: Iterable[Bundle]) -> _Key:
+        units = frozenset(unit for bundle in chosen for unit in bundle.units)
+        return units, tuple(sorted(self.settings.strategies.items()))
 
     def _patched(self, chosen: Iterable[Bundle]) -> tuple[FileResult, ...]:
         return self._files(frozenset(unit for bundle in chosen for unit in bundle.units))

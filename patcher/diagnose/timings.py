@@ -8,7 +8,7 @@ from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.figures import code, number, same, spread, warm_of
-from patcher.harness.compare import speedup
+from patcher.harness.compare import speedup, within_noise
 from patcher.harness.measured import CaseResult, Measurement, Memory, ProbeResult, Results, Warm
 
 Figures = Mapping[str, Any]
@@ -34,7 +34,10 @@ def baseline(results: Results, case: CaseResult, title: str) -> Diagnostic:
         message=eager.message or f"backend {results.backend}; what is patched is so with all fixes",
         columns=("variant", "cold s", "warm ms", "speed", "memory MB", "memory"),
         rows=tuple(_variant_row(variant, eager) for variant in shown),
-        conclusions=tuple(line for variant in compiled for line in _against_eager(variant, eager)),
+        conclusions=(
+            *(line for variant in compiled for line in _against_eager(variant, eager)),
+            *(line for mode in results.modes if results.overlay for line in _against_original(case, mode)),
+        ),
         seconds=sum(variant.seconds for variant in (eager, *compiled)),
     )
 
@@ -69,9 +72,26 @@ def _against_eager(variant: Measurement, eager: Measurement) -> list[str]:
     told = f"{variant.name}: {times:.2f} times as fast as eager, warm against warm."
     if own.cold_seconds:
         once = own.cold_seconds - own.warm.median_ms / 1e3
-        passes = math.ceil(1e3 * once / (base.warm.median_ms - own.warm.median_ms))
-        told += f" Its first pass costs {number(once)} s more than a warm one: made up for after {passes} passes."
+        passes = _about(1e3 * once / (base.warm.median_ms - own.warm.median_ms))
+        told += f" Its first pass costs {number(once)} s more than a warm one: made up for after {passes}."
     return [told]
+
+
+def _about(passes: float) -> str:
+    """With two digits that count: the times that it comes from have no more."""
+    whole = max(math.ceil(passes), 1)
+    rounded = round(whole, min(2 - len(str(whole)), 0))
+    return f"about {rounded} pass{'' if rounded == 1 else 'es'}"
+
+
+def _against_original(case: CaseResult, mode: str) -> list[str]:
+    """Both compiled, as the case table compares them."""
+    before, after = (case.variant(tree, "compiled", mode) for tree in ("original", "patched"))
+    old, new = (variant.figures.warm if variant.figures else None for variant in (before, after))
+    if old is None or new is None or math.isnan(speedup(old, new)):
+        return []
+    noise = " (noise)" if within_noise(old, new) else ""
+    return [f"{after.name} against {before.name}: {speedup(old, new):.2f}x{noise}."]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

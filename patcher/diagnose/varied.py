@@ -9,6 +9,8 @@ from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.figures import code
+from patcher.diagnose.guards import Guard, parsed
+from patcher.diagnose.guards import told as about
 from patcher.harness.measured import CaseResult, ProbeResult
 
 Figures = Mapping[str, Any]
@@ -111,13 +113,28 @@ def _conclusions(figures: Figures, settings: Mapping[str, Figures]) -> list[str]
         return ["No compiled graph ran: this says nothing."]
     if not cost.recompiles and not cost.limit_hits:
         return [f"Nothing is compiled again for other {sizes}: there is no need to mark anything."]
-    told = [f"As it is: {_times(cost.recompiles)}{_limit(cost)} over all {sizes}."]
+    told = [f"As it is: {_times(cost.recompiles)}{_limit(cost)} over all {sizes}.", *_besides(figures)]
     if not figures["marks"]:
         told.append("The model itself gets no tensor whose size varies: there is nothing to mark before the call.")
     told += _marked(figures, settings.get("marked"), cost)
     told += _dynamic(settings.get("dynamic"), cost)
     told += _unbacked(figures, settings)
     return told
+
+
+def _besides(figures: Figures) -> list[str]:
+    """What else the calls differ in, so that not all that is counted is due to the sizes."""
+    also = figures.get("also") or []
+    dims = [dimensions(mark for mark in also if mark["dims"])] if any(mark["dims"] for mark in also) else []
+    some = [code(path) for path in _grouped(mark for mark in also if not mark["dims"])]
+    parts = [*(f"also differ in {told}" for told in dims), *([f"do not all have {' and '.join(some)}"] if some else [])]
+    if not parts:
+        return []
+    asked = figures["dimension"]
+    return [
+        f"The calls {' and '.join(parts)}: the counts are of that too. Let `calls()` take a parameter `{asked}`,"
+        f" a whole number with a default, to see the {asked} size by itself."
+    ]
 
 
 def _times(recompiles: int) -> str:
@@ -194,8 +211,12 @@ def _why(setting: Figures) -> str:
 
 def _reasons(setting: Figures) -> str:
     shown = 3
-    told = [f"{r['function']} ({r['where']}): {code(r['guard'].partition('  # ')[0])}" for r in setting["reasons"]]
-    told = list(dict.fromkeys(told))
+    guards: dict[tuple[str, ...], list[Guard]] = {}
+    for reason in setting["reasons"]:
+        guard = parsed(reason["guard"])
+        alike = "" if guard.about in ("size", "stride") else guard.subject  # sizes are told together
+        guards.setdefault((reason["function"], reason["where"], guard.about, alike), []).append(guard)
+    told = [f"{function} ({where}): {about(found)}" for (function, where, *_), found in guards.items()]
     more = len(told) - shown
     return "; ".join(told[:shown]) + (f"; and {more} more" if more > 0 else "")
 

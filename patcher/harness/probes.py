@@ -253,7 +253,8 @@ Shapes = list[dict[str, tuple[int, ...]]]  # of the tensors in each call of the 
 def vary(dimension: str, lab: Lab) -> Json:
     """The case's calls in several sizes: as they are, with the varying dimensions marked, and with ``dynamic=True``."""
     model = lab.case.build()
-    steps, shapes, marks = _chosen(lab.case, model, dimension)
+    chosen = _chosen(lab.case, model, dimension)
+    steps, shapes, marks = chosen.steps, chosen.shapes, chosen.marks
     backend = lab.tracing_backend()
     plain, dynamic = lab.options(backend), {**lab.options(backend), "dynamic": True}
     settings: list[tuple[str, Json, Mark | None]] = [("automatic", plain, None)]
@@ -275,6 +276,7 @@ def vary(dimension: str, lab: Lab) -> Json:
         "backend": backend,
         "own_compile": _compiles_itself(lab.case),
         "marks": [{"path": path, "dims": dims} for path, dims in marks.items()],
+        "also": [{"path": path, "dims": dims} for path, dims in chosen.also.items()],
         "model": type(model).__name__,
         "settings": rows,
     }
@@ -292,27 +294,69 @@ class Step:
 Marks = dict[str, list[int]]
 
 
-def _chosen(case: worker.Case, model: Any, dimension: str) -> tuple[list[Step], list[Shapes], Marks]:
-    """What is run one after the other, the shapes that the model is called with, and the dimensions that vary.
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """What is run one after the other, and the shapes that the model is called with; ``marks``: what is to be marked.
 
-    In this order: the sizes that ``calls()`` takes; the case's calls as they are, when they differ in that dimension;
-    the first call, resized.
+    ``also``: what differs between the calls besides; a tensor that not all calls have has no dimensions there.
     """
-    if dimension not in inspect.signature(case.module.calls).parameters:
-        plain = dataclasses.replace(case, vary=None, sizes=None)
-        made = plain.calls()
-        steps = [Step(n + 1, None, functools.partial(_nth, plain, n)) for n in range(len(made))]
-        shapes = [_shapes_of(case, model, step) for step in steps]
-        flat = [[call for step in shapes for call in step]]
-        asked = {p: [d for d in dims if (d == 0) == (dimension == "batch")] for p, dims in varying(flat).items()}
-        marks = {path: dims for path, dims in asked.items() if dims}
-        if marks:
-            return *_ones_last(steps, shapes, marks), marks
-        if all(map(callable, made)):
+
+    steps: list[Step]
+    shapes: list[Shapes]
+    marks: Marks
+    also: Marks = dataclasses.field(default_factory=dict)
+
+
+def _chosen(case: worker.Case, model: Any, dimension: str) -> Chosen:
+    """What suits best, so that the counts are those of that dimension.
+
+    In this order: the sizes that ``calls()`` takes; the case's calls as they are, when they differ in that dimension
+    and in nothing else; the first call, resized; the case's calls, whatever they differ in besides.
+    """
+    if dimension in inspect.signature(case.module.calls).parameters:
+        return _resized(case, model, dimension)
+    own = _own(case, model, dimension)
+    if own.marks and not own.also:
+        return own
+    if not own.marks:
+        if all(map(callable, dataclasses.replace(case, vary=None, sizes=None).calls())):
             raise worker.UnsuitedError(
                 f"the calls are functions of the model, all with one {dimension} size; "
                 f"let calls() take a parameter {dimension!r}, a whole number with a default"
             )
+        return _resized(case, model, dimension)
+    try:
+        resized = _resized(case, model, dimension)
+    except worker.UnsuitedError:
+        return own
+    return resized if resized.marks else own
+
+
+def _own(case: worker.Case, model: Any, dimension: str) -> Chosen:
+    """The case's calls as they are."""
+    plain = dataclasses.replace(case, vary=None, sizes=None)
+    steps = [Step(n + 1, None, functools.partial(_nth, plain, n)) for n in range(len(plain.calls()))]
+    shapes = [_shapes_of(case, model, step) for step in steps]
+    calls = [call for step in shapes for call in step]
+    found = varying([calls])
+    marks = {p: asked for p, dims in found.items() if (asked := [d for d in dims if _is_of(dimension, d)])}
+    also = {p: others for p, dims in found.items() if (others := [d for d in dims if not _is_of(dimension, d)])}
+    also |= {path: [] for path in _sometimes(calls)}
+    return Chosen(*(_ones_last(steps, shapes, marks) if marks else (steps, shapes)), marks, also)
+
+
+def _is_of(dimension: str, dim: int) -> bool:
+    return (dim == 0) == (dimension == "batch")
+
+
+def _sometimes(calls: list[dict[str, tuple[int, ...]]]) -> list[str]:
+    """The tensors that only some calls have, or not with the same rank."""
+    paths = dict.fromkeys(path for call in calls for path in call)
+    return [path for path in paths if len({len(call[path]) if path in call else None for call in calls}) > 1]
+
+
+def _resized(case: worker.Case, model: Any, dimension: str) -> Chosen:
+    """The first call in several sizes."""
     sized = dataclasses.replace(case, vary=dimension, sizes=None)
     try:
         sizes = sorted(worker.sizes_that_work(sized), key=lambda size: size == 1)
@@ -320,7 +364,7 @@ def _chosen(case: worker.Case, model: Any, dimension: str) -> tuple[list[Step], 
         raise worker.UnsuitedError(str(error)) from error
     steps = [Step(1, n, functools.partial(_nth, dataclasses.replace(sized, sizes=[n]), 0)) for n in sizes]
     shapes = [_shapes_of(case, model, step) for step in steps]
-    return steps, shapes, varying(shapes)
+    return Chosen(steps, shapes, varying(shapes))
 
 
 def _ones_last(steps: list[Step], shapes: list[Shapes], marks: Marks) -> tuple[list[Step], list[Shapes]]:

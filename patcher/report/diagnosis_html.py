@@ -5,46 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from patcher.diagnose.diagnosis import SEVERITIES, Diagnosis
+from patcher.diagnose.diagnosis import SEVERITIES, Cause, Diagnosis
 from patcher.report.html import causes, measured, proof, remarks
 from patcher.report.html.blocks import bullets, command, fold, section, terms
 from patcher.report.html.markup import Markup, document, element, join, prose, style
 from patcher.report.html.style import SHEET
 from patcher.report.reading import READING
+from patcher.report.recommending import commands
+from patcher.report.sections import TITLES
+from patcher.report.verdict import ran_compiled
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def diagnosis_html(diagnosis: Diagnosis) -> str:
     """The whole report; to be written as UTF-8."""
-    found = diagnosis.proof
-    results, judgement, earlier = diagnosis.results, diagnosis.judgement, Markup("")
-    if found and found.results:  # the state that the tree has ended in is what counts
-        earlier = measured.with_all_fixes(results, judgement)
-        results, judgement = found.results, found.judgement
-    known = measured.any_compiled(diagnosis.results)
-    parts = [
-        (name, title, part)
-        for name, title, part in (
-            ("problems", "Problems", _problems(diagnosis.problems)),
-            ("proof", "Proof", proof.proof_section(found)),
-            ("summary", "Summary", causes.summary(diagnosis.causes, known)),
-            ("charts", measured.CHARTS, measured.before_and_after(results)),
-            ("cases", "Cases", measured.cases(results, judgement, earlier)),
-            ("causes", "Causes", causes.details(diagnosis.causes)),
-            ("static-only", "Static only", remarks.static_only(diagnosis.static_only)),
-            ("fine", "What is fine", remarks.fine(diagnosis.fine)),
-            ("configuration", "Configuration", remarks.configuration(diagnosis.sites)),
-            ("diagnostics", "Diagnostics", remarks.experiments(diagnosis.diagnostics, diagnosis.trace)),
-            ("reading", "How to read it", _reading()),
-        )
-        if part
-    ]
+    sections = {
+        "problems": _problems(diagnosis.problems),
+        "summary": causes.summary(diagnosis),
+        "configuration": remarks.configuration(diagnosis.sites),
+        "causes": causes.details(diagnosis.causes),
+        "recommendations": causes.recommendations(diagnosis),
+        "proof": proof.proof_section(diagnosis.proof),
+        "performance": measured.performance(diagnosis),
+        "diagnostics": remarks.experiments(diagnosis.diagnostics),
+        "trace": remarks.trace(diagnosis.trace),
+        "static-only": remarks.static_only(diagnosis.static_only),
+        "fine": remarks.fine(diagnosis.fine),
+        "commands": section("commands", command(commands(diagnosis))),
+        "reading": _reading(diagnosis),
+    }
+    parts = [(name, title, sections[name]) for name, title in TITLES.items() if sections[name]]
     links = (element("li", element("a", title, href=f"#{name}")) for name, title, _ in parts)
     body = element(
         "body",
         element("a", "Skip to the report", href="#report", class_="skip"),
-        _head(diagnosis, known),
+        _head(diagnosis),
         element("nav", element("ul", links), aria_label="Contents"),
         element("main", (part for _, _, part in parts), id="report", tabindex=-1),
     )
@@ -63,12 +59,12 @@ def _meta(title: str) -> Markup:
     )
 
 
-def _head(diagnosis: Diagnosis, known: bool) -> Markup:
+def _head(diagnosis: Diagnosis) -> Markup:
     return element(
         "header",
         element("p", "torch.compile diagnosis", class_="kind"),
         element("h1", diagnosis.title),
-        element("p", _counted(diagnosis, known), class_="lead"),
+        element("p", _counted(diagnosis.causes), class_="lead") if diagnosis.causes else "",
         terms((("Started", _time(diagnosis.started)), ("Measured with", bullets(diagnosis.facts))), "terms"),
         fold("Command", command(diagnosis.command)) if diagnosis.command else "",
         class_="top",
@@ -83,27 +79,20 @@ def _time(started: str) -> Markup:
     return element("time", f"{when:%Y-%m-%d %H:%M} {when.tzname() or ''}".strip(), datetime=started)
 
 
-def _counted(diagnosis: Diagnosis, known: bool) -> str:
-    causes = diagnosis.causes
-    if not causes and not known:
-        return "Nothing was measured."
-    if not causes:
-        return "No cause was found, but not all went well." if diagnosis.problems else "No cause was found."
-    counts = ((severity, sum(cause.severity == severity for cause in causes)) for severity in SEVERITIES)
+def _counted(found: Sequence[Cause]) -> str:
+    counts = ((severity, sum(cause.severity == severity for cause in found)) for severity in SEVERITIES)
     told = ", ".join(f"{count} {severity}" for severity, count in counts if count)
-    fates = [cause.fate for cause in causes]
-    after = [(fates.count("removed"), "gone"), (fates.count("remains"), "still there")]
-    mended = " and ".join(f"{count} {word}" for count, word in after if count)
-    number = f"{len(causes)} cause{'' if len(causes) == 1 else 's'}: {told}."
-    return f"{number} With all fixes in: {mended}." if mended else number
+    return f"{len(found)} cause{'' if len(found) == 1 else 's'}: {told}."
 
 
 def _problems(problems: Sequence[str]) -> Markup:
     if not problems:
         return Markup("")
     told = "Something went wrong, or was not the same twice. Read the rest with that in mind."
-    return section("problems", "Problems", element("p", told), bullets(prose(problem) for problem in problems))
+    return section("problems", element("p", told), bullets(prose(problem) for problem in problems))
 
 
-def _reading() -> Markup:
-    return section("reading", "How to read it", terms((term, join(told)) for term, told in READING))
+def _reading(diagnosis: Diagnosis) -> Markup:
+    if not ran_compiled(diagnosis.results):
+        return Markup("")
+    return section("reading", terms((term, join(told)) for term, told in READING))

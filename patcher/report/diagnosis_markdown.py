@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from patcher.diagnose.diagnosis import CATEGORIES, SEVERITIES, Cause, Diagnosis
-from patcher.report.markdown.blocks import block, inline, many, point, prose, table
+from patcher.report.markdown.blocks import block, inline, point, prose, table
 from patcher.report.markdown.causes import cause_sections, recommendations
-from patcher.report.markdown.measured import any_compiled, earned, performance
+from patcher.report.markdown.measured import earned, performance
 from patcher.report.markdown.remarks import configuration, experiments, remarks, trace
 from patcher.report.reading import READING
+from patcher.report.recommending import commands
+from patcher.report.sections import TITLES
+from patcher.report.verdict import ran_compiled, verdict
 
 
 def diagnosis_markdown(diagnosis: Diagnosis) -> str:
     """All of it, a section each; what there is nothing of is left out."""
-    sections = (
-        _opening(diagnosis),
-        _problems(diagnosis.problems),
-        _summary(diagnosis),
-        configuration(diagnosis.sites),
-        cause_sections(diagnosis.causes),
-        recommendations(diagnosis),
-        earned(diagnosis),
-        performance(diagnosis),
-        experiments(diagnosis.diagnostics),
-        trace(diagnosis.trace),
-        remarks("Found in the source, not seen in the run", diagnosis.static_only),
-        remarks("Fine as it is", diagnosis.fine),
-        _commands(diagnosis),
-        _reading(diagnosis),
-    )
+    sections = {
+        "problems": _problems(diagnosis.problems),
+        "summary": _summary(diagnosis),
+        "configuration": configuration(diagnosis.sites),
+        "causes": cause_sections(diagnosis.causes),
+        "recommendations": recommendations(diagnosis),
+        "proof": earned(diagnosis),
+        "performance": performance(diagnosis),
+        "diagnostics": experiments(diagnosis.diagnostics),
+        "trace": trace(diagnosis.trace),
+        "static-only": remarks(TITLES["static-only"], diagnosis.static_only),
+        "fine": remarks(TITLES["fine"], diagnosis.fine),
+        "commands": _commands(diagnosis),
+        "reading": _reading(diagnosis),
+    }
     lines: list[str] = []
-    for section in sections:
+    for section in (_opening(diagnosis), *(sections[name] for name in TITLES)):
         for line in section:
             if line or (lines and lines[-1]):
                 lines.append(line)
@@ -46,7 +47,7 @@ def _opening(diagnosis: Diagnosis) -> Iterator[str]:
     yield ""
     yield f"- Date: {inline(diagnosis.started)}"
     proven = ", each fix tried" if diagnosis.proof else ""
-    yield f"- Mode: {'the source and a run of it' if any_compiled(diagnosis.results) else 'the source alone'}{proven}"
+    yield f"- Mode: {'the source and a run of it' if ran_compiled(diagnosis.results) else 'the source alone'}{proven}"
     for fact in diagnosis.facts:
         yield from point(fact)
     if diagnosis.command:
@@ -56,7 +57,7 @@ def _opening(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _problems(problems: Sequence[str]) -> Iterator[str]:
     if problems:
-        yield "## What went wrong"
+        yield f"## {TITLES['problems']}"
         yield ""
         for problem in problems:
             yield from point(problem)
@@ -64,13 +65,13 @@ def _problems(problems: Sequence[str]) -> Iterator[str]:
 
 def _summary(diagnosis: Diagnosis) -> Iterator[str]:
     causes = diagnosis.causes
-    yield "## Summary"
+    yield f"## {TITLES['summary']}"
     yield ""
     rows = [(category, *_counted([c for c in causes if c.category == category])) for category in CATEGORIES]
     total = tuple(f"**{cell}**" for cell in ("total", *_counted(causes)))
     yield from table(("category", *SEVERITIES, "total"), [*rows, total])
     yield ""
-    yield from prose(_verdict(diagnosis))
+    yield from prose(verdict(diagnosis))
 
 
 def _counted(causes: Sequence[Cause]) -> tuple[str, ...]:
@@ -78,37 +79,15 @@ def _counted(causes: Sequence[Cause]) -> tuple[str, ...]:
     return (*(str(number) for number in each), str(len(causes)))
 
 
-def _verdict(diagnosis: Diagnosis) -> str:
-    if not diagnosis.causes:
-        if not any_compiled(diagnosis.results):
-            return "Nothing that is compiled came to its end, so no cause can be told."
-        return "No cause was found." if diagnosis.problems else "The run showed nothing that costs something."
-    fates = Counter(cause.fate for cause in diagnosis.causes)
-    told = [f"{fates['removed']} removed", f"{fates['remains']} left"] if len(fates) > 1 or not fates["unknown"] else []
-    told += [f"{fates['unknown']} of which that is not known"] if fates["unknown"] else []
-    unsteady = sum(not cause.steady for cause in diagnosis.causes)
-    once = f" {unsteady} did not show up in a second run of the same code." if unsteady else ""
-    effect = f" All fixes together: {diagnosis.effect}." if diagnosis.effect else ""
-    return f"{many(len(diagnosis.causes), 'cause')}; when all fixes are in: {', '.join(told)}.{once}{effect}"
-
-
 def _commands(diagnosis: Diagnosis) -> Iterator[str]:
-    yield "## Diagnostic commands"
+    yield f"## {TITLES['commands']}"
     yield ""
-    lines = ["# breaks and recompiles of a script of yours, as PyTorch logs them"]
-    lines.append('TORCH_LOGS="graph_breaks,recompiles,cudagraphs" python SCRIPT')
-    if diagnosis.command:
-        lines += ["", "# this report again", diagnosis.command]
-        if not diagnosis.trace:
-            lines += ["", "# and keep PyTorch's structured trace, for tlparse", f"{diagnosis.command} --trace trace"]
-        if diagnosis.proof is None and any(fix.diff for cause in diagnosis.causes for fix in cause.fixes):
-            lines += ["", "# keep the fixes that earn something", f"{diagnosis.command} --prove"]
-    yield block("\n".join(lines), "bash")
+    yield block(commands(diagnosis), "bash")
 
 
 def _reading(diagnosis: Diagnosis) -> Iterator[str]:
-    if any_compiled(diagnosis.results):
-        yield "## How to read it"
+    if ran_compiled(diagnosis.results):
+        yield f"## {TITLES['reading']}"
         yield ""
         for term, told in READING:
             yield from prose(told, f"- **{term}**. ", "  ")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from patcher.report.harness import CASE_MEANING, VARIANT_MEANING
 
+SEVERITY = {
+    "high": "a function is given up and runs eagerly (a dropped frame, or the recompile limit was hit), or at least"
+    " half of all launches of a pass are due to it",
+    "medium": "it costs launches or CUDA graphs in each pass, or compiles again more than once",
+    "low": "it costs once: it compiles a little longer",
+}
 READING: tuple[tuple[str, str], ...] = (
-    (
-        "Severity",
-        "High: a function is given up and runs eagerly, or at least half of all launches are due to it."
-        " Medium: it costs launches or CUDA graphs in each pass, or compiles again more than once. Low: it costs once.",
-    ),
+    ("Severity", " ".join(f"{severity.capitalize()}: {told}." for severity, told in SEVERITY.items())),
     (
         "Launches",
         "Compiled graphs that start behind this cause, or in functions that are compiled by themselves because of it,"

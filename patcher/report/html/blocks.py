@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 from patcher.report.html.markup import Child, Markup, element, join
+from patcher.report.sections import TITLES
 
 _FIGURE = re.compile(r"([-+]?\d[\d.]*(e[-+]?\d+)?[x%]?|-|nan|inf)( (\[.*\]|\(\w+\)|→ (\d+|-)|ms|s|MB))?")
 _TAB, _HANG = 4, 14  # characters
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
-def section(name: str, title: str, *children: Child) -> Markup:
-    """A part of the report that the list of contents can point to."""
-    heading = element("h2", title, id=f"{name}-title")
+def section(name: str, *children: Child) -> Markup:
+    """A part of the report, by its name among ``TITLES``, that the list of contents can point to."""
+    heading = element("h2", TITLES[name], id=f"{name}-title")
     return element("section", heading, *children, id=name, aria_labelledby=f"{name}-title")
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from patcher.diagnose.diagnosis import CATEGORIES, SEVERITIES, Advice, Cause, Impact, ProposedFix
+from patcher.diagnose.diagnosis import CATEGORIES, SEVERITIES, Advice, Cause, Diagnosis, Impact, ProposedFix
 from patcher.report.html.blocks import article, bullets, command, fold, link, listing, section, table, terms
 from patcher.report.html.diffs import side_by_side
 from patcher.report.html.markup import Markup, element, join, paragraphs, place, prose
+from patcher.report.recommending import APPLIES, FATES, Recommendation
+from patcher.report.recommending import recommendations as recommended
+from patcher.report.verdict import verdict
 
-_FATES = {"removed": "gone", "remains": "remains", "unknown": "not known"}
-_NOTHING = "The run showed nothing that costs."
-_UNMEASURED = "Nothing was measured, so nothing can be said about causes."
+_APPLIED = {"safe": ", applied by default", "unsafe": ", applied with --unsafe", "display-only": ""}
 
 
-def summary(causes: Sequence[Cause], measured: bool) -> Markup:
-    """How many of each category and severity, and the list of all; ``measured``: whether a run could show any."""
-    if not causes and not measured:
-        return section("summary", "Summary", element("p", _UNMEASURED))
+def summary(diagnosis: Diagnosis) -> Markup:
+    """How many of each category and severity, what becomes of them, and the list of all."""
+    causes = diagnosis.causes
+    told = element("p", prose(verdict(diagnosis)))
+    if not causes:
+        return section("summary", told)
     head = ("Category", *(severity.capitalize() for severity in SEVERITIES), "Total")
     rows = []
     for category in CATEGORIES:
@@ -29,7 +32,7 @@ def summary(causes: Sequence[Cause], measured: bool) -> Markup:
     listed = table(
         "All causes", ("No.", "Severity", "Cause", "Where", "Cost", "With all fixes in"), map(_row, causes), "list"
     )
-    return section("summary", "Summary", counted, listed if causes else element("p", _NOTHING))
+    return section("summary", counted, told, listed)
 
 
 def details(causes: Sequence[Cause]) -> Markup:
@@ -39,7 +42,24 @@ def details(causes: Sequence[Cause]) -> Markup:
         for number, fix in enumerate(cause.fixes, 1):
             for text in (_diff(fix), _words(fix)):
                 told.setdefault(text, _anchor(cause, number))
-    return section("causes", "Causes", (_cause(cause, told) for cause in causes)) if causes else Markup("")
+    return section("causes", (_cause(cause, told) for cause in causes)) if causes else Markup("")
+
+
+def recommendations(diagnosis: Diagnosis) -> Markup:
+    """What to do, the gravest first."""
+    told = [
+        join(element("h3", severity.capitalize()), element("ul", map(_recommendation, items)))
+        for severity, items in recommended(diagnosis)
+    ]
+    return section("recommendations", *told) if told else Markup("")
+
+
+def _recommendation(item: Recommendation) -> Markup:
+    cause = item.cause
+    done = join(element("span", "done", class_="mark kept"), " ") if item.done else ""
+    link = element("a", f"Cause {cause.number}", href=f"#cause-{cause.number}")
+    where = join(" at ", place(cause.where)) if cause.where else ""
+    return element("li", done, link, ", ", prose(cause.title), where, ": ", prose(item.text))
 
 
 def _diff(fix: ProposedFix) -> tuple[str, ...]:
@@ -62,7 +82,7 @@ def _row(cause: Cause) -> list[Markup]:
         element("a", prose(cause.title), href=f"#cause-{cause.number}"),
         place(cause.where),
         join(cost),
-        join(_FATES[cause.fate]),
+        join(FATES[cause.fate]),
     ]
 
 
@@ -99,7 +119,7 @@ def _facts(cause: Cause) -> Markup:
             ("Trigger", element("code", cause.trigger) if cause.trigger else ""),
             ("Reason", prose(cause.reason)),
             ("Cases", ", ".join(cause.cases)),
-            ("With all fixes in", _FATES[cause.fate] + _then(cause)),
+            ("With all fixes in", FATES[cause.fate] + _then(cause)),
             ("Second run", "" if cause.steady else "it was not seen again"),
             ("Reference", link(cause.reference, reference) if cause.reference else cause.registry),
         )
@@ -162,9 +182,7 @@ def _see(what: str, name: str) -> Markup:
 
 
 def _applies(fix: ProposedFix) -> str:
-    if fix.applicability == "safe":
-        return "safe, applied by default"
-    return "unsafe, applied with --unsafe" if fix.applicability == "unsafe" else "shown only"
+    return APPLIES[fix.applicability] + _APPLIED[fix.applicability]
 
 
 def _unfixed(cause: Cause) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from patcher.diagnose.diagnosis import Diagnosis
 from patcher.harness.compare import Judgement
 from patcher.harness.measured import Results
 from patcher.report.harness import (
@@ -17,46 +18,34 @@ from patcher.report.harness import (
 )
 from patcher.report.html.blocks import bullets, command, fold, section, table
 from patcher.report.html.charts import charts
-from patcher.report.html.markup import Markup, element, join
+from patcher.report.html.markup import Child, Markup, element, join
+from patcher.report.recommending import compared
 
-CHARTS = "Launches and times"
 _WIDTH = 300  # characters of a line
 
 
-def any_compiled(results: Results | None) -> bool:
-    """Whether the original has run compiled, in any case and mode, so that causes could be seen."""
-    return results is not None and any(
-        variant.figures is not None
-        for case in results.cases
-        for variant in case.variants
-        if (variant.tree, variant.kind) == ("original", "compiled")
-    )
-
-
-def before_and_after(results: Results | None) -> Markup:
-    """The pictures; nothing where nothing was measured."""
-    drawn = charts(results) if results else Markup("")
-    return section("charts", CHARTS, drawn) if drawn else drawn
-
-
-def cases(results: Results | None, judgement: Judgement | None, *more: Markup) -> Markup:
-    """The table of cases with the verdicts, and below it all variants; ``more`` goes to the end."""
+def performance(diagnosis: Diagnosis) -> Markup:
+    """Pictures, the table of cases with the verdicts, all variants. After a proof, the tree as it ended is shown."""
+    found, results, judgement = diagnosis.proof, diagnosis.results, diagnosis.judgement
+    against, earlier = compared(None), Markup("")
     if results is None:
         return Markup("")
-    variants = table("Variants", VARIANT_HEAD, variant_rows(results), "dense")
-    told = [*_verdicts(results, judgement), element("h3", "Variants"), variants]
+    if found and found.results:
+        if judgement:
+            earlier = fold(_sentence(against), *_verdicts(results, judgement))
+        results, judgement, against = found.results, found.judgement, compared(found)
+    told: list[Child] = [element("h3", _sentence(against))] if judgement else []
+    told += [charts(results), *_verdicts(results, judgement)]
+    told += [element("h3", "Variants"), table("Variants", VARIANT_HEAD, variant_rows(results), "dense")]
     broken = list(unfinished(results, _WIDTH))
     if broken:
         told.append(element("h3", "What did not run to its end"))
         told += [fold(title, command("\n".join(tail))) if tail else element("p", title) for title, tail in broken]
-    return section("cases", "Cases", *told, fold("Environment", bullets(environment_lines(results))), *more)
+    return section("performance", *told, fold("Environment", bullets(environment_lines(results))), earlier)
 
 
-def with_all_fixes(results: Results | None, judgement: Judgement | None) -> Markup:
-    """The table of cases as it was before some fixes were rolled back."""
-    if results is None or judgement is None:
-        return Markup("")
-    return fold("With all fixes in, before any was rolled back", *_verdicts(results, judgement))
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _verdicts(results: Results, judgement: Judgement | None) -> list[Markup]:

@@ -8,6 +8,7 @@ from patcher.diagnose.diagnosis import Proof, Totals, Tried
 from patcher.report.html.blocks import command, fold, section, table, terms
 from patcher.report.html.diffs import side_by_side
 from patcher.report.html.markup import Markup, element, join, place, prose
+from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS
 
 _COUNTS: tuple[tuple[str, Callable[[Totals], int]], ...] = (
     ("breaks", lambda totals: totals.breaks),
@@ -18,7 +19,9 @@ _COUNTS: tuple[tuple[str, Callable[[Totals], int]], ...] = (
     ("CUDA-graph skips", lambda totals: totals.cudagraph_skips),
 )
 _ALWAYS = 3  # of the counts; the others are shown when one of them is not 0
-_FATES = {"kept": "kept", "not tried": "not tried"}  # all others are rolled back
+# all others are rolled back
+_FATES: dict[str, str] = {"kept": "kept", "not tried": "not tried", NOT_WRITTEN: NOT_WRITTEN}
+_MARKS: dict[str, str] = {"kept": "kept", NOT_WRITTEN: "high"}
 _HEAD = ("Outcome", "Fix", "Where", "Why", "Breaks", "Recompiles", "Launches", "Warm ms")
 
 
@@ -26,16 +29,18 @@ def proof_section(proof: Proof | None) -> Markup:
     """Nothing when there was no proof."""
     if proof is None:
         return Markup("")
-    kept = sum(tried.outcome == "kept" for tried in proof.tried)
-    told = f"{kept} of {len(proof.tried)} kept, {proof.measurements} measurements. Figures: original → what was kept."
+    kept, unwritten = (sum(tried.outcome == one for tried in proof.tried) for one in ("kept", NOT_WRITTEN))
+    counted = f"{kept} of {len(proof.tried)} kept" + (f", {unwritten} not written" if unwritten else "")
+    ended = "what was not written" if unwritten else "what was kept"
+    told = f"{counted}, {proof.measurements} measurements. Figures: original → {ended}."
     each = table("What became of each fix", _HEAD, map(_row, proof.tried), "list")
     restore = join(element("h3", "To undo it"), command(proof.restore)) if proof.restore else ""
     return section(
         "proof",
-        "Proof",
         element("p", prose(proof.ending), class_="lead"),
         _totals(proof.before, proof.after),
         element("p", told),
+        element("p", NOT_WRITTEN_MEANS) if unwritten else "",
         join(
             element("h3", "Each fix"),
             element("p", "The figures are those of the tree with all other kept fixes and without this one."),
@@ -48,13 +53,13 @@ def proof_section(proof: Proof | None) -> Markup:
     )
 
 
-def _totals(before: Totals, after: Totals | None) -> Markup:
+def _totals(before: Totals | None, after: Totals | None) -> Markup:
     pairs = []
     for number, (name, read) in enumerate(_COUNTS):
-        was, now = read(before), read(after) if after else None
+        was, now = read(before) if before else None, read(after) if after else None
         if number < _ALWAYS or was or now:
-            pairs.append((name, f"{was} → {'-' if now is None else now}"))
-    if before.warm_ms is not None:
+            pairs.append((name, " → ".join("-" if figure is None else str(figure) for figure in (was, now))))
+    if before and before.warm_ms is not None:
         pairs.append(("warm ms", f"{_ms(before)} → {_ms(after)}"))
     return terms(pairs, "figures")
 
@@ -76,8 +81,8 @@ def _row(tried: Tried) -> list[Markup]:
 
 
 def _outcome(tried: Tried) -> Markup:
-    fate = _FATES.get(tried.outcome, "rolled back")
-    told = element("span", fate, class_=f"mark {'kept' if fate == 'kept' else 'dropped'}")
+    fate: str = _FATES.get(tried.outcome, "rolled back")
+    told = element("span", fate, class_=f"mark {_MARKS.get(fate, 'dropped')}")
     return told if tried.outcome in _FATES else join(told, element("span", tried.outcome, class_="row"))
 
 

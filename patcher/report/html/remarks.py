@@ -6,38 +6,40 @@ from collections.abc import Sequence
 
 from patcher.diagnose.diagnosis import CompileSite, Diagnostic, Remark
 from patcher.report.html.blocks import article, bullets, command, section, table, terms
-from patcher.report.html.markup import Child, Markup, element, join, place, prose
+from patcher.report.html.markup import Child, Markup, element, place, prose
+from patcher.report.sections import TITLES
 
 
 def static_only(remarks: Sequence[Remark]) -> Markup:
     """Findings without a measured cost."""
     told = "The rules report these, and the run showed no cost of them."
-    return _remarks("static-only", "Static only", told, remarks)
+    return _remarks("static-only", told, remarks)
 
 
 def fine(remarks: Sequence[Remark]) -> Markup:
     """What looks like a cause."""
-    return _remarks("fine", "What is fine", "These look like causes and are none.", remarks)
+    return _remarks("fine", "These look like causes and are none.", remarks)
 
 
 def configuration(sites: Sequence[CompileSite]) -> Markup:
     """Where the repository compiles something, and how."""
     if not sites:
         return Markup("")
-    return section(
-        "configuration", "torch.compile configuration", (_site(number, site) for number, site in enumerate(sites, 1))
-    )
+    return section("configuration", (_site(number, site) for number, site in enumerate(sites, 1)))
 
 
-def experiments(diagnostics: Sequence[Diagnostic], trace: str) -> Markup:
-    """The diagnostics, and what became of the structured trace."""
+def experiments(diagnostics: Sequence[Diagnostic]) -> Markup:
+    """The diagnostics."""
     told = [_diagnostic(number, diagnostic) for number, diagnostic in enumerate(diagnostics, 1)]
-    if trace:
-        told.append(join(element("h3", "Structured trace"), element("p", prose(trace))))
-    return section("diagnostics", "Diagnostics", *told) if told else Markup("")
+    return section("diagnostics", *told) if told else Markup("")
 
 
-def _remarks(name: str, title: str, told: str, remarks: Sequence[Remark]) -> Markup:
+def trace(told: str) -> Markup:
+    """What became of the structured trace."""
+    return section("trace", element("p", prose(told))) if told else Markup("")
+
+
+def _remarks(name: str, told: str, remarks: Sequence[Remark]) -> Markup:
     if not remarks:
         return Markup("")
     head = ["Where", "What", "Why", "Code"]
@@ -47,7 +49,7 @@ def _remarks(name: str, title: str, told: str, remarks: Sequence[Remark]) -> Mar
     ]
     if not any(one.code for one in remarks):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    return section(name, title, element("p", told), table(title, head, rows, "long"))
+    return section(name, element("p", told), table(TITLES[name], head, rows, "long"))
 
 
 def _site(number: int, site: CompileSite) -> Markup:

@@ -195,8 +195,9 @@ svg .after { fill: var(--bar-after); }
 svg .quartiles { stroke: var(--ink); stroke-width: 1.5; }
 
 @media screen and (min-width: 70rem) {
-  nav { position: sticky; top: 0; z-index: 1; }
-  nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
+  html { scroll-padding-top: 4.75rem; }
+  nav { position: sticky; top: 0; z-index: 1; font-size: 0.875rem; }
+  nav a { padding: 0.125rem 0; }
 }
 @media (max-width: 47rem) {
   body { padding-inline: 0.875rem; }

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from patcher.diagnose.diagnosis import SEVERITIES, Cause, Diagnosis, Impact, Proof, ProposedFix, Tried
+from patcher.diagnose.diagnosis import Cause, Diagnosis, Impact, ProposedFix
 from patcher.report.markdown.blocks import (
     NONE,
     block,
@@ -21,20 +21,17 @@ from patcher.report.markdown.blocks import (
     sentence,
     shortened,
 )
+from patcher.report.recommending import APPLIES, FATES, Recommendation
+from patcher.report.recommending import recommendations as recommended
+from patcher.report.sections import TITLES
 
-_FATES = {
-    "removed": "removed when all fixes are in",
-    "remains": "remains when all fixes are in",
-    "unknown": "not known",
-}
 _GUARDED = ("recompilation", "dynamic shape")  # the reason is a guard, hence code
-_FIX = {"safe": "safe", "unsafe": "unsafe", "display-only": "reported only"}
 
 
 def cause_sections(causes: Sequence[Cause]) -> Iterator[str]:
     """A section for each."""
     if causes:
-        yield "## Causes"
+        yield f"## {TITLES['causes']}"
     told: dict[str, int] = {}
     for cause in causes:
         yield ""
@@ -55,7 +52,7 @@ def _cause(cause: Cause, told: dict[str, int]) -> Iterator[str]:
     yield from point(f"Reason: {code(reason) if cause.category in _GUARDED else reason or NONE}")
     yield from point(f"Impact: {impact(cause.impact)}")
     yield from point(f"Seen in: {', '.join(cause.cases) or NONE}")
-    yield from point(f"Fate: {_FATES[cause.fate]}{_then(cause)}")
+    yield from point(f"Fate: {_fate(cause)}{_then(cause)}")
     if not cause.steady:
         yield from point("Not steady: a second run of the same code did not show it.")
     if cause.note:
@@ -99,6 +96,10 @@ def impact(cost: Impact) -> str:
     return "; ".join(part for part in parts if part) or NONE
 
 
+def _fate(cause: Cause) -> str:
+    return FATES[cause.fate] + ("" if cause.fate == "unknown" else " when all fixes are in")
+
+
 def _then(cause: Cause) -> str:
     """What it costs then, when that is something else than before."""
     if cause.after is None or impact(cause.after) == impact(cause.impact):
@@ -115,7 +116,8 @@ def _numbered(cause: Cause) -> Iterator[str]:
 
 def _fix(fix: ProposedFix, number: int, told: dict[str, int]) -> Iterator[str]:
     strategy = f", strategy {inline(fix.strategy)}" if fix.strategy else ""
-    yield f"**Fix**: {inline(fix.code)} {inline(fix.name)} ({_FIX[fix.applicability]}{strategy}) at {code(fix.where)}"
+    named = f"{inline(fix.code)} {inline(fix.name)}"
+    yield f"**Fix**: {named} ({APPLIES[fix.applicability]}{strategy}) at {code(fix.where)}"
     yield ""
     yield from prose(sentence(fix.message))
     if fix.assumption:
@@ -177,48 +179,18 @@ def _reference(cause: Cause) -> str:
 
 def recommendations(diagnosis: Diagnosis) -> Iterator[str]:
     """What to do, the gravest first."""
-    if not diagnosis.causes:
-        return
-    yield "## Recommendations"
-    for severity in SEVERITIES:
-        causes = [cause for cause in diagnosis.causes if cause.severity == severity]
-        if causes:
-            yield ""
-            yield f"### {severity.capitalize()}"
-            yield ""
-        for cause in causes:
-            done = "x" if cause.fate == "removed" and _kept(cause, diagnosis.proof) else " "
-            where = f" at {code(cause.where)}" if cause.where else ""
-            text = f"Cause {cause.number}, {cause.title}{where}: {_what_to_do(cause, diagnosis.proof)}"
-            yield from prose(text, f"- [{done}] ", "  ")
+    if diagnosis.causes:
+        yield f"## {TITLES['recommendations']}"
+    for severity, items in recommended(diagnosis):
+        yield ""
+        yield f"### {severity.capitalize()}"
+        yield ""
+        for item in items:
+            yield from _recommendation(item)
 
 
-def _what_to_do(cause: Cause, proof: Proof | None) -> str:
-    fixes = [fix for fix in cause.fixes if fix.diff]
-    if fixes:
-        rules = " and ".join(dict.fromkeys(f"{fix.code} ({_FIX[fix.applicability]})" for fix in fixes))
-        told = {
-            "removed": f"{rules} removes it" if len(fixes) == 1 else f"{rules} remove it",
-            "remains": f"it is still there with {rules}",
-            "unknown": f"{rules} may remove it, which was not measured",
-        }[cause.fate]
-        tried = [f"{fix.code}, {item.outcome}" for fix in fixes for item in _trials(fix, proof)]
-        return told + (f". Tried: {'; '.join(dict.fromkeys(tried))}." if tried else ".")
-    if cause.fate == "removed":
-        return "it goes away with the fixes of other causes."
-    if cause.advice:
-        return f"no rule mends it, but a setting helps: {', or '.join(code(item.flag) for item in cause.advice)}."
-    if cause.note:
-        return "see the note there."
-    if cause.fixes:
-        return f"to be changed by hand: {cause.fixes[0].message}."
-    return "to be changed by hand, PyTorch's hints are above." if cause.hints else "no fix is known."
-
-
-def _kept(cause: Cause, proof: Proof | None) -> bool:
-    return any(item.outcome == "kept" for fix in cause.fixes for item in _trials(fix, proof))
-
-
-def _trials(fix: ProposedFix, proof: Proof | None) -> list[Tried]:
-    tried = proof.tried if proof else ()
-    return [item for item in tried if fix.where in item.where and any(fix.code in name.split() for name in item.fixes)]
+def _recommendation(item: Recommendation) -> list[str]:
+    cause = item.cause
+    where = f" at {code(cause.where)}" if cause.where else ""
+    text = f"Cause {cause.number}, {cause.title}{where}: {item.text}"
+    return prose(text, f"- [{'x' if item.done else ' '}] ", "  ")

@@ -32,12 +32,8 @@ from patcher.report.markdown.blocks import (
     shortened,
     table,
 )
-
-
-def any_compiled(results: Results | None) -> bool:
-    """Whether anything that was compiled has come to its end."""
-    variants = [variant for case in results.cases for variant in case.variants] if results else []
-    return any(variant.kind == "compiled" and variant.figures for variant in variants)
+from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, compared
+from patcher.report.sections import TITLES
 
 
 def earned(diagnosis: Diagnosis) -> Iterator[str]:
@@ -45,7 +41,7 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
     proof = diagnosis.proof
     if proof is None:
         return
-    yield "## What each fix earned"
+    yield f"## {TITLES['proof']}"
     yield ""
     yield from prose(f"{sentence(proof.ending)} {many(proof.measurements, 'measurement')}.")
     if proof.tried:
@@ -54,8 +50,13 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
         yield from table(head, [_tried(item) for item in proof.tried])
         yield ""
         yield from prose("The figures are those of the tree without this fix and with all others that were kept.")
+    unwritten = any(item.outcome == NOT_WRITTEN for item in proof.tried)
+    if unwritten:
+        yield ""
+        yield from prose(NOT_WRITTEN_MEANS)
     yield ""
-    yield from table(("in all cases", "before", "after"), _totals(proof.before, proof.after))
+    title = ("in all cases", "before", "after, not written" if unwritten else "after")
+    yield from table(title, _totals(proof.before, proof.after))
     shown = {fix.diff for cause in diagnosis.causes for fix in cause.fixes}
     for item in proof.tried:
         if item.diff and item.diff not in shown:
@@ -84,37 +85,37 @@ def _tried(item: Tried) -> tuple[str, ...]:
     )
 
 
-def _totals(before: Totals, after: Totals | None) -> Iterator[tuple[str, str, str]]:
-    def figures(totals: Totals) -> tuple[str, ...]:
+def _totals(before: Totals | None, after: Totals | None) -> Iterator[tuple[str, str, str]]:
+    names = ("breaks", "recompiles", "recompile limit hits", "dropped frames", "CUDA-graph skips")
+
+    def figures(totals: Totals | None) -> tuple[str, ...]:
+        if totals is None:
+            return (NONE,) * (len(names) + 2)
         counts = (totals.breaks, totals.recompiles, totals.limit_hits, totals.dropped_frames, totals.cudagraph_skips)
         return (*(str(number) for number in counts), str(totals.launches), decimal(totals.warm_ms))
 
-    names = ("breaks", "recompiles", "recompile limit hits", "dropped frames", "CUDA-graph skips")
-    was = figures(before)
-    now = figures(after) if after else tuple(NONE for _ in was)
-    yield from zip((*names, "launches in one pass", "warm ms of one pass"), was, now, strict=True)
+    rows = (*names, "launches in one pass", "warm ms of one pass")
+    yield from zip(rows, figures(before), figures(after), strict=True)
 
 
 def performance(diagnosis: Diagnosis) -> Iterator[str]:
     """After a proof, the tree as it was left is what counts."""
     proof = diagnosis.proof
-    results, judgement, title = diagnosis.results, diagnosis.judgement, "original against all fixes"
-    if proof is not None and proof.results is not None:
-        if results is not None and judgement is not None:
-            yield f"## Performance: {title}"
-            yield ""
-            yield from _case_table(results, judgement)
-            yield ""
-        results, judgement, title = proof.results, proof.judgement, "original against the fixes that were kept"
+    results, judgement, against = diagnosis.results, diagnosis.judgement, compared(None)
     if results is None:
         return
-    yield f"## Performance: {title}" if judgement else "## Performance"
-    yield ""
+    yield f"## {TITLES['performance']}"
+    if proof is not None and proof.results is not None:
+        if judgement is not None:
+            yield from _against(against)
+            yield from _case_table(results, judgement)
+        results, judgement, against = proof.results, proof.judgement, compared(proof)
     if judgement is not None:
+        yield from _against(against)
         yield from _case_table(results, judgement)
         yield ""
         yield from _verdicts(results, judgement)
-        yield ""
+    yield ""
     yield from table(cells(VARIANT_HEAD), (cells(row) for row in variant_rows(results)))
     endings = list(unfinished(results, LONGEST))
     if endings:
@@ -126,6 +127,12 @@ def performance(diagnosis: Diagnosis) -> Iterator[str]:
         if tail:
             yield ""
             yield block("\n".join(tail), "text")
+
+
+def _against(told: str) -> Iterator[str]:
+    yield ""
+    yield f"### {sentence(told).rstrip('.')}"
+    yield ""
 
 
 def _case_table(results: Results, judgement: Judgement) -> list[str]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from patcher.diagnose.diagnosis import CompileSite, Diagnostic, Remark
 from patcher.report.markdown.blocks import NONE, block, cells, code, decimal, inline, point, prose, table
+from patcher.report.sections import TITLES
 
 
 def configuration(sites: Sequence[CompileSite]) -> Iterator[str]:
     """Where and how the repository compiles."""
     if not sites:
         return
-    yield "## How the repository compiles"
+    yield f"## {TITLES['configuration']}"
     for site in sites:
         yield ""
         yield f"### {code(site.where)}"
@@ -29,7 +30,7 @@ def configuration(sites: Sequence[CompileSite]) -> Iterator[str]:
 def experiments(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     """The diagnostics, a table each."""
     if diagnostics:
-        yield "## Diagnostics"
+        yield f"## {TITLES['diagnostics']}"
     for diagnostic in diagnostics:
         yield ""
         yield f"### {inline(diagnostic.title)}: {inline(diagnostic.case)}"
@@ -51,7 +52,7 @@ def experiments(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
 def trace(told: str) -> Iterator[str]:
     """What became of the structured trace."""
     if told:
-        yield "## Trace"
+        yield f"## {TITLES['trace']}"
         yield ""
         yield from prose(told)
 

@@ -1,0 +1,19 @@
+"""The sections of a diagnosis, in the order that they have in every format."""
+
+from __future__ import annotations
+
+TITLES: dict[str, str] = {
+    "problems": "What went wrong",
+    "summary": "Summary",
+    "configuration": "How the repository compiles",
+    "causes": "Causes",
+    "recommendations": "Recommendations",
+    "proof": "What each fix earned",
+    "performance": "Performance",
+    "diagnostics": "Diagnostics",
+    "trace": "Trace",
+    "static-only": "Found in the source, not seen in the run",
+    "fine": "Fine as it is",
+    "commands": "Diagnostic commands",
+    "reading": "How to read it",
+}

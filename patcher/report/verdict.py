@@ -1,0 +1,116 @@
+"""What a diagnosis comes to, in a few sentences that are the same in every format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from patcher.diagnose.diagnosis import Cause, Diagnosis
+from patcher.harness.measured import Figures, Results, Tree
+
+_MORE = 1.05  # times the operators in graphs: a fix alone adds or takes a few
+_FEW = 10  # operators
+
+
+def verdict(diagnosis: Diagnosis) -> str:
+    """How many causes, what becomes of them, and whether that shows in the counts of the whole."""
+    if not diagnosis.causes:
+        if not ran_compiled(diagnosis.results, "original"):
+            then = " With all fixes in, it does." if ran_compiled(diagnosis.results, "patched") else ""
+            return f"The original did not come to its end compiled, so no cause can be told.{then}"
+        if seen := _events(diagnosis.results):
+            return f"The original has {seen}; what causes them was not looked for."
+        return "No cause was found." if diagnosis.problems else "The run showed nothing that costs something."
+    fates = Counter(cause.fate for cause in diagnosis.causes)
+    told = [f"{fates['removed']} removed", f"{fates['remains']} left"] if len(fates) > 1 or not fates["unknown"] else []
+    told += [f"{fates['unknown']} of which that is not known"] if fates["unknown"] else []
+    causes = f"{len(diagnosis.causes)} cause{'' if len(diagnosis.causes) == 1 else 's'}"
+    sentences = [f"{causes}; when all fixes are in: {', '.join(told)}."]
+    unsteady = sum(not cause.steady for cause in diagnosis.causes)
+    if unsteady:
+        sentences.append(f"{unsteady} did not show up in a second run of the same code.")
+    if diagnosis.effect:
+        sentences.append(f"All fixes together: {diagnosis.effect}.")
+    return " ".join([*sentences, *_without_effect(diagnosis)])
+
+
+def ran_compiled(results: Results | None, *trees: Tree) -> bool:
+    """Whether anything compiled of these trees, of any when none is named, has come to its end."""
+    return results is not None and any(
+        variant.kind == "compiled" and variant.figures is not None and (not trees or variant.tree in trees)
+        for case in results.cases
+        for variant in case.variants
+    )
+
+
+def _events(results: Results | None) -> str:
+    """What the original, compiled, has counted: ``breaks: 3, recompiles: 2``."""
+    names = ("breaks", "dropped frames", "recompiles", "recompile-limit hits", "CUDA-graph skips")
+    counts = [
+        variant.figures.counts
+        for case in (results.cases if results else ())
+        for variant in case.variants
+        if variant.figures and (variant.tree, variant.kind) == ("original", "compiled")
+    ]
+    rows = [(c.breaks, c.dropped_frames, c.recompiles, c.limit_hits, c.cudagraph_skips) for c in counts]
+    sums = [sum(row[i] for row in rows) for i in range(len(names))]
+    return ", ".join(f"{name}: {count}" for name, count in zip(names, sums, strict=True) if count)
+
+
+def _without_effect(diagnosis: Diagnosis) -> Iterable[str]:
+    """A sentence, when causes go away and what they cost does not. Fewer launches for more breaks are a gain."""
+    removed = [cause for cause in diagnosis.causes if cause.fate == "removed"]
+    pairs = _both(diagnosis.results)
+    befores, afters = [before for before, _ in pairs], [after for _, after in pairs]
+    stays = []
+    for word, count, charged in (("launches", _launches, _launches_of), ("breaks", _breaks, _breaks_of)):
+        was, now = sum(map(count, befores)), sum(map(count, afters))
+        if not pairs or not any(map(charged, removed)):
+            continue
+        if now < was:
+            break
+        stays.append(f"{word} stay at {now}" if now == was else f"{word} rise from {was} to {now}")
+    if stays:
+        which = "1 cause" if len(removed) == 1 else f"{len(removed)} causes"
+        yield f"The fixes remove {which}, but {' and '.join(stays)}{_instead(befores, afters)}."
+
+
+def _both(results: Results | None) -> list[tuple[Figures, Figures]]:
+    """The original's and the patched tree's figures of each case and mode; none when any is missing."""
+    found = [
+        (case.variant("original", "compiled", mode).figures, case.variant("patched", "compiled", mode).figures)
+        for case in (results.cases if results else ())
+        for mode in (results.modes if results else ())
+    ]
+    known = [(before, after) for before, after in found if before is not None and after is not None]
+    return known if len(known) == len(found) else []
+
+
+def _instead(befores: list[Figures], afters: list[Figures]) -> str:
+    """What the figures show in their place, nothing when they show nothing."""
+    was, now = sum(f.operators for f in befores), sum(f.operators for f in afters)
+    if now >= was + _FEW and now > _MORE * was:
+        return f"; more is compiled (captured operators {was} -> {now})"
+    given_up = [sum(f.counts.dropped_frames + f.counts.limit_hits for f in each) for each in (befores, afters)]
+    if given_up[1] < given_up[0]:
+        return "; fewer functions are given up"
+    if not sum(map(_breaks, afters)):
+        return ""
+    rise = sum(map(_launches, afters)) > sum(map(_launches, befores))
+    return f": what breaks behind them costs {'more' if rise else 'as much'}"
+
+
+def _launches(figures: Figures) -> int:
+    return figures.launches
+
+
+def _breaks(figures: Figures) -> int:
+    return figures.counts.breaks
+
+
+def _launches_of(cause: Cause) -> int:
+    return cause.impact.launches
+
+
+def _breaks_of(cause: Cause) -> int:
+    return cause.impact.breaks
