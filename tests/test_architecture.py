@@ -182,6 +182,7 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.diagnose.better": {"patcher.diagnose.bench", "patcher.diagnose.diagnosis", "patcher.harness.measured"},
     "patcher.diagnose.prove": {
+        "patcher.harness.measured",
         "patcher.analysis",
         "patcher.diagnose.bench",
         "patcher.diagnose.better",

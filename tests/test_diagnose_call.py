@@ -120,7 +120,7 @@ def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path) -> N
     assert printed["fixes"] == []
     assert printed["fate"] == "remains"
     assert any("logging" in advice["flag"] for advice in printed["advice"])
-    assert [remark["where"] for remark in told["static_only"]] == ["net.py:24", "net.py:46"]
+    assert [remark["where"] for remark in told["static_only"]] == ["net.py:24", "net.py:47"]
     assert any("`print`" in remark["what"] and "`Net.__init__`" in remark["what"] for remark in told["fine"])
     assert told["sites"][0]["where"] == "train.py:5"
     assert {item["name"] for item in told["diagnostics"]} == {"fullgraph", "baseline"}

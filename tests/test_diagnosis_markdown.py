@@ -502,6 +502,7 @@ def test_a_wrapped_line_begins_no_list() -> None:
     for word in ("-", "#", "+", ">", "==="):
         lines = blocks.prose("x" * 100 + f" {word} y")
         assert lines[1].startswith("\\" + word[0]), lines
+    assert blocks.prose("x" * 100 + " -> y")[1] == "-> y"
     assert blocks.prose("x" * 100 + " 12. y")[1] == "12\\. y"
     assert blocks.prose("x" * 100 + " 12.5 y")[1] == "12.5 y"
     assert blocks.prose("`a - b` and " + "x" * 88 + " `c - d` e")[1] == "`c - d` e"

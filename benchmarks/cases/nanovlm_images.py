@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import _nanovlm
+import torch
 from _settings import DEVICE
 
 device = DEVICE
@@ -16,6 +17,15 @@ device = DEVICE
 
 def build() -> Any:
     return _nanovlm.model()
+
+
+def compile(model: Any, **options: Any) -> Any:
+    """The core alone where ``forward`` is split (FC702), and its preparation of lists eager; else the whole."""
+    core = getattr(model, "_forward_core", None)
+    if core is None:
+        return torch.compile(model, **options)
+    model._forward_core = torch.compile(core, **options)
+    return model
 
 
 def calls() -> list[Any]:

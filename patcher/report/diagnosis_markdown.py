@@ -67,10 +67,11 @@ def _summary(diagnosis: Diagnosis) -> Iterator[str]:
     causes = diagnosis.causes
     yield f"## {TITLES['summary']}"
     yield ""
-    rows = [(category, *_counted([c for c in causes if c.category == category])) for category in CATEGORIES]
-    total = tuple(f"**{cell}**" for cell in ("total", *_counted(causes)))
-    yield from table(("category", *SEVERITIES, "total"), [*rows, total])
-    yield ""
+    if causes:
+        rows = [(category, *_counted([c for c in causes if c.category == category])) for category in CATEGORIES]
+        total = tuple(f"**{cell}**" for cell in ("total", *_counted(causes)))
+        yield from table(("category", *SEVERITIES, "total"), [*rows, total])
+        yield ""
     yield from prose(verdict(diagnosis))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,7 +65,7 @@ def _what_to_do(cause: Cause, proof: Proof | None) -> str:
     if fixes:
         rules = " and ".join(dict.fromkeys(f"{fix.code} ({APPLIES[fix.applicability]})" for fix in fixes))
         told = {
-            "removed": f"{rules} removes it" if len(fixes) == 1 else f"{rules} remove it",
+            "removed": f"{rules} removes it" if " and " not in rules else f"{rules} remove it",
             "remains": f"it is still there with {rules}",
             "unknown": f"{rules} may remove it, which was not measured",
         }[cause.fate]
@@ -83,7 +84,11 @@ def _what_to_do(cause: Cause, proof: Proof | None) -> str:
 
 def _trials(fix: ProposedFix, proof: Proof | None) -> list[Tried]:
     tried = proof.tried if proof else ()
-    return [item for item in tried if fix.where in item.where and any(fix.code in name.split() for name in item.fixes)]
+    return [
+        item
+        for item in tried
+        if fix.where in item.where and any(fix.code in re.split(r"[ ,]+", name) for name in item.fixes)
+    ]
 
 
 def _code(text: str) -> str:

@@ -75,7 +75,7 @@ def _row(tried: Tried) -> list[Markup]:
         _outcome(tried),
         _lines(tried.fixes),
         element("span", (element("span", place(where), class_="row") for where in tried.where)),
-        prose(tried.reason),
+        element("span", prose(tried.reason), class_="wide"),
         *(join(cell) for cell in (*counts, _ms(without))),
     ]
 

@@ -53,7 +53,11 @@ def _remarks(name: str, told: str, remarks: Sequence[Remark]) -> Markup:
 
 
 def _site(number: int, site: CompileSite) -> Markup:
-    arguments = terms((name, element("code", value)) for name, value in site.arguments) if site.arguments else "none"
+    arguments = (
+        terms((name or "positional", element("code", value)) for name, value in site.arguments)
+        if site.arguments
+        else "none"
+    )
     return article(
         f"site-{number}",
         place(site.where),

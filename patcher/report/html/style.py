@@ -118,6 +118,7 @@ tbody th { font-weight: inherit; }
 .dense { font-size: 0.875rem; }
 .dense tbody th, .dense tbody td { white-space: nowrap; }
 .long, .list { width: 100%; min-width: 44rem; }
+.wide { display: block; min-width: 18rem; }
 td .whole { white-space: nowrap; }
 .place, td code, th code { overflow-wrap: break-word; }
 .dense thead th { white-space: normal; }

@@ -13,7 +13,7 @@ NONE = "-"
 _WIDEST_CELL = 48  # a longer one is not worth aligning the others to
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _ACTIVE = re.compile(r"[\\`*<|$]|~(?=~)|\[(?=[^\]]*\]\()|&(?=#?\w+;)|__|(?<![\w`])_(?=\w)|(?<=\w)_(?![\w`])")
-_STARTS_A_BLOCK = re.compile(r"([-+#>=~]|\d+(?=[.)](?:\s|$)))")
+_STARTS_A_BLOCK = re.compile(r"([+#>=~]|-(?!>)|\d+(?=[.)](?:\s|$)))")
 _KEPT = "\N{NO-BREAK SPACE}"  # stands for the spaces of inline code while lines are filled
 
 

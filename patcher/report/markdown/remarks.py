@@ -22,7 +22,7 @@ def configuration(sites: Sequence[CompileSite]) -> Iterator[str]:
         yield ""
         yield f"- Compiled: {code(site.target) or NONE}"
         for name, value in site.arguments:
-            yield f"- {code(name)}: {code(value)}"
+            yield f"- {code(name)}: {code(value)}" if name else f"- {code(value)}"
         for remark in site.remarks:
             yield from point(remark)
 
