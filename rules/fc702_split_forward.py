@@ -76,7 +76,7 @@ class SplitForward:
 
     code: ClassVar[str] = "FC702"
     name: ClassVar[str] = "split-forward"
-    costs: ClassVar[tuple[Cost, ...]] = ("recompilation", "graph break")
+    costs: ClassVar[tuple[Cost, ...]] = ("recompilation",)
     triggers: ClassVar[tuple[bytes, ...]] = (b"forward", b"torch.compile")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef, ast.Call)
     fixed_in: ClassVar[tuple[int, int] | None] = None

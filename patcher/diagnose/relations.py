@@ -88,6 +88,7 @@ def related(
     steps: tuple[Callable[[Found], bool], ...] = (
         lambda f: any(_on(f, place, places) for place in own),
         lambda f: any(_near(f, place, places, bool(group.guards)) for place in own),
+        lambda f: _named(f, group) and any(_near(f, place, places, True) for place in own),
         lambda f: any(_on(f, place, places) for place in calls),
         lambda f: _named(f, group),
     )
