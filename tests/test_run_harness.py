@@ -307,7 +307,7 @@ def test_the_original_is_reused(rerun: Callable[..., tuple[dict[str, Any], list[
     first, ran = rerun("a", keep=True, quick=True, repeat=True)
     assert ran == [*ALL, "original compiled"]
     assert (tmp_path / "a/work").is_dir()
-    overlay: list[object] = []
+    overlay = [{"shown": "m.py", "file": "m.py", "patched": "m.py", "before": "0", "after": "other", "changed": []}]
     for name, earlier in (("b", "../a/work"), ("c", str(tmp_path / "b/work"))):  # also from what has reused itself
         second, ran = rerun(name, keep=name == "b", quick=True, repeat=True, reuse=earlier, overlay=overlay)
         assert ran == PATCHED
@@ -321,6 +321,14 @@ def test_the_original_is_reused(rerun: Callable[..., tuple[dict[str, Any], list[
         assert (second["environment"], new["train"]) == ({"torch": "2"}, True)
     assert not (tmp_path / "c/work").exists()
     assert (tmp_path / "a/work/000/original-eager/told.json").exists()  # only the link to it was removed
+
+
+def test_without_a_patch_there_is_nothing_but_the_original(
+    rerun: Callable[..., tuple[dict[str, Any], list[str]]],
+) -> None:
+    results, ran = rerun("a", quick=True, overlay=[])
+    assert ran == [variant for variant in ALL if variant.startswith("original")]
+    assert {variant["tree"] for variant in results["cases"][0]["variants"]} == {"original"}
 
 
 OTHERS: dict[str, dict[str, Any]] = {

@@ -344,7 +344,7 @@ def test_recompiles_are_described(jobs: Jobs) -> None:
     guard = {"guard": "tensor 'x' size mismatch at index 0. expected 2, actual 3", "count": 1}
     assert jobs(BROKEN, "compiled")["recompiles"] == [
         {"function": "f", "where": f"case.py:{line - 2}", **guard},
-        {"function": f"torch_dynamo_resume_in_f_at_{line}", "where": f"case.py:{line}", **guard},
+        {"function": f"torch_dynamo_resume_in_f_at_{line}", "where": f"case.py:{line}", **guard, "nested": True},
     ]
     (limit,) = jobs(SPECIAL, "compiled")["limit_hits"]
     assert limit == {

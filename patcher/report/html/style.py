@@ -220,7 +220,7 @@ svg .quartiles { stroke: var(--ink); stroke-width: 1.5; }
   details::details-content { content-visibility: visible; }
   .scroll { overflow: visible; }
   td .whole, .place, td code { white-space: normal; overflow-wrap: anywhere; }
-  .long, .list { min-width: 0; }
+  .long, .list, .wide { min-width: 0; }
   .dense { font-size: 7pt; }
   .dense th, .dense td, .dense thead th, .dense tbody th, .dense tbody td { white-space: normal; }
   h2, h3, h4, summary { break-after: avoid; }
