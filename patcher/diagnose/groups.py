@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from patcher.diagnose.diagnosis import Category, Impact, Severity
@@ -22,8 +22,7 @@ class Group:
     """All events of one cause. ``place``: in the files that are looked at, which need not be where it broke.
 
     ``guards``: of a recompile, each once. ``follows``: whether what is compiled again is compiled by itself because of
-    breaks only. ``launches``: graphs that start in one settled pass only because of it; launches that
-    several causes share are divided among them. ``compile_seconds``: of those graphs.
+    breaks only. ``launches``, ``calls``, ``compile_seconds``: as `Impact` has them, not rounded yet.
     """
 
     key: Key
@@ -217,10 +216,6 @@ class _Costs:
         return where.rpartition(":")[0], resumed[1] if resumed else name
 
 
-def _stacks(group: Group) -> list[tuple[str, ...]]:
-    return [event.stack for event in group.events if event.stack]
-
-
 def _inner(group: Group) -> list[str]:
     """All frames but the outermost one."""
     return [frame for event in group.events for frame in (*event.stack[1:], *event.around)]
@@ -235,8 +230,3 @@ def _lines(group: Group) -> set[str]:
 def settled_launches(seen: Sequence[Seen]) -> int:
     """Of one pass over all cases."""
     return sum(one.figures.launches for one in seen)
-
-
-def by_key(found: Iterable[Group]) -> Mapping[Key, Group]:
-    """For looking up whether a cause is still there."""
-    return {group.key: group for group in found}

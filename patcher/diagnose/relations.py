@@ -40,7 +40,6 @@ class Bundle:
     key: tuple[str, str, str]
     label: str
     units: frozenset[Unit]
-    codes: tuple[str, ...]
     where: tuple[str, ...] = ()
 
 
@@ -150,4 +149,4 @@ def _bundle(key: tuple[str, str, str], items: Sequence[Found], results: Iterable
     original = [f for f in findings(results) if f.unit in units]
     where = tuple(dict.fromkeys(f"{places.shown(f.path)}:{f.reported.line}" for f in original))
     scope = f" in {key[2]}" if key[2] else f" in {places.shown(key[1])}"
-    return Bundle(key, f"{', '.join(codes)}{scope}", units, codes, where or (places.shown(key[1]),))
+    return Bundle(key, f"{', '.join(codes)}{scope}", units, where or (places.shown(key[1]),))
