@@ -258,7 +258,7 @@ class _Whole:
             *([machine] if where.torch else []),
             f"backend {results.backend}, mode {', '.join(results.modes)}"
             + (", quick: fewer and shorter runs" if results.quick else "")
-            + ("" if results.backend == "inductor" else "; its counts are those of inductor, its times are not"),
+            + _OF_BACKENDS.get(results.backend, ""),
             f"cases: {', '.join(case.name for case in results.cases)}",
             f"measured in {results.seconds:.0f} s",
         )
@@ -354,3 +354,7 @@ class _Whole:
 
 
 _SEVERITY = {"high": 0, "medium": 1, "low": 2}
+_OF_BACKENDS = {
+    "aot_eager": "; counted before inductor generates code, which may guard on more; times say nothing of inductor's",
+    "eager": "; breaks that come from tracing backward are not seen; times say nothing of inductor's",
+}
