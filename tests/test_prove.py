@@ -20,8 +20,8 @@ from patcher.diagnose.relations import bundles
 from patcher.harness.compare import Judgement, Verdict
 from patcher.harness.measured import CaseResult, Counts, Environment, Figures, Measurement, Results, Site, Warm
 from patcher.harness.plan import Options
-from patcher.results import FileResult
-from patcher.settings import Settings
+from patcher.results import FileResult, PatchResult, Reported
+from patcher.settings import Settings, Unit
 from rules import load_rules
 
 CLASS = """
@@ -301,3 +301,55 @@ def test_functions_of_one_name_in_two_files_are_two_fixes(tmp_path: Path) -> Non
     found = bundles(analysis.first, Places(paths, str(tmp_path), []))
     assert [bundle.where for bundle in found] == [("a.py:12",), ("b.py:12",)]
     assert len({bundle.key for bundle in found}) == 2
+
+
+class TwoWays:
+    """An analysis of one file in which ``way=better`` mends two functions and the usual way one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "net.py")
+        Path(self.path).write_text("class Alpha:\n    def one(self): ...\n    def two(self): ...\n")
+
+    def again(self, settings: Settings) -> tuple[FileResult, ...]:
+        names = ["one", "two"] if settings.strategies.get("way") == "better" else ["one"]
+        units = {name: Unit("FC301", self.path, f"Alpha.{name}") for name in names}
+        made = [name for name in names if settings.only is None or units[name] in settings.only]
+        told = tuple(
+            Reported("FC301", "x", "", 2 + n, 1, 2 + n, 2, "safe", strategy="s", scope=f"Alpha.{name}")
+            for n, name in enumerate(made)
+        )
+        before = Path(self.path).read_bytes()
+        after = before + "".join(f"# {name}\n" for name in made).encode()
+        return (FileResult(self.path, before, after, patch=PatchResult(after.decode(), found=told, fixed=told)),)
+
+
+def test_the_tree_ends_with_all_that_the_better_strategy_makes(tmp_path: Path) -> None:
+    analysis = TwoWays(tmp_path)
+
+    class Bench:
+        places = Places([analysis.path], str(tmp_path), [])
+
+        def measure(self, files: Sequence[FileResult], *_: Any, **__: Any) -> State:
+            left = [3, 2, 0][b"".join(f.after for f in files).count(b"# ")]
+            sites = (Site("net.py:2", "why", left),) if left else ()
+            before = Figures(counts=Counts(breaks=3), breaks=(Site("net.py:2", "why", 3),))
+            after = Figures(counts=Counts(breaks=left), breaks=sites)
+            variants = (
+                Measurement("original", "compiled", "default", "ok", figures=before),
+                Measurement("patched", "compiled", "default", "ok", figures=after),
+            )
+            case = CaseResult("case", 1e-3, False, None, None, variants, ())
+            verdicts = (Verdict("case", "default", "equivalent"),)
+            seen = (Seen("case", before, {}),), (Seen("case", after, {}),)
+            return State(tuple(files), results(case), Judgement(verdicts), *seen)
+
+    names = {"way": ("usual", "better", "other")}
+    search = Search(analysis, Settings(), Bench(), {"FC301": ("graph break",)}, Options(), names)  # type: ignore[arg-type]
+    causes = groups([Seen("case", Figures(breaks=(Site("net.py:2", "why", 3),)), {})], Bench.places)
+    ending = search.run(causes)
+    assert ending.files[0].after.endswith(b"# one\n# two\n")
+    assert ending.state is not None
+    assert ending.state.files == ending.files
+    fates_of = {label: tried.outcome for tried in ending.tried for label in tried.fixes}
+    assert fates_of["way=better"] == "kept"
+    assert "way=usual" not in fates_of  # the same text: not measured

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,7 +131,7 @@ def _wanted(analysis: Analysis, request: Request, asked: Asked, progress: Progre
         prove=asked.prove,
         strategies=asked.strategies,
         tolerance=request.tolerance,
-        command=" ".join(asked.command),
+        command=shlex.join(asked.command),
         spelled=asked.spelled,
         progress=progress,
     )

@@ -59,9 +59,7 @@ class Search:
 
         ``uncompiled``: the original of a case does not come to its end compiled, so that any fix may be what it needs.
         """
-        chosen = self._pruned(self._grown(causes, uncompiled))
-        self._other_strategies(chosen)
-        return self._ended(chosen)
+        return self._ended(self._other_strategies(self._pruned(self._grown(causes, uncompiled))))
 
     def at_length(self, ending: Ending, options: Options) -> Ending:
         """The end, measured once more with the original beside it; should results differ, without what is to blame."""
@@ -190,32 +188,38 @@ class Search:
 
     # --- strategies -------------------------------------------------------------------------------------------------
 
-    def _other_strategies(self, chosen: Sequence[Bundle]) -> None:
-        """Try the other ways in which the kept rules could fix; the best one stays in the settings."""
-        if not chosen:
-            return
-        for key, names in self.strategies.items():
-            best = self.settings
+    def _other_strategies(self, chosen: list[Bundle]) -> list[Bundle]:
+        """Try the other ways in which the kept rules could fix; the best one stays in the settings.
+
+        The answer is ``chosen`` with what that strategy makes of it. One that makes the same text is not measured.
+        """
+        for key, names in self.strategies.items() if chosen else ():
             for name in names:
-                tried = replace(best, strategies={**best.strategies, key: name})
-                now = self._state(chosen)
-                self.settings = tried
-                other = self._state(self._with_strategy(chosen))
-                bad = any(verdict.status in _FAILED for verdict in other.judgement.verdicts)
-                found = None if bad else difference((now, "patched"), (other, "patched"))
-                if found is not None and found.gain and not found.worse:
-                    best = tried
+                now, usual = self._state(chosen), self.settings
+                self.settings = replace(usual, strategies={**usual.strategies, key: name})
+                other = self._with_strategy(chosen)
+                if _texts(self._patched(other)) == _texts(now.files):
+                    self.settings = usual
+                    continue
+                state = self._state(other)
+                bad = any(verdict.status in _FAILED for verdict in state.judgement.verdicts)
+                found = difference((now, "patched"), (state, "patched"))
+                if not bad and found.gain and not found.by_time:
+                    for earlier in [fate for fate in self._fates if fate[0] == key]:
+                        self._fates[earlier] = ("not better", f"{name} is better", None)
                     self._fates[key, name] = ("kept", found.told, now.totals("patched"))
-                else:
-                    why = found.told if found else "results differ, or it does not run"
-                    self._fates[key, name] = ("different" if bad else "not better", why, None)
-                self.settings = best
+                    chosen = other
+                    continue
+                why = "results differ, or it does not run" if bad else found.told
+                self._fates[key, name] = ("different" if bad else "not better", why, None)
+                self.settings = usual
+        return chosen
 
     def _with_strategy(self, chosen: Sequence[Bundle]) -> list[Bundle]:
-        """The chosen fixes, with those of the same class or function that the strategy in force makes."""
+        """The chosen fixes, with what the strategy in force makes in the same class or function."""
         offered = bundles(self.analysis.again(replace(self.settings, evidence=self._evidence)), self.bench.places)
-        keys = {bundle.key for bundle in chosen}
-        return [*chosen, *(bundle for bundle in offered if bundle.key in keys)]
+        made = {bundle.key: bundle.units for bundle in offered}
+        return [replace(bundle, units=bundle.units | made.get(bundle.key, frozenset())) for bundle in chosen]
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
@@ -255,3 +259,7 @@ class Search:
         told += [Tried(("=".join(key),), (), *fate) for key, fate in self._fates.items() if key not in self._known]
         order = ("kept", "no-op", "not better", "different", "failed", "not tried")
         return tuple(sorted(told, key=lambda tried: order.index(tried.outcome)))
+
+
+def _texts(files: Iterable[FileResult]) -> dict[str, bytes]:
+    return {file.path: file.after for file in files if file.changed}
