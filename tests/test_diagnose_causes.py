@@ -265,3 +265,20 @@ def test_a_finding_on_a_branch_is_about_its_tests_not_about_what_stands_in_it(pl
     assert file.covers(12, 13, 12)
     assert not file.covers(12, 13, 13)
     assert file.covers(10, 14, 13)  # a whole method
+
+
+def test_a_mark_on_another_tensor_is_not_the_fix_of_a_recompile(tmp_path: Path) -> None:
+    text = MODEL.replace(
+        "        x = self.scale(x)\n", "        x = self.scale(x)\n        y = x\n        x = self.scale(y)\n"
+    )
+    analysis, places = analysed(tmp_path, text)
+    path = analysis.files[0]
+    driven = Settings(unsafe=True, evidence=(Varied(path, "Scale.forward", "x", 1),))
+    found = [f for f in findings(analysis.again(driven)) if f.reported.code == "FC503"]
+    assert found
+    assert {f.reported.scope for f in found} == {"Net.forward"}
+    other = Recompile("forward", "net.py:23", "tensor 'images' size mismatch at index 0. expected 2, actual 3")
+    same = Recompile("forward", "net.py:10", "tensor 'x' size mismatch at index 1. expected 2, actual 3")
+    for event, expected in ((other, []), (same, found)):
+        (group,) = groups([seen(recompiles=(event,))], places)
+        assert list(related(group, found, COSTS, places)) == expected

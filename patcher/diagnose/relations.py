@@ -86,8 +86,8 @@ def related(
     calls = list(filter(None, map(places.place, dict.fromkeys(around))))
     steps: tuple[Callable[[Found], bool], ...] = (
         lambda f: any(_on(f, place, places) for place in own),
-        lambda f: any(_near(f, place, places, bool(group.guards)) for place in own),
-        lambda f: _named(f, group) and any(_near(f, place, places, True) for place in own),
+        lambda f: any(_near(f, place, places, group) for place in own),
+        lambda f: _named(f, group) and any(_within(f, place, places) for place in own),
         lambda f: any(_on(f, place, places) for place in calls),
         lambda f: _named(f, group),
     )
@@ -117,20 +117,30 @@ def _on(found: Found, place: Place, places: Places) -> bool:
     return found.path == place.path and bool(file and file.covers(item.line, item.end_line, place.line))
 
 
-def _near(found: Found, place: Place, places: Places, recompile: bool) -> bool:
+def _near(found: Found, place: Place, places: Places, group: Group) -> bool:
+    """Whether it is of the same class (state), or in the function of a recompile and speaks of no other tensor."""
     file = places.file(place.path)
-    if found.path != place.path or file is None:
-        return False
-    scope = file.scope(place.line)
-    if found.reported.code.startswith(_OF_A_CLASS):
-        owner = file.class_of(scope)
+    if found.path == place.path and file is not None and found.reported.code.startswith(_OF_A_CLASS):
+        owner = file.class_of(file.scope(place.line))
         return bool(owner) and owner == file.class_of(found.reported.scope)
-    return recompile and found.reported.scope == scope
+    plain = {name for name in _names(found) if name.isidentifier()}
+    other = group.category == "dynamic shape" and bool(plain) and not plain & {g.subject for g in group.guards}
+    return bool(group.guards) and not other and _within(found, place, places)
+
+
+def _within(found: Found, place: Place, places: Places) -> bool:
+    file = places.file(place.path)
+    return found.path == place.path and file is not None and found.reported.scope == file.scope(place.line)
+
+
+def _names(found: Found) -> list[str]:
+    """What the finding has in backquotes."""
+    return re.findall(r"`([\w.]+)`", found.reported.message)
 
 
 def _named(found: Found, group: Group) -> bool:
     """Whether PyTorch speaks of an argument or attribute by a name that the finding has in backquotes."""
-    names = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)`", found.reported.message)}
+    names = {name.rpartition(".")[2] for name in _names(found)}
     said = {word for e in group.events for word in re.findall(r"'([\w.]+)'", f"{e.reason} {e.explanation} {e.context}")}
     return bool(names & said)
 
