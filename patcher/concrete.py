@@ -12,7 +12,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from patcher.lines import split_lines
-from patcher.rule import Code, Decorate, Edit, Insert, MoveTail, Replace, ReplaceStatements
+from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
 from patcher.spans import EditError, Span, parts_of, span_of
 
 _HOLE = re.compile(r"\{(\d+)\}")
@@ -22,11 +22,16 @@ LINE_LENGTH = 119
 
 @dataclass(frozen=True)
 class _Tail:
-    """The statements of a function's body from ``start`` on go into ``function``; ``call`` takes their place."""
+    """The statements of a function's body from ``start`` to ``end`` go into ``function``; ``call`` takes their place.
+
+    ``result``: what comes below them.
+    """
 
     start: int
+    end: int | None
     function: cst.FunctionDef
     call: cst.SimpleStatementLine
+    result: tuple[cst.SimpleStatementLine, ...]
 
 
 @dataclass
@@ -40,6 +45,7 @@ class _Plan:
     decorators: dict[cst.CSTNode, list[cst.Decorator]]
     spaced: dict[cst.CSTNode, list[cst.EmptyLine]]
     tails: dict[cst.CSTNode, _Tail]
+    enclosed: dict[cst.CSTNode, tuple[cst.If, list[cst.CSTNode]]]
 
 
 class Patch:
@@ -64,7 +70,7 @@ class Patch:
 
     def apply(self, edits: Sequence[Edit]) -> str:
         """The text with ``edits`` made. Raises EditError when one does not fit it."""
-        plan = _Plan({}, {}, {}, {}, {}, {}, {})
+        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {})
         for edit in edits:
             self._add(edit, plan)
         module = self.module.visit(_Apply(plan))
@@ -96,16 +102,30 @@ class Patch:
             case Insert(anchor=anchor, code=codes, after=after):
                 where = plan.after if after else plan.before
                 where.setdefault(self.place(anchor), []).extend(self.build_statement(c) for c in codes)
+            case Enclose(targets=targets, code=code):
+                lines = [self.place(t) for t in targets]
+                around = self.build_statement(Code(f"{code.template}\n    pass", code.parts))
+                folded = self.fold(around, self._indent(lines[0]))
+                assert isinstance(folded, cst.If)
+                plan.enclosed[lines[0]] = folded, lines
+                for line in lines[1:]:
+                    plan.statements[line] = []
             case Decorate(target=target, code=code):
                 function = self.find(target, cst.FunctionDef)
                 plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
-            case MoveTail(target=target, first=first, header=header, code=code):
+            case MoveTail(target=target, first=first, header=header, code=code, last=last, result=result):
                 function, line = self.find(target, cst.FunctionDef), self.line(first)
                 moved = self.build_statement(Code(f"{header.template}\n    pass", header.parts))
                 call = self.fold(self.build_statement(code), self._indent(line))
                 assert isinstance(moved, cst.FunctionDef) and isinstance(call, cst.SimpleStatementLine)
+                method = isinstance(self.parents.get(self.parents[function]), cst.ClassDef)
+                blank = [cst.EmptyLine(indent=False) for _ in range(1 if method else 2)]
+                moved = moved.with_changes(leading_lines=blank)
                 start = next(i for i, other in enumerate(function.body.body) if other is line)
-                plan.tails[function] = _Tail(start, moved, call)
+                end = None if last is None else [*function.body.body].index(self.line(last)) + 1
+                built = [] if result is None else [self.build_statement(result)]
+                last_line = tuple(s for s in built if isinstance(s, cst.SimpleStatementLine))
+                plan.tails[function] = _Tail(start, end, moved, call, last_line)
 
     # --- from ast to cst --------------------------------------------------------------------------------------------
 
@@ -420,13 +440,28 @@ def _parted(function: cst.FunctionDef, tail: _Tail) -> list[cst.FunctionDef]:
     leading = list(getattr(first, "leading_lines", ()))
     blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
     call = tail.call.with_changes(leading_lines=leading[:blank])
-    moved = [first.with_changes(leading_lines=leading[blank:]), *body.body[tail.start + 1 :]]
-    head = body.with_changes(body=[*body.body[: tail.start], call], footer=())
-    below = body.with_changes(body=moved, header=cst.TrailingWhitespace())
+    moved = [first.with_changes(leading_lines=leading[blank:]), *body.body[tail.start + 1 : tail.end], *tail.result]
+    rest = body.body[tail.end :] if tail.end is not None else ()
+    head = body.with_changes(body=[*body.body[: tail.start], call, *rest], footer=body.footer if rest else ())
+    below = body.with_changes(body=moved, header=cst.TrailingWhitespace(), footer=() if rest else body.footer)
     return [
         function.with_changes(body=head),
-        tail.function.with_changes(body=below, leading_lines=[cst.EmptyLine(indent=False)]),
+        tail.function.with_changes(body=below),
     ]
+
+
+def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
+    """``new`` with ``inner`` in the place of the body of its last clause."""
+    further = new.orelse
+    if isinstance(further, cst.If):
+        return new.with_changes(orelse=_enclosed(further, inner))
+    first = inner[0].with_changes(leading_lines=())
+    if further is not None and len(inner) == 1 and isinstance(first, cst.If):
+        return new.with_changes(orelse=first)
+    body = cst.IndentedBlock([first, *inner[1:]])  # type: ignore[list-item]
+    if further is None:
+        return new.with_changes(body=body)
+    return new.with_changes(orelse=further.with_changes(body=body))
 
 
 class _Apply(cst.CSTTransformer):
@@ -437,9 +472,18 @@ class _Apply(cst.CSTTransformer):
         plan = self.plan
         if original in plan.replace:
             return plan.replace[original]
+        if original in plan.enclosed:
+            header, lines = plan.enclosed[original]
+            if isinstance(updated, cst.SimpleStatementSuite):
+                line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
+                return cst.IndentedBlock([_enclosed(header, [line])])
+            leading = getattr(updated, "leading_lines", ())
+            return _enclosed(header, [updated, *lines[1:]]).with_changes(leading_lines=leading)
         if original in plan.tails:
             assert isinstance(updated, cst.FunctionDef)
-            return cst.FlattenSentinel(_parted(updated, plan.tails[original]))
+            apart = plan.tails[original].function.leading_lines
+            below = [s.with_changes(leading_lines=apart) for s in plan.after.get(original, ())]
+            return cst.FlattenSentinel([*_parted(updated, plan.tails[original]), *below])
         if original in plan.decorators:
             assert isinstance(updated, cst.FunctionDef)
             updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])

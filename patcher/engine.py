@@ -54,7 +54,7 @@ def patch(
     current, seen = text, {text}
     for _ in range(MAX_PASSES):
         wanted = [f for f in found if _allowed(f, settings) and f.rule.code not in distrusted]
-        after, made, refused = _step(current, wanted, compiles)
+        after, made, refused = _step(current, [f for f in wanted if not _is_last(f)] or wanted, compiles)
         bugs += refused
         distrusted |= {bug.code for bug in refused}
         if not made:
@@ -84,6 +84,10 @@ def _settled(rule: Rule, settings: Settings) -> bool:
 
 def _chosen(code: str, path: str, scope: str, settings: Settings) -> bool:
     return settings.only is None or Unit(code, path, scope) in settings.only
+
+
+def _is_last(f: _Found) -> bool:
+    return f.finding.fix is not None and f.finding.fix.last
 
 
 def _allowed(f: _Found, settings: Settings) -> bool:

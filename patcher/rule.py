@@ -120,16 +120,31 @@ class Decorate:
 class MoveTail:
     """Move the statements of ``target`` from ``first`` on, as they are, into a new function directly below it.
 
-    ``header``: the ``def`` line of that function, with its colon. ``code``: the statement that comes in their place.
+    ``header``: the ``def`` line of that function, with its colon, below its decorators. ``code``: the statement that
+    comes in their place. With ``last``, only the statements up to that one move, and ``result`` comes below them.
     """
 
     target: ast.FunctionDef
     first: ast.stmt
     header: Code
     code: Code
+    last: ast.stmt | None = None
+    result: Code | None = None
 
 
-Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail
+@dataclass(frozen=True)
+class Enclose:
+    """Put ``targets``, neighbours in one block, as they are, into a clause of an ``if`` that is new.
+
+    ``code``: that ``if``, whose last clause ends with its colon. An ``if`` that comes alone into an ``else`` makes that
+    an ``elif``.
+    """
+
+    targets: tuple[ast.stmt, ...]
+    code: Code
+
+
+Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose
 
 
 @dataclass(frozen=True)
@@ -137,11 +152,13 @@ class Fix:
     """Edits that are made together or not at all.
 
     ``imports`` names modules (only ``"torch"`` is allowed) that must be bound at module level for the new code.
+    ``last``: it is made when nothing else is left to fix, which may make it superfluous.
     """
 
     edits: tuple[Edit, ...]
     applicability: Applicability = Applicability.SAFE
     imports: tuple[str, ...] = ()
+    last: bool = False
 
 
 @dataclass(frozen=True)

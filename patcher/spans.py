@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from patcher.rule import Code, Decorate, Edit, Insert, MoveTail, Replace, ReplaceStatements
+from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
 
 Span = tuple[int, int, int, int]
 
@@ -24,7 +24,7 @@ def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
     match edit:
         case Replace(target=target):
             return (target,)
-        case ReplaceStatements(targets=targets):
+        case ReplaceStatements(targets=targets) | Enclose(targets=targets):
             return targets
         case Insert(anchor=anchor):
             return (anchor,)
@@ -38,7 +38,8 @@ def nodes_of(edit: Edit) -> Iterator[ast.AST]:
     for code in edit.code if isinstance(edit.code, tuple) else (edit.code,):
         yield from parts_of(code)
     if isinstance(edit, MoveTail):
-        yield from parts_of(edit.header)
+        for code in (edit.header, *filter(None, (edit.result,))):
+            yield from parts_of(code)
 
 
 def parts_of(code: Code) -> Iterator[ast.expr]:

@@ -49,9 +49,11 @@ class DataDependentBranch:
             return
         if facts.merging.is_elif(node):
             return
+        if "FC102" in facts.active and isinstance(node, ast.If) and facts.guards.of(node) is not None:
+            return  # it only raises
         merge = facts.merging.of(node)
         if facts.spelled("torch.where", node) is None and not facts.importable("torch", node):
-            merge = "`torch` is another name here"
+            merge = "`torch` is not imported here, or is another name"
         message = "a branch on tensor data ends the graph"
         if isinstance(merge, str):
             yield Finding(node, message, assumption=merge)

@@ -1112,7 +1112,7 @@ def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
         if not facts.syntax.alone(a.statement):
             return "an allocation shares its line with another statement"
         if not _known(a, facts) and not facts.importable("torch", a.statement):
-            return "`torch` is another name here"
+            return "`torch` is not imported here, or is another name"
     return ""
 
 

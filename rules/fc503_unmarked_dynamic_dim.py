@@ -92,7 +92,9 @@ class UnmarkedDynamicDim:
         marked = [g for g in given if not g.why_not]
         imports = () if facts.spelled("torch", node) else ("torch",)
         if not marked or not all(facts.importable(name, node) for name in imports):
-            yield Finding(node, message, assumption=given[0].why_not or "`torch` is another name here")
+            yield Finding(
+                node, message, assumption=given[0].why_not or "`torch` is not imported here, or is another name"
+            )
             return
         chosen = facts.strategy(self.strategy_key)
         ones = {g: g.dims if chosen == "unbacked" else g.ones if chosen == "auto" else () for g in marked}

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
 from patcher.facts.allocations import Allocation, Allocations, allocations_of
+from patcher.facts.block_masks import BlockMask, BlockMasks
 from patcher.facts.bookkeeping import CacheMethod
+from patcher.facts.bookwork import Bookkeepers
 from patcher.facts.breaks import GraphBreaks
+from patcher.facts.buffer_objects import BufferObjects
+from patcher.facts.by_element import ByElement
+from patcher.facts.by_row import RowCall, RowCalls
 from patcher.facts.caches import Cache, cache_of, candidates
+from patcher.facts.chunks import Chunks
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
+from patcher.facts.clusters import Cluster, Clusters
 from patcher.facts.compiled_models import CompiledModel, CompiledModels
 from patcher.facts.conditions import Condition, Junction, Leaf, Negation, Tensor
+from patcher.facts.describing import Describing
 from patcher.facts.eager_calls import EagerCalls, Given
 from patcher.facts.effects import Effects
+from patcher.facts.errors import raises
 from patcher.facts.flags import Flags, Reach
 from patcher.facts.flow import Definition, Flow
 from patcher.facts.growing import Growing, Growth
+from patcher.facts.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
+from patcher.facts.held_numbers import HeldNumbers
 from patcher.facts.holdings import Held, Holdings, Read
+from patcher.facts.host_random import HostRandom
+from patcher.facts.host_reads import HostReads
 from patcher.facts.indices import Indices
 from patcher.facts.infer import Inference
+from patcher.facts.known_numbers import Known, KnownNumbers
 from patcher.facts.lookups import Lookup
+from patcher.facts.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.meetings import Meeting, Meetings
 from patcher.facts.merging import Choice, Merge, Merging
+from patcher.facts.number_flow import NumberFlow, NumberUses
+from patcher.facts.packed_attention import PackedAttention, PackedAttentions
+from patcher.facts.places import PlaceLists, Places
 from patcher.facts.preparation import Preparation, Split
+from patcher.facts.presumed import Presumed
 from patcher.facts.project import Project, module_name
+from patcher.facts.rejoined import Rejoined, Rejoining
+from patcher.facts.repeat_totals import RepeatTotals
+from patcher.facts.row_loops import RowLoops
+from patcher.facts.row_reads import RowRead, RowReads
 from patcher.facts.sizes import Sizes
 from patcher.facts.steadiness import dynamic_names, may_be
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
@@ -39,32 +62,48 @@ __all__ = [
     "INITIALISERS",
     "Allocation",
     "Allocations",
+    "AnyOf",
+    "BlockMask",
     "Cache",
     "CacheMethod",
     "Category",
     "Change",
     "Choice",
     "ClassFacts",
+    "Cluster",
     "CompiledModel",
     "Condition",
     "DType",
     "Definition",
+    "Demand",
     "Facts",
     "Flow",
     "FunctionNode",
     "Given",
     "Growth",
+    "Guard",
     "Held",
+    "HeldNumbers",
     "Junction",
     "Kind",
+    "Known",
     "Leaf",
     "Lookup",
+    "MaskedRead",
     "Meeting",
     "Merge",
     "Negation",
+    "NumberUses",
+    "PackedAttention",
+    "Places",
+    "Plain",
     "Rank",
     "Reach",
     "Read",
+    "Rejoined",
+    "Required",
+    "RowCall",
+    "RowRead",
     "Split",
     "Step",
     "Store",
@@ -72,6 +111,7 @@ __all__ = [
     "TensorState",
     "Value",
     "Varied",
+    "When",
     "api",
     "attribute_of",
     "dotted",
@@ -109,13 +149,23 @@ class Facts:
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
         self._taken: dict[ast.AST, set[str]] = {}
         self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
+        self.presumed = Presumed(self.syntax, self.flow, self.class_facts, project, self.module)
+        self.masked_reads = MaskedReads(self.syntax, self.inference, self.presumed, self.flow, project, self.module)
+        self.place_lists = PlaceLists(self.syntax, self.inference, self.presumed, self.masked_reads)
+        self.repeat_totals = RepeatTotals(self.syntax, self.inference, self.presumed, self.flow)
+        self.row_calls = RowCalls(self.syntax, self.masked_reads)
         self.effects = Effects(self.syntax, self.inference, self.flow)
+        self.by_element = ByElement(self.inference, self.effects, self.grad_off)
         self.merging = Merging(self.syntax, self.inference, self.effects, self.flow, self.grad_off)
         self.conditions = self.merging.conditions
+        self.guards = Guards(self.syntax, self.inference, self.effects, self.conditions)
+        self.describing = Describing(self.syntax, self.inference)
         self.breaks = GraphBreaks(self.syntax, project, self.module)
         self._cache_candidates: frozenset[ast.ClassDef] | None = None
         self.indices = Indices(self.syntax, self.inference, self.effects, self.flow, project, self.module)
         self.sizes = Sizes(self.syntax, self.inference)
+        self.buffer_objects = BufferObjects(self.syntax, self.inference, project, self.module)
+        self.known_numbers = KnownNumbers(self.syntax, self.inference, self.sizes, self.flow)
         self.flags = Flags(
             self.syntax, self.inference, self.sizes, self.flow, self.is_module_class, project, self.module
         )
@@ -129,6 +179,16 @@ class Facts:
         self.eager_calls = EagerCalls(self.syntax, self.inference, self.flow, project, self.module, self.variations)
         self.compiled_models = CompiledModels(self.syntax, self.eager_calls.callees)
         self.preparation = Preparation(self.syntax, self.inference, self.eager_calls.callees)
+        self.row_loops = RowLoops(self.syntax, self.inference, self.flow)
+        self.host_random = HostRandom(self.syntax, self.inference, self.flow, self.conditions.eager_tests)
+        self.host_reads = HostReads(self.syntax, self.inference)
+        self.row_reads = RowReads(self.syntax, self.inference)
+        self.bookkeepers = Bookkeepers(self.syntax, self.inference, project, self.module)
+        self.clusters = Clusters(self.syntax, project, self.module, self.host_reads, self.bookkeepers, self.preparation)
+        self.chunks = Chunks(self.syntax, self.inference, self.flow)
+        self.block_masks = BlockMasks(self.syntax, self.inference, self.chunks)
+        self.rejoining = Rejoining(self.syntax, self.inference, self.chunks, self.reached)
+        self.packed_attentions = PackedAttentions(self.syntax, self.inference, self.chunks, self.class_facts)
 
     # --- structure --------------------------------------------------------------------------------------------------
 
@@ -163,6 +223,29 @@ class Facts:
         if cache is None and found is not None and self.tensor_states.of(cls) is not None:
             return None  # the host reads its bookkeeping: there is no one graph that marks would help
         return found
+
+    def held_numbers(self, cls: ast.ClassDef) -> HeldNumbers | None:
+        """The numbers that the module ``cls`` keeps in tensors; None when it keeps none."""
+        if not self.is_module_class(cls):
+            return None
+        name = self.qualname(cls) or cls.name
+        held = HeldNumbers(
+            self.class_facts(cls), name, self.module, self.syntax, self.inference, self.flow, self.project
+        )
+        return held if held.found or held.refused else None
+
+    def number_uses(self, cls: ast.ClassDef, held: Iterable[str]) -> NumberUses:
+        """What compiled code does with the numbers that ``cls`` keeps in the attributes ``held``."""
+        name = self.qualname(cls) or cls.name
+        flow = NumberFlow(cls, name, held, self.syntax, self.inference, self.sizes, self.flow, self.project)
+        return flow.uses(lambda method: self.reached(method) and not self.eager_only(method.body[0]))
+
+    def sizes_in_tensors(self, read: ast.expr) -> NumberUses:
+        """What the code does with the number in the 0-d tensor ``read``."""
+        function, cls = self.function_of(read), self.syntax.class_of(read)
+        name = (self.qualname(cls) or cls.name) if cls is not None else self.module
+        flow = NumberFlow(cls, name, (), self.syntax, self.inference, self.sizes, self.flow, self.project)
+        return flow.uses_of({function: [read]} if function is not None else {})
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node``."""
@@ -213,6 +296,10 @@ class Facts:
         """What ``expr`` holds where it stands."""
         return self.inference.of(expr)
 
+    def error_follows(self, statement: ast.stmt) -> bool:
+        """Whether the block that ``statement`` stands in ends in an error of its own."""
+        return raises(self.syntax.following(statement))
+
     def same_expression(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether two expressions are written alike (positions and load/store aside)."""
         return _dump(a) == _dump(b)
@@ -250,18 +337,9 @@ class Facts:
         """Whether ``node`` stands under a test that compiled code never passes (``not is_compiling()``, tracing)."""
         child = node
         for parent in self.syntax.ancestors(node):
-            if isinstance(parent, (ast.If, ast.IfExp)):
-                body = parent.body if isinstance(parent.body, list) else [parent.body]
-                test = parent.test
-                negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-                inner = test.operand if isinstance(test, ast.UnaryOp) else test
-                what = self.qualified(inner.func) if isinstance(inner, ast.Call) else None
-                taken = child in body
-                if what in api.EAGER_GUARDS and negated == taken and child is not test:
-                    return True
-                if what in api.TRACING_GUARDS and (not negated) == taken and child is not test:
-                    return True
-            elif isinstance(parent, _FUNCTIONS):
+            if self.conditions.eager_tests.is_left_out(child, parent):
+                return True
+            if isinstance(parent, _FUNCTIONS):
                 for d in parent.decorator_list:
                     if self.qualified(d.func if isinstance(d, ast.Call) else d) in api.DISABLE | {"torch.jit.script"}:
                         return True
@@ -280,12 +358,15 @@ class Facts:
                 text = name + what[len(stands_for) :]
                 if best is None or (stands_for == "torch", -len(text)) > (best.startswith("torch."), -len(best)):
                     best = text
+        for name, stands_for in self.syntax.imports_above(at):
+            if best is None and (what == stands_for or what.startswith(stands_for + ".")):
+                best = name + what[len(stands_for) :]
         return best
 
     def why_not_replaced(self, statement: ast.stmt, imports: Sequence[str]) -> str | None:
         """None when other statements can stand in the place of this one, with ``imports`` at the top of the module."""
         if not all(self.importable(name, statement) for name in imports):
-            return "`torch` is another name here"
+            return "`torch` is not imported here, or is another name"
         if not self.syntax.alone(statement):
             return "the line holds more than this statement"
         if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(statement)):
@@ -299,7 +380,12 @@ class Facts:
         return "" if len(self.syntax.block_of(statement)) > 1 else "its block would be empty"
 
     def importable(self, name: str, at: ast.AST) -> bool:
-        """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing."""
+        """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing.
+
+        A module that imports nothing of the package may be used where the package is not installed.
+        """
+        if not any(what.partition(".")[0] == name for what in self.syntax.runtime_imports.values()):
+            return False
         other = self.syntax.imports.get(name, name) != name
         return not other and not self._shadowed(name, at) and name not in self.syntax.names_in(self.syntax.tree)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from patcher.facts.eager_tests import EagerTests
 from patcher.facts.effects import Effects
 from patcher.facts.infer import Inference
 from patcher.facts.values import Category, Kind
@@ -52,12 +53,18 @@ class Conditions:
     def __init__(self, inference: Inference, effects: Effects) -> None:
         self.inference = inference
         self.effects = effects
+        self.eager_tests = EagerTests(inference.syntax, inference.project, inference.module)
 
     def reads_data(self, test: ast.expr) -> bool:
-        """Whether evaluating ``test`` as a truth value reads a tensor, for all that is known."""
+        """Whether evaluating ``test`` as a truth value in compiled code reads a tensor, for all that is known."""
         match test:
-            case ast.BoolOp(values=values):
-                return any(map(self.reads_data, values))
+            case ast.BoolOp(op=op, values=values):
+                for v in values:
+                    if self.reads_data(v):
+                        return True
+                    if self.eager_tests.ends_compiled(v, op):
+                        break
+                return False
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self.reads_data(operand)
             case ast.NamedExpr(value=value):

@@ -155,6 +155,7 @@ class Inference:
         definitions = self.definitions(name)
         if not definitions:
             return self._module_constant(name.id)
+        definitions = self.considered(definitions)
         values = [self.defined(d) for d in definitions]
         value = reduce(join, values)
         if value.kind is Kind.UNKNOWN:
@@ -175,6 +176,10 @@ class Inference:
                 states.append(state)
             token = f"{token}#{at}"
         return tokened(value, token)
+
+    def considered(self, definitions: frozenset[Definition]) -> frozenset[Definition]:
+        """Those of ``definitions`` that decide what a name holds: all of them."""
+        return definitions
 
     def _state(self, name: ast.Name) -> object:
         function = self.syntax.function_of(name)
@@ -265,6 +270,8 @@ class Inference:
             return parent.attr in api.TENSOR_ONLY
         if isinstance(parent, ast.Call) and parent.args and parent.args[0] is node:
             what = self.syntax.qualified(parent.func) or ""
+            if api.CREATORS.get(what) == "like":
+                return True
             return _function_name(what) in api.TENSOR_ONLY or self.of(parent.func).module.startswith("torch.nn.")
         return False
 
@@ -321,6 +328,8 @@ class Inference:
             return tensor(dtype=DType(category, "?" + last) if category is not Category.UNKNOWN else None)
         if text in ("int", "float", "bool", "str"):
             return python("number" if text == "float" else text)  # an int is a float, as annotations go
+        if text in ("list", "tuple", "dict"):
+            return python("container")
         if isinstance(annotation, ast.Subscript):
             base = (dotted(annotation.value) or "").rpartition(".")[2]
             if base in _JAXTYPING and isinstance(annotation.slice, ast.Tuple):

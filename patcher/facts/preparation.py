@@ -16,6 +16,7 @@ from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NESTED = (*_FUNCTIONS, ast.ClassDef, ast.Lambda)
+_ODD = (ast.Return, ast.Import, ast.ImportFrom, ast.Try, ast.Match)
 #: A decorator that leaves the function as it is, and says something about all that it calls as well.
 _HARMLESS = frozenset({*api.GRAD_OFF, "torch.enable_grad", "torch.autocast", "torch.amp.autocast", "typing.override"})
 #: Packages whose decorators do something before and after, and call what they decorate.
@@ -86,6 +87,43 @@ class Preparation:
         handed = self._handed(function, body[: last + 1], rest, flow)
         return handed if isinstance(handed, str) else Split(rest[0], handed)
 
+    def cut(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None = None) -> tuple[Handed, ...] | str:
+        """What the statements of ``function`` from ``first`` to ``last``, or to its end, need from those above.
+
+        Or why they cannot be taken out there.
+        """
+        at, end = function.body.index(first), len(function.body) if last is None else function.body.index(last) + 1
+        rest = function.body[at:end]
+        reason = self._why_whole(function)
+        if not reason and not (self.syntax.alone(first) and self.syntax.alone(rest[-1])):
+            reason = "the rest does not start on a line of its own"
+        return reason or self._handed(function, function.body[:at], rest, self.inference.flow_of(function))
+
+    def left(
+        self, function: FunctionNode, first: ast.stmt, last: ast.stmt, handed: tuple[Handed, ...]
+    ) -> list[str] | str:
+        """The names that ``first`` to ``last`` bind and that are read below; or why they cannot be handed back."""
+        at, end = function.body.index(first), function.body.index(last) + 1
+        inside, below = function.body[at:end], function.body[end:]
+        if any(isinstance(n, (*_NESTED, ast.GeneratorExp, ast.Delete)) for s in inside for n in ast.walk(s)):
+            return "functions and generators that are made there may live on"
+        if any(isinstance(n, _ODD) for s in inside for n in ast.walk(s)):
+            return "it may return, or gives names in unusual ways"
+        read = {
+            n.id for s in below for n in ast.walk(s) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)
+        }
+        read |= {
+            s.target.id
+            for b in below
+            for s in ast.walk(b)
+            if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name)
+        }
+        bound = [n.id for s in inside for n in _bindings(s)]
+        known = {n.id for s in inside for n in _surely_bound(s)} | {h.name for h in handed}
+        names = [n for n in dict.fromkeys(bound) if n in read]
+        lost = next((n for n in names if n not in known), None)
+        return names if lost is None else f"`{lost}` may have no value there"
+
     def _why_one_call(self, rest: list[ast.stmt]) -> str | None:
         """What to do instead where ``rest`` calls a layer and nothing else."""
         calls = [n for s in rest[:1] for n in ast.walk(s) if isinstance(n, ast.Call)]
@@ -151,6 +189,7 @@ class Preparation:
     ) -> tuple[Handed, ...] | str:
         inside = {n for s in rest for n in ast.walk(s)}
         me = next(iter([*function.args.posonlyargs, *function.args.args]), None)
+        me = me if self.syntax.method_of(function) is function else None
         needed: dict[str, set[Definition]] = {}
         sure: dict[str, bool] = {}
         for name in sorted((n for n in inside if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset)):
@@ -276,3 +315,29 @@ def _run(statement: ast.stmt) -> Iterator[ast.AST]:
         if not isinstance(n, (ast.Raise, ast.Assert, *_NESTED)):
             yield n
             stack.extend(ast.iter_child_nodes(n))
+
+
+def _bindings(s: ast.stmt) -> Iterator[ast.Name]:
+    """The names that ``s`` binds for its function: not the variables of a comprehension."""
+    stack: list[ast.AST] = [s]
+    while stack:
+        n = stack.pop()
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            yield n
+        if isinstance(n, ast.comprehension):
+            yield from (w.target for w in ast.walk(n) if isinstance(w, ast.NamedExpr))
+        else:
+            stack.extend(ast.iter_child_nodes(n))
+
+
+def _surely_bound(s: ast.stmt) -> Iterator[ast.Name]:
+    """The names that have a value after ``s``, which is an assignment."""
+    match s:
+        case ast.Assign(targets=targets):
+            yield from (n for t in targets for n in _bindings_of_target(t))
+        case ast.AnnAssign(target=target, value=ast.expr()):
+            yield from _bindings_of_target(target)
+
+
+def _bindings_of_target(t: ast.expr) -> Iterator[ast.Name]:
+    return (n for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))

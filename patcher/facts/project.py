@@ -13,6 +13,8 @@ from pathlib import Path
 from patcher.facts import torch_api
 from patcher.facts.changes import Changes
 from patcher.facts.classes import pairs
+from patcher.facts.compiling_tests import asks_for_compiling
+from patcher.facts.conditions_taken import conditions_taken, may_check
 from patcher.facts.exposed import Exposed
 from patcher.facts.keeping import Keeping
 from patcher.facts.passing import Passed, Passing
@@ -35,7 +37,8 @@ class FunctionSummary:
     """A function or method: ``qualname`` in its module, and every function-like thing that it mentions.
 
     ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
-    ``positional``: the parameters that need no keyword.
+    ``positional``: the parameters that need no keyword. ``conditions``: as `conditions_taken` has them.
+    ``asks_for_compiling``: it only tells whether code is compiled.
     """
 
     qualname: str
@@ -43,6 +46,8 @@ class FunctionSummary:
     compiled: bool = False
     disabled: bool = False
     positional: tuple[str, ...] = ()
+    conditions: frozenset[str] = frozenset()
+    asks_for_compiling: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +192,7 @@ class _Collector:
             self.compiled.add(f".{what.rpartition('.')[2]}" if rest else self.resolve(root))
 
     def functions(self) -> Iterator[FunctionSummary]:
+        checking = may_check(self.syntax)
         for kind in _FUNCTIONS:
             for node in self.syntax.by_type[kind]:
                 assert isinstance(node, _FUNCTIONS)
@@ -204,6 +210,8 @@ class _Collector:
                     bool(decorators & torch_api.COMPILE),
                     bool(decorators & torch_api.DISABLE),
                     tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
+                    conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
+                    asks_for_compiling(node, self.resolve),
                 )
 
     def classes(self) -> Iterator[ClassSummary]:
@@ -294,6 +302,7 @@ class Project:
         self._classes: dict[str, ClassSummary] = {}
         self._subclasses: defaultdict[str, list[str]] = defaultdict(list)
         self._functions: dict[str, FunctionSummary] = {}
+        self._beside: dict[str, FunctionSummary | None] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
         self._passed: defaultdict[str, list[Passed]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
@@ -380,6 +389,32 @@ class Project:
     def function(self, name: str) -> FunctionSummary | None:
         """The function or method of that dotted name, when it is in the index."""
         return self._functions.get(name)
+
+    def handed_on(self, name: str) -> FunctionSummary | None:
+        """The function that ``name`` is, or the only one of that name below the package that hands it on.
+
+        When the index does not have it, the files around are asked for it.
+        """
+        package, _, last = name.rpartition(".")
+        found = [f for n, f in self._named[last] if n == name or n.startswith(f"{package}.")]
+        if found or name in self._functions:
+            return found[0] if len(found) == 1 else self._functions.get(name)
+        if self.around is None or not self.has(name.partition(".")[0]):
+            return None
+        if name not in self._beside:
+            more = self.around(frozenset({f"def {last}"})) or []
+            beside = Project([summarise(tree, path) for tree, path in more], reach=False)
+            self._beside[name] = beside.handed_on(name)
+        return self._beside[name]
+
+    @cached_property
+    def _named(self) -> dict[str, list[tuple[str, FunctionSummary]]]:
+        """Functions at the top level of a module, by their own name."""
+        found: defaultdict[str, list[tuple[str, FunctionSummary]]] = defaultdict(list)
+        for name, f in self._functions.items():
+            if "." not in f.qualname:
+                found[f.qualname].append((name, f))
+        return found
 
     def methods(self, cls: str, name: str) -> list[str]:
         """What ``name`` may be on an instance of ``cls`` or of a class below: its own or inherited, and overrides."""
@@ -499,9 +534,15 @@ class Project:
                         if module.path not in visible:
                             visible[module.path] = self._visible(module)
                         stack += [m for m in methods if home[m].module in visible[module.path]]
-                elif mention in self._functions:
-                    stack.append(mention)
+                else:
+                    stack += [mention] if mention in self._functions else self._re_exported(mention)
         return reached
+
+    def _re_exported(self, name: str) -> list[str]:
+        """The only function below a package that ``name``, imported from that package, can be."""
+        package, _, last = name.rpartition(".")
+        found = [n for n, _ in self._named.get(last, ()) if n.startswith(f"{package}.")] if package else []
+        return found if len(found) == 1 else []
 
 
 _PLAIN_BASES = frozenset(

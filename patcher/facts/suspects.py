@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from patcher.facts import torch_api as api
+from patcher.facts.log_calls import log_call
 from patcher.facts.module_values import Bindings, imported
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, Syntax
 
 SuspectKind = Literal[
     "output",  # print, logging, warnings
@@ -23,10 +24,6 @@ SuspectKind = Literal[
     "assertion",  # on tensor data, with a fixed message or none
 ]
 
-_LEVELS = frozenset(
-    "debug info warning warn error exception critical log warning_once warning_advice info_once".split()
-)
-_LOGGERS = frozenset({"getLogger", "get_logger", "init_logger"})
 _READS = frozenset({"item", "tolist"})
 #: Attributes of a tensor that Dynamo does not follow.
 _NOT_TRACED = frozenset({"grad_fn"})
@@ -102,25 +99,9 @@ def _is_plain_operation(e: ast.expr, syntax: Syntax) -> bool:
 
 def _named(call: ast.Call, syntax: Syntax, bindings: Bindings) -> tuple[SuspectKind, str] | None:
     func = call.func
-    if isinstance(func, ast.Name) and func.id in ("print", "isinstance") and syntax.is_builtin(func):
-        if func.id == "print":
-            return "output", "`print`"
+    if isinstance(func, ast.Name) and func.id == "isinstance" and syntax.is_builtin(func):
         return ("type", "`isinstance`") if call.args and _is_lookup(call.args[0]) else None
     if isinstance(func, ast.Attribute) and func.attr in _READS and not call.args and not call.keywords:
         return "read", f"`.{func.attr}()`"
-    what = imported(syntax, func)
-    if what == "warnings.warn" or (what is not None and what.startswith("logging.") and what[8:] in _LEVELS):
-        return "output", f"`{what}`"
-    if isinstance(func, ast.Attribute) and func.attr in _LEVELS and _is_logger(func.value, syntax, bindings):
-        return "output", f"`{ast.unparse(func)}`"
-    return None
-
-
-def _is_logger(e: ast.expr, syntax: Syntax, bindings: Bindings) -> bool:
-    """Whether ``e`` is made by what makes loggers, or imported under a logger's name."""
-    what = imported(syntax, e)
-    if what is not None:
-        return what.rpartition(".")[2].lower() in ("logger", "log", "logging")
-    if isinstance(e, ast.Call):
-        return (dotted(e.func) or "").rpartition(".")[2] in _LOGGERS
-    return any(isinstance(v, ast.Call) and _is_logger(v, syntax, bindings) for v in bindings.values(e))
+    written = log_call(call, syntax, bindings)
+    return ("output", f"`{written}`") if written is not None else None

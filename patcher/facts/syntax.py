@@ -153,6 +153,17 @@ class Syntax:
         """Name -> dotted thing, for imports outside of functions."""
         return {k: v for k, v, scope in self.all_imports if scope is None}
 
+    def imports_above(self, node: ast.AST) -> Iterator[tuple[str, str]]:
+        """Name and dotted thing, for imports that the function around ``node`` makes before it gets there."""
+        function = self.function_of(node)
+        for statement in function.body if function is not None else ():
+            if statement.lineno >= node.lineno:  # type: ignore[attr-defined]
+                break
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                for name, what in bindings_of_import(statement, self.package):
+                    if not self.binds(function, name):  # type: ignore[arg-type]
+                        yield name, what
+
     @cached_property
     def runtime_imports(self) -> dict[str, str]:
         """Those of ``imports`` that are there when code runs: not those of a class body or of ``if TYPE_CHECKING``."""

@@ -1,0 +1,292 @@
+"""Functions that read tensor data on the host so often that they run best outside of any graph, as one piece."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from patcher.facts import torch_api as api
+from patcher.facts.bookwork import Bookkeepers
+from patcher.facts.host_reads import HostRead, HostReads
+from patcher.facts.preparation import Handed, Preparation
+from patcher.facts.project import Project
+from patcher.facts.syntax import FunctionNode, Syntax, bindings_of_import
+
+#: Decorators that leave a function what it is.
+_PLAIN = frozenset({*api.GRAD_OFF, "torch.enable_grad", "typing.override", "staticmethod", "classmethod", "property"})
+#: So many operations after the last read are few enough to run eagerly as well.
+_LITTLE = 16
+#: So many names may go from a zone to what follows it.
+_NAMES = 4
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """``reads``: those that take part. ``operations``: how many are written in what would leave the graph.
+
+    ``first``: where the zone starts, with what it needs from above in ``handed``; None for the whole function.
+    ``last``: where it ends, with the names that are read below it in ``left``; None for the end of the function.
+    ``flag``: a parameter, never given another value, for which a read runs when it is false, or true (``when``).
+    """
+
+    reads: tuple[HostRead, ...]
+    operations: int
+    first: ast.stmt | None = None
+    handed: tuple[Handed, ...] = ()
+    last: ast.stmt | None = None
+    left: tuple[str, ...] = ()
+    flag: str = ""
+    when: bool = False
+
+
+class Clusters:
+    """The clusters of one module."""
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        project: Project,
+        module: str,
+        reads: HostReads,
+        bookkeepers: Bookkeepers,
+        preparation: Preparation,
+    ) -> None:
+        self.syntax = syntax
+        self.project = project
+        self.module = module
+        self.reads = reads
+        self.bookkeepers = bookkeepers
+        self.preparation = preparation
+        self._known: dict[FunctionNode, Cluster | str | None] = {}
+
+    def of(self, function: FunctionNode) -> Cluster | str | None:
+        """The cluster that ``function`` is; why it cannot run as one piece; or None when it is nothing of the kind."""
+        if function not in self._known:
+            self._known[function] = None
+            self._known[function] = self._of(function)
+        return self._known[function]
+
+    def _of(self, function: FunctionNode) -> Cluster | str | None:
+        reads = self.reads.of(function)
+        if not reads or self._is_left_out(function):
+            return None
+        work = self.bookkeepers.of(function)
+        if work.computes or self._is_entry(function):
+            return self._inner(function, reads)
+        sure = [r for r in reads if r.certain]
+        flag = ""
+        if not sure:
+            flag, sure = self._by_default(function, reads)
+        if not sure or not _is_worth_it(reads, work.operations):
+            return None
+        if any(self._is_left_out(c) or isinstance(self.of(c), Cluster) for c in self._callers(function)):
+            return None  # the outer one takes this one along
+        if work.unknown:
+            return self._inner(function, reads) or f"what {work.unknown} does is not known"
+        reason = self._why_whole(function)
+        if reason:
+            return reason
+        first = self._start(function, sure[0])
+        return self._from(function, first, reads, flag)
+
+    def _inner(self, function: FunctionNode, reads: tuple[HostRead, ...]) -> Cluster | str | None:
+        """The first run of statements that does nothing but read and bookwork, in a function that does more."""
+        tops = {r.top for r in reads if r.certain}
+        body, at = function.body, 0
+        while at < len(body):
+            if body[at] not in tops or not self._is_bookwork(body[at], function):
+                at += 1
+                continue
+            end, last = at, at
+            while end < len(body) and self._is_bookwork(body[end], function):
+                last = end if any(r.top is body[end] for r in reads) else last
+                end += 1
+            to_the_end = end == len(body) and self._operations(body[last + 1 :]) < _LITTLE
+            found = self._range(function, at, len(body) - 1 if to_the_end else last, reads)
+            if found is not None:
+                return found
+            at = last + 1
+        return None
+
+    def _is_bookwork(self, s: ast.stmt, function: FunctionNode) -> bool:
+        work = self.bookkeepers.of_nodes(list(ast.walk(s)))
+        returns = any(isinstance(n, ast.Return) for n in ast.walk(s)) and s is not function.body[-1]
+        return not (work.computes or work.unknown or returns)
+
+    def _operations(self, statements: list[ast.stmt]) -> int:
+        return self.bookkeepers.of_nodes([n for s in statements for n in ast.walk(s)]).operations
+
+    def _range(self, function: FunctionNode, at: int, end: int, reads: tuple[HostRead, ...]) -> Cluster | str | None:
+        """What stands from position ``at`` to ``end`` of the body, when it is worth a function of its own."""
+        body = function.body
+        inside = tuple(r for r in reads if r.top in body[at : end + 1])
+        parts = len({r.top for r in inside if r.certain})
+        operations = self._operations(body[at : end + 1])
+        if not any(r.looped and r.certain for r in inside) and (parts < 2 or operations <= parts):
+            return None
+        last = None if end == len(body) - 1 else body[end]
+        handed = self._handed(function, body[at], last)
+        if isinstance(handed, str):
+            return handed
+        left = [] if last is None else self.preparation.left(function, body[at], last, handed)
+        if isinstance(left, list) and (len(left) > _NAMES or len(handed) > 2 * _NAMES):
+            return None  # what is gained is not worth the reading
+        return left if isinstance(left, str) else Cluster(inside, operations, body[at], handed, last, tuple(left))
+
+    def _handed(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None) -> tuple[Handed, ...] | str:
+        if self._is_scripted:
+            return "`torch.jit.script` is used in this file"
+        if self._is_borrowed(function):
+            return f"`{function.name}` is taken from its class by name"
+        return self.preparation.cut(function, first, last)
+
+    def _from(
+        self, function: FunctionNode, first: ast.stmt | None, reads: tuple[HostRead, ...], flag: str
+    ) -> Cluster | str | None:
+        """The function from ``first`` on; where much follows the last read, only up to that."""
+        at = 0 if first is None else function.body.index(first)
+        inside = tuple(r for r in reads if r.top in function.body[at:])
+        end = max(function.body.index(r.top) for r in inside)
+        if not flag and self._operations(function.body[end + 1 :]) >= _LITTLE:
+            at = next(i for i, s in enumerate(function.body) if any(r.certain and r.top is s for r in inside))
+            inner = self._range(function, at, end, reads)
+            if inner is not None:
+                return inner
+        operations = self._operations(function.body[at:])
+        if not _is_worth_it(inside, operations):
+            return None
+        if first is None and flag:
+            first = next((s for s in function.body if not _is_docstring(s)), None)
+        if first is None:
+            return Cluster(reads, self.bookkeepers.of(function).operations, flag=flag)
+        handed = self._handed(function, first, None)
+        return (
+            handed
+            if isinstance(handed, str)
+            else Cluster(inside, operations, first, handed, flag=flag, when=self._is_set(function, flag))
+        )
+
+    @cached_property
+    def _is_scripted(self) -> bool:
+        """Whether this file compiles to TorchScript, which does not know of functions that are left out."""
+        return any(self.syntax.qualified(n) == "torch.jit.script" for n in self.syntax.by_type[ast.Attribute])
+
+    def _is_borrowed(self, function: FunctionNode) -> bool:
+        """Whether the method is taken from its class by name, for objects that may lack the one beside it."""
+        if self.syntax.method_of(function) is not function:
+            return False
+        named = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        owners = [n.value for n in named if n.attr == function.name and isinstance(n.value, ast.Name)]
+        classes = {c.name for c in self.syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef)}
+        return any(o.id in classes or (o.id in self.syntax.imports and o.id[:1].isupper()) for o in owners)
+
+    def _is_entry(self, function: FunctionNode) -> bool:
+        """Whether it is what gets compiled: with nothing left of it, there would be no graph at all."""
+        name = f"{self.module}.{self.syntax.qualname(function)}"
+        summary = self.project.function(name)
+        method = self.syntax.method_of(function) is function
+        return summary is None or summary.compiled or (method and function.name in ("forward", "__call__"))
+
+    def _is_left_out(self, function: FunctionNode) -> bool:
+        called = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
+        return any(self.syntax.qualified(d) in api.DISABLE for d in called)
+
+    def _why_whole(self, function: FunctionNode) -> str:
+        if not isinstance(function, ast.FunctionDef):
+            return f"`{function.name}` is a coroutine"
+        if self._is_scripted:
+            return "`torch.jit.script` is used in this file"
+        for d in function.decorator_list:
+            called = d.func if isinstance(d, ast.Call) else d
+            what = self.syntax.qualified(called) or ast.unparse(called)
+            if what not in _PLAIN:
+                return f"what `@{ast.unparse(called)}` does with it is not known"
+        return ""
+
+    def _start(self, function: FunctionNode, sure: HostRead) -> ast.stmt | None:
+        """The first statement below the last early return; None where nothing returns before the first sure read."""
+        head = function.body[: function.body.index(sure.top)]
+        early = [i for i, s in enumerate(head) if any(isinstance(n, ast.Return) for n in ast.walk(s))]
+        return function.body[early[-1] + 1] if early else None
+
+    def _by_default(self, function: FunctionNode, reads: tuple[HostRead, ...]) -> tuple[str, list[HostRead]]:
+        """The parameter that, where it keeps its default, lets reads run for sure; with these reads."""
+        defaults = self._defaults(function)
+        for read in reads:
+            tests = [p for p in self.syntax.ancestors(read.node) if isinstance(p, ast.If)]
+            tests = [t for t in tests if self.syntax.function_of(t) is function]
+            if len(tests) != 1 or tests[0] is not read.top:
+                continue
+            test, negated = tests[0].test, False
+            while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                test, negated = test.operand, not negated
+            default = defaults.get(test.id) if isinstance(test, ast.Name) else None
+            if not isinstance(default, ast.Constant) or not isinstance(test, ast.Name):
+                continue
+            taken = tests[0].body if bool(default.value) is not negated else tests[0].orelse
+            rebound = any(n.id == test.id for n in _stores(function))
+            above = [read.node, *self.syntax.ancestors(read.node)]
+            steps = pairwise(above[: above.index(tests[0])])
+            sure = all(self.reads.always_runs(child, parent) for child, parent in steps)
+            if sure and not rebound and any(read.node in ast.walk(s) for s in taken):
+                return test.id, [read]
+        return "", []
+
+    def _defaults(self, function: FunctionNode) -> dict[str, ast.expr]:
+        a = function.args
+        positional = [*a.posonlyargs, *a.args]
+        defaults = dict(zip([p.arg for p in positional[len(positional) - len(a.defaults) :]], a.defaults, strict=True))
+        return defaults | {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None}
+
+    def _is_set(self, function: FunctionNode, flag: str) -> bool:
+        default = dict(self._defaults(function)).get(flag)
+        return isinstance(default, ast.Constant) and bool(default.value)
+
+    def _callers(self, function: FunctionNode) -> list[FunctionNode]:
+        """The functions of this module that call ``function``, where nobody else can; with itself left out."""
+        found: set[FunctionNode] = set()
+        method = self.syntax.method_of(function) is function
+        if not method and self._is_known_elsewhere(function):
+            return []
+        for n in self.syntax.by_type[ast.Attribute if method else ast.Name]:
+            name = n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else ""
+            if name != function.name:
+                continue
+            called = isinstance(self.syntax.parents[n], ast.Call) and self.syntax.parents[n].func is n  # type: ignore[attr-defined]
+            caller = self.syntax.function_of(n)
+            if (
+                not called
+                or caller is None
+                or (method and self.syntax.class_of(n) is not self.syntax.class_of(function))
+            ):
+                return []
+            found.add(caller)
+        return sorted(found - {function}, key=lambda f: f.lineno)
+
+    def has_early(self, name: str, function: FunctionNode) -> bool:
+        """Whether an import that always runs binds ``name`` for the whole module, above ``function``."""
+        imports = (s for s in self.syntax.tree.body if isinstance(s, (ast.Import, ast.ImportFrom)))
+        bound = [s.lineno for s in imports for bound, _ in bindings_of_import(s, self.syntax.package) if bound == name]
+        return any(line < function.lineno for line in bound)
+
+    def _is_known_elsewhere(self, function: FunctionNode) -> bool:
+        name = f"{self.module}.{function.name}"
+        return any(
+            name in f.mentions for s in self.project.modules.values() if s.module != self.module for f in s.functions
+        )
+
+
+def _is_worth_it(reads: tuple[HostRead, ...], operations: int) -> bool:
+    """Whether one break costs less than what is there: several, a loop that loses its frame, pieces around a read."""
+    return len(reads) > 1 or any(r.looped for r in reads) or (bool(reads) and operations > 1)
+
+
+def _stores(function: FunctionNode) -> list[ast.Name]:
+    names = (n for n in ast.walk(function) if isinstance(n, ast.Name))
+    return [n for n in names if not isinstance(n.ctx, ast.Load)]
+
+
+def _is_docstring(s: ast.stmt) -> bool:
+    return isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)

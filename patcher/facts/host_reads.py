@@ -1,0 +1,178 @@
+"""Where a function reads the data of a tensor on the host, so that a graph ends there, and whether that always runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts.flow import Definition
+from patcher.facts.infer import Inference
+from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.values import FOREIGN, Category, Kind
+
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_ESCAPES = (ast.Return, ast.Continue, ast.Break)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+#: Methods without an argument that copy data to the host.
+_COPIES = frozenset({"item", "tolist"})
+#: Functions and methods whose result has as many elements as the data says.
+_SIZED_BY_DATA = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select"})
+#: Functions that take sizes or ends, which have to be numbers.
+_TAKE_NUMBERS = frozenset("arange zeros ones full empty linspace".split())
+
+
+@dataclass(frozen=True)
+class HostRead:
+    """``node`` reads. ``top``: the statement of the function's body that holds it. ``looped``: it is in a loop.
+
+    ``certain``: it runs whenever ``top`` does; a loop is taken to run once at least.
+    """
+
+    node: ast.expr
+    top: ast.stmt
+    certain: bool
+    looped: bool
+
+
+class HostReads:
+    """The reads in the functions of one module."""
+
+    def __init__(self, syntax: Syntax, inference: Inference) -> None:
+        self.syntax = syntax
+        self.inference = inference
+        self._known: dict[FunctionNode, tuple[HostRead, ...]] = {}
+
+    def of(self, function: FunctionNode) -> tuple[HostRead, ...]:
+        """The reads of ``function`` in order, without those of functions that it defines or calls."""
+        if function not in self._known:
+            found = [self._placed(n, function) for n in own_nodes(function) if isinstance(n, ast.expr)]
+            reads = [r for r in found if r is not None]
+            self._known[function] = tuple(sorted(reads, key=lambda r: (r.node.lineno, r.node.col_offset)))
+        return self._known[function]
+
+    def _placed(self, e: ast.expr, function: FunctionNode) -> HostRead | None:
+        if not self.is_read(e):
+            return None
+        certain, looped = True, False
+        child: ast.AST = e
+        for parent in self.syntax.ancestors(e):
+            if parent is function:
+                break
+            certain = certain and self.always_runs(child, parent)
+            looped |= isinstance(parent, _LOOPS) and child is not getattr(parent, "iter", None)
+            looped |= isinstance(parent, _COMPREHENSIONS) and not _is_first(child, parent)
+            child = parent
+        assert isinstance(child, ast.stmt)
+        return HostRead(e, child, certain, looped)
+
+    def always_runs(self, child: ast.AST, parent: ast.AST) -> bool:
+        """Whether ``child`` runs whenever ``parent``, which holds it, does."""
+        match parent:
+            case ast.If() | ast.IfExp():
+                return child is parent.test
+            case ast.BoolOp(values=[first, *_]):
+                return child is first
+            case ast.For(orelse=late) | ast.AsyncFor(orelse=late) | ast.While(orelse=late):
+                return child not in late and self._comes_by(child, parent.body)
+            case ast.With(body=body) | ast.AsyncWith(body=body):
+                return self._comes_by(child, body)
+            case ast.Try(body=body, finalbody=final):
+                return child in final or (child in body and self._comes_by(child, body))
+        return not isinstance(parent, (ast.match_case, ast.ExceptHandler))
+
+    def _comes_by(self, child: ast.AST, body: list[ast.stmt]) -> bool:
+        before = body[: body.index(child)] if isinstance(child, ast.stmt) and child in body else []
+        return not any(isinstance(n, _ESCAPES) for s in before for n in ast.walk(s))
+
+    # --- what is a read ---------------------------------------------------------------------------------------------
+
+    def is_read(self, e: ast.expr) -> bool:
+        """Whether ``e`` needs the data of a tensor on the host, for all that is known."""
+        parent = self.syntax.parents.get(e)
+        if isinstance(parent, (ast.If, ast.While, ast.IfExp)) and parent.test is e:
+            return self._is_tensor(e) and not self._is_guard(parent)
+        if any(isinstance(p, ast.Assert) for p in self.syntax.ancestors(e)):
+            return False
+        match e:
+            case ast.Call(func=ast.Attribute(value=held, attr=name), args=[], keywords=[]) if name in _COPIES:
+                value = self.inference.of(held)
+                return value is not FOREIGN and value.kind not in (Kind.PYTHON, Kind.MODULE)
+            case ast.Call(func=ast.Attribute(value=held, attr=name)) if name in _SIZED_BY_DATA:
+                what, value = self.syntax.qualified(e.func), self.inference.of(held)
+                if what is not None:
+                    return what.startswith("torch.")
+                return value is not FOREIGN and value.kind not in (Kind.PYTHON, Kind.MODULE)
+            case ast.Call(func=ast.Attribute(attr="where"), args=[_], keywords=[]):
+                return self.syntax.qualified(e.func) == "torch.where"
+            case ast.Call(func=ast.Attribute(attr="repeat_interleave"), args=args, keywords=keywords):
+                named = {k.arg: k.value for k in keywords}
+                own = self.syntax.qualified(e.func) != "torch.repeat_interleave"
+                counts = named.get("repeats", args[0 if own else 1] if len(args) > (not own) else None)
+                return "output_size" not in named and counts is not None and self._is_tensor(counts)
+            case ast.Call(func=ast.Attribute(attr=name), args=args) if name in _TAKE_NUMBERS:
+                torch = (self.syntax.qualified(e.func) or "").startswith("torch.")
+                return torch and any(map(self._is_tensor, args))
+            case ast.Call(func=ast.Name(id="int" | "float" | "bool" | "range"), args=args):
+                return any(map(self._is_tensor, args))
+            case ast.Subscript(ctx=ast.Load(), slice=index):
+                parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                return any(self._is_mask(p) for p in parts) and self.inference.of(e.value).kind is not Kind.PYTHON
+        return False
+
+    def _is_mask(self, e: ast.expr) -> bool:
+        if isinstance(e, (ast.Constant, ast.Slice, ast.UnaryOp)) and not _is_negation(e):
+            return False
+        value = self.inference.of(e)
+        is_bool = value.dtype is not None and value.dtype.category is Category.BOOL
+        return is_bool and self._is_tensor(e)
+
+    def _is_guard(self, parent: ast.AST) -> bool:
+        """Whether ``parent`` does no more than raise: that is a check, which can stay in a graph as one."""
+        return isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise) and not parent.orelse
+
+    def _is_tensor(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
+        """Whether ``e`` is a tensor, and not by an annotation alone: numbers are given to many a parameter as well."""
+        if not self.inference.of(e).is_tensor:
+            return False
+        match e:
+            case ast.Call() | ast.Attribute():
+                return True
+            case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
+                return self._is_tensor(left, seen) or self._is_tensor(right, seen)
+            case ast.UnaryOp(operand=operand):
+                return self._is_tensor(operand, seen)
+            case ast.Subscript(value=value, slice=index):
+                return isinstance(index, (ast.Tuple, ast.Slice)) or self._is_tensor(value, seen)
+            case ast.Name():
+                definitions = self.inference.definitions(e) - seen
+                assigned = [d.value for d in definitions if d.how == "assign" and d.value is not None]
+                within = seen | definitions
+                return (
+                    bool(assigned)
+                    and len(assigned) == len(definitions)
+                    and all(
+                        bool(d.path) or self._is_tensor(d.value, within) for d in definitions if d.value is not None
+                    )
+                )
+        return False
+
+
+def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
+    """What stands in the body of ``function``, but not in a function or class that it defines."""
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        n = stack.pop()
+        if not isinstance(n, _NESTED):
+            yield n
+            stack.extend(ast.iter_child_nodes(n))
+
+
+def _is_first(child: ast.AST, comprehension: ast.AST) -> bool:
+    """Whether ``child`` is what the comprehension iterates over first (its reads run once)."""
+    return isinstance(child, ast.comprehension) and child is comprehension.generators[0]  # type: ignore[attr-defined]
+
+
+def _is_negation(e: ast.expr) -> bool:
+    return isinstance(e, ast.UnaryOp) and isinstance(e.op, (ast.Invert, ast.Not))

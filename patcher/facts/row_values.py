@@ -1,0 +1,510 @@
+"""What an expression in a loop over picked rows is, when every row of it is made of the same row of what was picked."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from dataclasses import dataclass
+
+from patcher.facts import torch_api as api
+from patcher.facts.infer import Inference
+from patcher.facts.syntax import Syntax
+from patcher.facts.values import Kind
+
+#: Functions and methods that compute each element by itself.
+_ELEMENTWISE = (
+    api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | frozenset(api.CASTS)
+) - frozenset("dropout_ identity_".split()) | frozenset("to type type_as contiguous detach clone pow float".split())
+_CONVERSIONS = frozenset(api.CASTS) | frozenset("to type type_as contiguous clone detach".split())
+#: Functions of PyTorch that only look at what they get, or make a view of a weight.
+_FIXED_METHODS = api.ALIASING | _ELEMENTWISE | frozenset("size dim numel".split())
+_PLAIN = frozenset("int float bool str len range getattr hasattr isinstance min max abs format".split())
+#: Modules that mix rows, or draw random numbers for each.
+_MIXES = frozenset(
+    f"torch.nn.{n}"
+    for n in "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm1d InstanceNorm2d LSTM GRU RNN "
+    "MultiheadAttention TransformerEncoder TransformerEncoderLayer Conv1d Conv2d Conv3d Flatten".split()
+)
+
+
+class Refused(Exception):  # noqa: N818 - it is no error, it is the answer
+    """There is no proof; the text says what is missing."""
+
+
+class Sort(enum.Enum):
+    """What an expression is to the rows that were picked.
+
+    ``FIXED``: the same for all rows. ``ROWS``: of each row by itself. ``PARTS``: a tuple of such. ``FACTOR``: one
+    weight for each row, ``COLUMN``: as a column. ``WEIGHED``: rows times their weight. ``PICKED``: row numbers.
+    ``MASK``: says of each row whether it was picked.
+    ``EITHER``: one or the other, by the path that was taken.
+    """
+
+    FIXED = "fixed"
+    ROWS = "rows"
+    PARTS = "parts"
+    FACTOR = "factor"
+    COLUMN = "column"
+    WEIGHED = "weighed"
+    PICKED = "picked"
+    MASK = "mask"
+    EITHER = "either"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What an expression is. ``raw``: whether it may be the tensor that rows were picked from."""
+
+    sort: Sort
+    raw: bool = False
+
+
+FIXED, ROWS = Held(Sort.FIXED), Held(Sort.ROWS)
+
+
+class RowValues:
+    """Goes through the statements of one loop.
+
+    ``mask`` and ``weights``: how the mask (rows by places), and what is picked by both numbers, are to be called.
+    ``group``: the name of the group's number. ``weights``: what is picked by both numbers, of all rows.
+    ``parts``: what one part is taken of for each group.
+    """
+
+    def __init__(self, syntax: Syntax, inference: Inference, mask: str, weights: str) -> None:
+        self.syntax = syntax
+        self.inference = inference
+        self.mask_name = mask
+        self.weights_name = weights
+        self.weights = ""
+        self.group = ""
+        self._bound: dict[str, Held] = {}
+        self._index: dict[str, bool] = {}
+        self._rows = self._places = ""
+        self._taken_for: dict[str, None] = {}
+        self._replaced: dict[ast.AST, ast.expr] = {}
+        self.parts: list[ast.expr] = []
+        self._masks: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def index(self, name: str, one_element: bool) -> None:
+        """``name`` is the group's number, or (``one_element``) a tensor of shape (1,) that holds it."""
+        self._index[name] = one_element
+        self.group = self.group or name
+        self._bound.pop(name, None)
+
+    def pick(self, rows: str, places: str) -> None:
+        """``rows`` and ``places`` are from here on the numbers of the picked rows and of their places."""
+        self._rows, self._places = rows, places
+        for name in (rows, places):
+            self._bound[name] = Held(Sort.PICKED)
+
+    def bind(self, name: str, held: Held) -> None:
+        """``name`` holds that from here on."""
+        if name in (self._rows, self._places):
+            raise Refused(f"`{name}` is assigned twice")
+        self._index.pop(name, None)
+        self._bound[name] = held
+
+    def known(self) -> dict[str, Held]:
+        """What all names hold."""
+        return dict(self._bound)
+
+    def restore(self, known: dict[str, Held]) -> None:
+        """Go back to what `known` was."""
+        self._bound = dict(known)
+
+    def meet(self, other: dict[str, Held]) -> None:
+        """Two branches meet."""
+        for name in {*self._bound, *other}:
+            a, b = self._bound.get(name, FIXED), other.get(name, FIXED)
+            self._bound[name] = Held(a.sort, a.raw or b.raw) if a.sort is b.sort else Held(Sort.EITHER)
+
+    def assumed(self) -> tuple[str, ...]:
+        """The callables that are taken to compute each row by itself."""
+        return tuple(self._taken_for)
+
+    def is_mask(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a mask of rows: ``numbers == group``, whether any of those is, or a view of one."""
+        match e:
+            case ast.Name(id=name):
+                return self._sort(name) is Sort.MASK
+            case ast.Compare(ops=[ast.Eq()]):
+                return self.inference.of(e).kind is not Kind.PYTHON
+            case ast.Call(func=ast.Attribute(value=value, attr="any"), args=args, keywords=keywords):
+                return self.is_mask(value) and len(args) + len(keywords) == 1
+            case ast.Call(func=ast.Attribute(value=value, attr="view" | "reshape"), args=[shape], keywords=[]):
+                return self.is_mask(value) and ast.unparse(shape) == "-1"
+            case ast.Call(func=ast.Attribute(value=value, attr="flatten" | "bool"), args=[], keywords=[]):
+                return self.is_mask(value)
+        return False
+
+    def bind_mask(self, name: str, e: ast.expr) -> None:
+        """``name`` holds the mask ``e`` from here on."""
+        first = next((n.id for n in ast.walk(e) if isinstance(n, ast.Name) and n.id in self._masks), name)
+        if name in self._masks:
+            raise Refused(f"`{name}` is assigned twice")
+        self._masks[name] = self._masks.get(first, first)
+        self._bound[name] = Held(Sort.MASK)
+
+    def use_mask(self, name: str) -> None:
+        """Rows are picked by the mask ``name``, or go where it says; all of them by one mask, or views of it."""
+        self._used.add(self._masks[name])
+        if len(self._used) > 1:
+            raise Refused("the rows are picked by one mask, and go where another one says")
+
+    def mask_written(self, e: ast.expr) -> str:
+        """A mask, after `is_mask`, for all rows as it is for those that were picked."""
+        for n in ast.walk(e):
+            if isinstance(n, ast.Name) and self._sort(n.id) not in (Sort.FIXED, Sort.MASK):
+                raise Refused(f"`{_short(e)}` is made of picked rows")
+        return ast.unparse(e)
+
+    def _sort(self, name: str) -> Sort:
+        return self._bound.get(name, FIXED).sort
+
+    # --- what stands for the group, and for having no rows ----------------------------------------------------------
+
+    def is_index(self, e: ast.expr) -> bool:
+        """Whether ``e`` is the group's number: ``int(e.item())``, ``e[0]``."""
+        match e:
+            case ast.Name(id=name):
+                return name in self._index and not self._index[name]
+            case ast.Call(func=ast.Name(id="int") as func, args=[inner], keywords=[]):
+                return self.syntax.is_builtin(func) and (self.is_index(inner) or self._holds(inner))
+            case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
+                return self.is_index(inner) or self._holds(inner)
+            case ast.Call(func=ast.Attribute(value=inner, attr="squeeze"), args=[], keywords=[]):
+                return self.is_index(inner) or self._holds(inner)
+            case ast.Subscript(value=inner, slice=ast.Constant(value=0)):
+                return self._holds(inner)
+        return False
+
+    def _holds(self, e: ast.expr) -> bool:
+        return isinstance(e, ast.Name) and self._index.get(e.id, False)
+
+    def emptiness(self, test: ast.expr) -> bool | None:
+        """True: ``test`` asks whether no row was picked; False: whether any was; None: something else."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                turned = self.emptiness(inner)
+                return None if turned is None else not turned
+            case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=limit)]) if self._count(left):
+                if (limit == 0 and isinstance(op, (ast.Eq, ast.LtE))) or (limit == 1 and isinstance(op, ast.Lt)):
+                    return True
+                if (limit == 0 and isinstance(op, (ast.Gt, ast.NotEq))) or (limit == 1 and isinstance(op, ast.GtE)):
+                    return False
+            case _ if self._count(test):
+                return False
+        return None
+
+    def _count(self, e: ast.expr) -> bool:
+        match e:
+            case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[]):
+                return self._count(inner)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="any" | "sum" | "count_nonzero"), args=[]):
+                return self._sort(name) is Sort.MASK
+            case ast.Call(func=func, args=[ast.Name(id=name)], keywords=[]) if self._sort(name) is Sort.MASK:
+                return self.syntax.qualified(func) in ("torch.any", "torch.sum", "torch.count_nonzero")
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="numel" | "nelement"), args=[]):
+                return name in (self._rows, self._places)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="size"), args=[ast.Constant(value=0)]):
+                return name in (self._rows, self._places)
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=ast.Constant(value=0)):
+                return name in (self._rows, self._places)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                return name in (self._rows, self._places)
+        return False
+
+    # --- expressions ------------------------------------------------------------------------------------------------
+
+    def written(self, e: ast.expr) -> str:
+        """``e`` over all rows, after `of` has said what it is."""
+        return ast.unparse(self._over_all(e))
+
+    def _over_all(self, node: ast.AST) -> ast.expr:
+        if node in self._replaced:
+            return self._replaced[node]
+        fields = {
+            name: [self._over_all(x) if isinstance(x, ast.AST) else x for x in value]
+            if isinstance(value, list)
+            else self._over_all(value)
+            if isinstance(value, ast.AST)
+            else value
+            for name, value in ast.iter_fields(node)
+        }
+        return type(node)(**fields)  # type: ignore[return-value]
+
+    def mask(self, e: ast.expr) -> tuple[str, ast.Name | None]:
+        """The mask that rows are picked by, as bools, and the name of the mask of all groups that it is a part of."""
+        if isinstance(e, ast.Name) and self._index:
+            known = [d.value for d in self.inference.definitions(e) if d.how == "assign" and not d.path]
+            e = known[0] if len(known) == 1 and known[0] is not None else e
+        inner = e
+        match e:
+            case ast.Call(func=ast.Attribute(value=value, attr="squeeze"), args=[ast.Constant(value=0)], keywords=[]):
+                inner = value
+        match inner:
+            case ast.Subscript(value=ast.Name() as whole, slice=ast.Name() as at) if self._holds(at):
+                if inner is e:
+                    raise Refused(f"`{_short(e)}` has three dimensions")
+                return f"{whole.id}[{self.group}].bool()", whole
+            case ast.Subscript(value=ast.Name() as whole, slice=at) if self._index and self.is_index(at):
+                tail = "" if inner is e else ".squeeze(0)"
+                return f"{whole.id}[{self.group}]{tail}.bool()", whole
+        if self._index:
+            raise Refused(f"`{_short(e)}` is not known to be the mask of one group")
+        if self.of(e).sort is not Sort.FIXED:
+            raise Refused(f"`{_short(e)}` is made of picked rows")
+        if isinstance(e, ast.Compare):
+            return ast.unparse(e), None
+        plain = isinstance(e, (ast.Name, ast.Subscript, ast.Attribute, ast.Call))
+        return (f"{ast.unparse(e)}.bool()" if plain else f"({ast.unparse(e)}).bool()"), None
+
+    def of(self, e: ast.expr) -> Held:
+        """What ``e`` is. Raises Refused when a row of it may depend on others."""
+        if self._index and self.is_index(e):
+            self._replaced[e] = ast.Name(self.group, ast.Load())
+            return FIXED
+        match e:
+            case ast.Constant():
+                return FIXED
+            case ast.Name(id=name):
+                if self._index.get(name, False):
+                    raise Refused(f"`{name}` is used as a tensor")
+                held = self._bound.get(name, FIXED)
+                if held.sort in (Sort.PICKED, Sort.MASK):
+                    raise Refused(f"`{name}` is used for more than picking rows")
+                if held.sort is Sort.EITHER:
+                    raise Refused(f"`{name}` holds rows on one path only")
+                return held
+            case ast.Attribute(value=value, attr=attr):
+                inner = self.of(value)
+                if inner.sort is Sort.FIXED or attr in ("dtype", "device"):
+                    return FIXED
+            case ast.Subscript(value=value, slice=at):
+                return self._subscript(e, value, at)
+            case ast.UnaryOp(op=op, operand=operand):
+                inner = self.of(operand)
+                if inner.sort is Sort.FIXED or (inner.sort is Sort.ROWS and not isinstance(op, ast.Not)):
+                    return Held(inner.sort)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self.binary(e, self.of(left), op, self.of(right))
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                a, b, c = self.of(test), self.of(body), self.of(orelse)
+                if a.sort is Sort.FIXED and b.sort is c.sort and not self.inference.of(test).is_tensor:
+                    return Held(b.sort, b.raw or c.raw)
+            case ast.BoolOp() | ast.Compare() | ast.Tuple() | ast.JoinedStr() | ast.FormattedValue() | ast.Slice():
+                for child in ast.iter_child_nodes(e):
+                    if isinstance(child, ast.expr):
+                        self.fixed(child)
+                return FIXED
+            case ast.Call():
+                return self._call(e)
+        raise Refused(f"`{_short(e)}` is not known to keep rows apart")
+
+    def fixed(self, e: ast.expr) -> None:
+        """Refuse when ``e`` depends on rows."""
+        if self.of(e).sort is not Sort.FIXED:
+            raise Refused(f"`{_short(e)}` depends on which rows were picked")
+
+    def binary(self, e: ast.AST, a: Held, op: ast.operator, b: Held) -> Held:
+        """``a op b``, written as ``e``."""
+        sorts = {a.sort, b.sort}
+        if isinstance(op, ast.MatMult):
+            if sorts == {Sort.FIXED} or (a.sort is Sort.ROWS and b.sort is Sort.FIXED):
+                return Held(a.sort)
+        elif sorts <= {Sort.FIXED, Sort.ROWS}:
+            return ROWS if Sort.ROWS in sorts else FIXED
+        elif isinstance(op, ast.Mult):
+            if sorts == {Sort.ROWS, Sort.COLUMN} or sorts in ({Sort.WEIGHED, Sort.FIXED}, {Sort.WEIGHED, Sort.ROWS}):
+                return Held(Sort.WEIGHED)
+            if Sort.FIXED in sorts and not sorts & {Sort.PICKED, Sort.PARTS}:
+                return Held((sorts - {Sort.FIXED}).pop())
+        elif isinstance(op, ast.Div) and b.sort is Sort.FIXED and a.sort is not Sort.PARTS:
+            return Held(a.sort)
+        raise Refused(f"`{_short(e)}` is not known to keep rows and weights apart")
+
+    def _subscript(self, e: ast.expr, value: ast.expr, at: ast.expr) -> Held:
+        parts = at.elts if isinstance(at, ast.Tuple) else [at]
+        names = [p.id if isinstance(p, ast.Name) else "" for p in parts]
+        if names[0] and self._sort(names[0]) is Sort.MASK:
+            return self._masked(e, value, parts)
+        if not any(n and self._sort(n) is Sort.PICKED for n in names):
+            return self._part(e, value, at, parts)
+        self.fixed(value)
+        if any(isinstance(n, ast.Name) and (n.id in self._bound or n.id in self._index) for n in ast.walk(value)):
+            raise Refused(f"`{_short(value)}` is made in the loop")
+        if names == [self._rows] or (len(names) == 2 and names[1] == self._rows and _is_none(parts[0])):
+            self._replaced[e] = self._over_all(value)
+            return Held(Sort.ROWS, raw=True)
+        if names[:2] in ([self._rows, self._places], [self._places, self._rows]):
+            turned = ".T" if names[0] == self._places else ""
+            weights = f"{_atom(self._over_all(value))}{turned}[:, : {self.mask_name}.shape[1]]"
+            column = len(parts) == 3 and _is_none(parts[2])
+            keep = ", keepdim=True" if column else ""
+            if column or len(parts) == 2:
+                text = f"torch.where({self.mask_name}, {weights}, 0).sum(-1{keep})"
+                self._weigh(e, text)
+                return Held(Sort.COLUMN if column else Sort.FACTOR)
+        column = len(parts) == 3 and _is_none(parts[2])
+        if names[0] == self._rows and len(parts) == 2 + column and self._index and self.is_index(parts[1]):
+            weights = f"{self.mask_name}.sum(-1) * {_atom(self._over_all(value))}[:, {self.group}]"
+            self._weigh(e, f"({weights})[:, None]" if column else weights)
+            return Held(Sort.COLUMN if column else Sort.FACTOR)
+        raise Refused(f"`{_short(e)}` picks in a way that is not known")
+
+    def _masked(self, e: ast.expr, value: ast.expr, parts: list[ast.expr]) -> Held:
+        """``value[mask]``, rows, or ``value[mask, number]``, one weight for each."""
+        self.fixed(value)
+        assert isinstance(parts[0], ast.Name)
+        self.use_mask(parts[0].id)
+        if any(isinstance(n, ast.Name) and n.id in self._bound for n in ast.walk(value)):
+            raise Refused(f"`{_short(value)}` is made in the loop")
+        whole = f"{_atom(self._over_all(value))}.flatten(0, {parts[0].id}.dim() - 1)"
+        column = len(parts) == 3 and _is_none(parts[2])
+        if len(parts) == 1:
+            text, held = whole, Held(Sort.ROWS, raw=True)
+        elif isinstance(parts[1], (ast.Name, ast.Constant)) and not _is_none(parts[1]) and len(parts) == 2 + column:
+            self.fixed(parts[1])
+            text = f"{whole}[:, {ast.unparse(parts[1])}{', None' if column else ''}]"
+            held = Held(Sort.COLUMN if column else Sort.FACTOR)
+        else:
+            raise Refused(f"`{_short(e)}` picks in a way that is not known")
+        self._replaced[e] = ast.parse(text, mode="eval").body
+        return held
+
+    def _weigh(self, e: ast.expr, text: str) -> None:
+        """Write ``e``, the weights of the rows that were picked, as the weights of all rows."""
+        if self.weights not in ("", text):
+            raise Refused("the rows have two kinds of weights")
+        self._replaced[e] = ast.Name(self.weights_name, ast.Load())
+        self.weights = text
+
+    def _part(self, e: ast.expr, value: ast.expr, at: ast.expr, parts: list[ast.expr]) -> Held:
+        """A part of what is not picked, or of rows."""
+        inner = self.of(value)
+        if self._holds(at) and self._is_list(value):
+            self._replaced[at] = ast.Name(self.group, ast.Load())
+            return FIXED
+        for p in parts:
+            self.fixed(p)
+        if inner.sort is Sort.FIXED:
+            if self._index and self.is_index(at):
+                self.parts.append(value)
+            return FIXED
+        first, rest = ast.unparse(parts[0]), parts[1:]
+        if first in (":", "...") and len(rest) == 1:
+            if inner.sort is Sort.FACTOR and _is_none(rest[0]):
+                return Held(Sort.COLUMN)
+            if inner.sort is Sort.ROWS and isinstance(rest[0], ast.Slice):
+                return inner
+        if inner.sort is Sort.PARTS and isinstance(at, ast.Constant):
+            return ROWS
+        raise Refused(f"`{_short(e)}` is not known to keep rows apart")
+
+    def _is_list(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a list of modules, which takes a tensor with one element for its number."""
+        own = self.inference.instance_attribute(e)
+        store = self.inference.class_facts(own[0]).initial(own[1]) if own is not None else None
+        made = store.value if store is not None else None
+        return isinstance(made, ast.Call) and self.syntax.qualified(made.func) == "torch.nn.ModuleList"
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _call(self, e: ast.Call) -> Held:
+        if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
+            raise Refused(f"`{_short(e)}` has arguments that are not known")
+        if any(k.arg in ("inplace", "out") for k in e.keywords):
+            raise Refused(f"`{_short(e)}` may change rows in place")
+        what = self.syntax.qualified(e.func)
+        if what is None and isinstance(e.func, ast.Attribute) and self.inference.instance_attribute(e.func) is None:
+            receiver = self.of(e.func.value)
+            if receiver.sort is not Sort.FIXED:
+                return self._method(e, e.func.attr, [receiver, *self._arguments(e)])
+            if e.func.attr in _FIXED_METHODS and self._all_fixed(e):
+                return FIXED
+        elif what is not None and what.startswith("torch."):
+            if what in api.RANDOM:
+                raise Refused(f"`{_short(e.func)}` draws random numbers")
+            if self._all_fixed(e):
+                return FIXED
+            return self._method(e, what.rpartition(".")[2], self._arguments(e))
+        elif self._is_plain(e.func) and self._all_fixed(e):
+            return FIXED
+        return self._taken(e)
+
+    def _is_plain(self, function: ast.expr) -> bool:
+        return isinstance(function, ast.Name) and function.id in _PLAIN and self.syntax.is_builtin(function)
+
+    def _arguments(self, e: ast.Call) -> list[Held]:
+        return [self.of(a) for a in [*e.args, *(k.value for k in e.keywords)]]
+
+    def _all_fixed(self, e: ast.Call) -> bool:
+        return all(a.sort is Sort.FIXED for a in self._arguments(e))
+
+    def _taken(self, e: ast.Call) -> Held:
+        """A call of a module or function that is taken to compute each row by itself, and may change it in place."""
+        arguments = [*e.args, *(k.value for k in e.keywords)]
+        held = [self.of(a) for a in arguments]
+        sorts = {h.sort for h in held}
+        self.fixed(e.func)
+        module = self.inference.of(e.func).module
+        if module == "torch.nn.Dropout" and len(held) == 1 and sorts <= {Sort.ROWS, Sort.WEIGHED}:
+            return Held(held[0].sort, held[0].raw)
+        if Sort.ROWS not in sorts or not sorts <= {Sort.FIXED, Sort.ROWS}:
+            raise Refused(f"what `{_short(e)}` does is not known")
+        if module in _MIXES:
+            raise Refused(f"`{_short(e.func)}` mixes rows")
+        for a, h in zip(arguments, held, strict=True):
+            if h.raw:
+                self._replaced[a] = ast.Call(ast.Attribute(self._over_all(a), "clone", ast.Load()), [], [])
+        self._taken_for[_short(e.func)] = None
+        return ROWS
+
+    def _method(self, e: ast.Call, name: str, held: list[Held]) -> Held:
+        """A function of PyTorch; ``held``: the receiver and the arguments."""
+        first, others = held[0], {h.sort for h in held[1:]}
+        arguments = [ast.unparse(a) for a in [*e.args, *(k.value for k in e.keywords)]][1 - len(held) :]
+        fixed = others <= {Sort.FIXED}
+        if fixed and name in _CONVERSIONS:
+            return first
+        if first.sort is Sort.ROWS:
+            if name in _ELEMENTWISE and others <= {Sort.FIXED, Sort.ROWS}:
+                return ROWS
+            if name in ("linear", "matmul", "mm") and fixed:
+                return ROWS
+            if name in ("chunk", "split") and fixed and _last(e):
+                return Held(Sort.PARTS, first.raw)
+            if name in ("reshape", "view") and fixed and len(arguments) == 2 and arguments[0] == "-1":
+                return first
+        if name == "squeeze" and arguments == ["1"] and first.sort in (Sort.ROWS, Sort.WEIGHED):
+            return first
+        if first.sort is Sort.FACTOR:
+            columns = {"unsqueeze": (["-1"], ["1"]), "view": (["-1", "1"],), "reshape": (["-1", "1"],)}
+            if arguments in columns.get(name, ()):
+                return Held(Sort.COLUMN)
+        if name in ("mul", "div") and len(held) == 2:
+            return self.binary(e, first, ast.Mult() if name == "mul" else ast.Div(), held[1])
+        raise Refused(f"`{_short(e)}` is not known to keep rows apart")
+
+
+def _last(e: ast.Call) -> bool:
+    """Whether a chunk or split goes along the last dimension."""
+    dims = [k.value for k in e.keywords if k.arg == "dim"] or e.args[-1:]
+    return bool(dims) and ast.unparse(dims[0]) == "-1"
+
+
+def _is_none(e: ast.expr) -> bool:
+    return isinstance(e, ast.Constant) and e.value is None
+
+
+def _atom(e: ast.expr) -> str:
+    text = ast.unparse(e)
+    return text if isinstance(e, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"
+
+
+def _short(node: ast.AST) -> str:
+    text = ast.unparse(node).splitlines()[0]
+    return text if len(text) <= 60 else text[:57] + "..."
