@@ -1,0 +1,500 @@
+"""FC602: a message for people."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Code, Cost, Edit, Enclose, Example, Finding, Fix, NearMiss, Replace
+
+
+class LogCall:
+    """A call that writes a message for people: ``print``, ``logging``, ``warnings.warn``, a logger's method.
+
+    What it does:
+        Puts the call, with its neighbours of the same kind, under ``if not torch.compiler.is_compiling():``. Where an
+        ``if`` has nothing else to do, its test gets that part, in front, so that compiled code does not look at the
+        rest of the test. Eager code writes what it wrote.
+
+    Why it breaks compilation:
+        Dynamo does not trace output: the graph ends at the call, each time that it runs. Inside of a loop, a ``try`` or
+        a context manager of the user's own the whole frame is dropped.
+
+    Fix safety:
+        Safe for what the code computes: nothing is left out that may change something. The arguments (and the test, and
+        what only prepares the message) may read names, attributes, items and tensors, format them, and call what is
+        known to have no effect; with anything else in them, such as ``next(...)`` or a method of the project, the call
+        is reported and left alone. Compiled code writes nothing, so a message that cannot be built, or a warning that
+        a filter turns into an error, is no error there. ``print`` into a file of one's own is left alone, and so is a
+        message right before a ``raise``.
+
+    References:
+        PyTorch, "Graph breaks": ``torch._dynamo.config.ignore_logging_functions`` (not called in compiled code) and
+        ``reorderable_logging_functions`` (called after the graph) do the same without an edit. GraphMend (2025) moves
+        such calls out of the graph.
+    """
+
+    code: ClassVar[str] = "FC602"
+    name: ClassVar[str] = "log-call"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"print", b"log", b"LOG", b"warn", b"write(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it writes a message in code that gets compiled."""
+        assert isinstance(node, ast.Call)
+        written = facts.describing.written_by(node)
+        if written is None or not facts.reached(node) or facts.eager_only(node):
+            return
+        statement = facts.statement_of(node)
+        if facts.error_follows(statement):
+            return
+        message = f"`{written}` ends the graph where it runs ({_CONFIGURATION})"
+        edit = _edit(node, statement, facts)
+        if edit is None:  # its neighbour above reports both
+            return
+        if isinstance(edit, str):
+            yield Finding(node, message, assumption=edit)
+        else:
+            spelled = facts.spelled("torch.compiler", node)
+            yield Finding(node, message, Fix((edit,), imports=() if spelled else ("torch",)))
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="neighbours go under one test",
+            before="""\
+class Shown(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        # what goes in and out
+        print("in", x.shape, f"{x.mean():.3f}")
+        print("out", y.max().item())  # the largest
+        return y + 1
+""",
+            after="""\
+class Shown(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        # what goes in and out
+        if not torch.compiler.is_compiling():
+            print("in", x.shape, f"{x.mean():.3f}")
+            print("out", y.max().item())  # the largest
+        return y + 1
+""",
+            run="""\
+def make(): return Shown()
+calls = [(torch.ones(3),), (torch.zeros(3),)]
+""",
+        ),
+        Example(
+            title="a logger, in a branch that does more",
+            before="""\
+import logging
+
+logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())
+
+
+class Cached(nn.Module):
+    def forward(self, x, use_cache: bool = True):
+        if self.training and use_cache:
+            logger.warning(
+                # said each time
+                "`use_cache=True` does not go with training. Setting `use_cache=False`"
+            )
+            use_cache = False
+        return x * 2 if use_cache else x * 3
+""",
+            after="""\
+import logging
+
+logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())
+
+
+class Cached(nn.Module):
+    def forward(self, x, use_cache: bool = True):
+        if self.training and use_cache:
+            if not torch.compiler.is_compiling():
+                logger.warning(
+                    # said each time
+                    "`use_cache=True` does not go with training. Setting `use_cache=False`"
+                )
+            use_cache = False
+        return x * 2 if use_cache else x * 3
+""",
+            run="""\
+def make(): return Cached().train()
+calls = [(torch.ones(3),), (torch.ones(3), False)]
+""",
+        ),
+        Example(
+            title="a warning about tensor data, with its message built first",
+            before="""\
+import warnings
+
+
+class Warned(nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 3:
+            message = f"large: {x.abs().max():.1f}"
+            warnings.warn(message, RuntimeWarning)
+        return x.tanh()
+""",
+            after="""\
+import warnings
+
+
+class Warned(nn.Module):
+    def forward(self, x):
+        if not torch.compiler.is_compiling() and x.abs().max() > 3:
+            message = f"large: {x.abs().max():.1f}"
+            warnings.warn(message, RuntimeWarning)
+        return x.tanh()
+""",
+            run="""\
+def make(): return Warned()
+calls = [(torch.ones(3),), (torch.ones(3) * 5,)]
+""",
+        ),
+        Example(
+            title="in a loop, where the whole frame would be lost",
+            before="""\
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x).relu()
+            if i % 2 == 0:
+                print("layer", i, "of", len(self.layers))
+        return x
+""",
+            after="""\
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x).relu()
+            if not torch.compiler.is_compiling() and i % 2 == 0:
+                print("layer", i, "of", len(self.layers))
+        return x
+""",
+            run="""\
+def make(): return Layers()
+calls = [(torch.ones(2, 3),)]
+train = True
+""",
+        ),
+        Example(
+            title="a function that says things once, called from forward",
+            before="""\
+import functools
+import logging
+
+
+class Once(nn.Module):
+    @staticmethod
+    @functools.lru_cache(None)
+    def say_once(text):
+        logging.getLogger("fix_compile.example").info(text)
+
+    def forward(self, x):
+        self.say_once("deprecated")
+        return x * 2
+""",
+            after="""\
+import functools
+import logging
+
+
+class Once(nn.Module):
+    @staticmethod
+    @functools.lru_cache(None)
+    def say_once(text):
+        if not torch.compiler.is_compiling():
+            logging.getLogger("fix_compile.example").info(text)
+
+    def forward(self, x):
+        self.say_once("deprecated")
+        return x * 2
+""",
+            run="""\
+def make(): return Once()
+calls = [(torch.ones(3),)]
+""",
+        ),
+        Example(
+            title="branches and a loop that only write",
+            before="""\
+class Table(nn.Module):
+    def forward(self, x, verbose: bool = True):
+        if x.sum() > 2:
+            print("many")
+        elif verbose:
+            print("few")
+        for row in range(x.size(0)):
+            print(row, x[row].tolist())
+        return x * 2
+""",
+            after="""\
+class Table(nn.Module):
+    def forward(self, x, verbose: bool = True):
+        if not torch.compiler.is_compiling():
+            if x.sum() > 2:
+                print("many")
+            elif verbose:
+                print("few")
+        if not torch.compiler.is_compiling():
+            for row in range(x.size(0)):
+                print(row, x[row].tolist())
+        return x * 2
+""",
+            run="""\
+def make(): return Table()
+calls = [(torch.ones(2, 3),), (torch.zeros(2, 3),)]
+""",
+        ),
+        Example(
+            title="the arguments change something: reported",
+            before="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = iter(range(100))
+
+    def forward(self, x):
+        print("step", next(self.steps))
+        return x * 2
+""",
+            after=None,
+            run="""\
+def make(): return Counted()
+calls = [(torch.ones(3),)]
+""",
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="already for eager code only",
+            source="""\
+class Eager(nn.Module):
+    def forward(self, x):
+        if not torch.compiler.is_compiling():
+            print(x.shape)
+        if torch.compiler.is_compiling() or self.training:
+            pass
+        else:
+            print("eager")
+        return x
+""",
+        ),
+        NearMiss(
+            title="the constructor, and code that nobody compiles",
+            source="""\
+class Made(nn.Module):
+    def __init__(self):
+        super().__init__()
+        print("made")
+
+    @torch.compiler.disable
+    def report(self, x):
+        print(x)
+
+    def forward(self, x):
+        self.report(x)
+        return x
+
+
+def main():
+    print(Made()(torch.ones(2)))
+""",
+        ),
+        NearMiss(
+            title="a message right before an error",
+            source="""\
+import logging
+
+logger = logging.getLogger(__name__)
+
+
+class Fatal(nn.Module):
+    def forward(self, x, n: int = 2):
+        if x.shape[0] != n:
+            logger.error("shape")
+            raise ValueError(f"{x.shape}")
+        return x
+""",
+        ),
+        NearMiss(
+            title="a method of the project may do anything",
+            source="""\
+class Stats(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def count(self):
+        self.n += 1
+        return self.n
+
+    def forward(self, x):
+        print("call", self.count())
+        return x
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a name that is bound inside of the message",
+            source="""\
+class Bound(nn.Module):
+    def forward(self, x):
+        print("n", n := x.shape[0])
+        return x * n
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="an iterator is gone through once",
+            source="""\
+class Items(nn.Module):
+    def forward(self, x, items):
+        print(*items)
+        print("-".join(items))
+        return [x * i for i in items]
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a tensor is changed inside of the message",
+            source="""\
+class InPlace(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        print(y.mul_(2), torch.rand(1))
+        return y
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="into a file of one's own; a function of that name",
+            source="""\
+class Files(nn.Module):
+    def forward(self, x, out):
+        print(x.shape, file=out)
+        self.log(x)
+        return x.log()
+
+    def log(self, x):
+        self.last = x
+
+
+def shown(print, x):
+    print(x)
+
+
+class Other(nn.Module):
+    def forward(self, x):
+        shown(self.add, x)
+        return x
+""",
+        ),
+        NearMiss(
+            title="what is written is read",
+            source="""\
+import contextlib
+import io
+
+
+class Captured(nn.Module):
+    def forward(self, x):
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            print(tuple(x.shape))
+        return x + len(text.getvalue())
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="under a function that tells whether code is compiled",
+            source="""\
+def compiling():
+    try:
+        return torch.compiler.is_compiling()
+    except AttributeError:
+        return False
+
+
+class Told(nn.Module):
+    def forward(self, x):
+        if x.dim() == 1 and not compiling():
+            print(x.shape)
+        return x
+""",
+        ),
+        NearMiss(
+            title="the result of the call is used; a name is used below",
+            source="""\
+class Used(nn.Module):
+    def forward(self, x):
+        y = print(x)
+        return x if y is None else x + 1
+""",
+            reported=True,
+        ),
+    )
+
+
+_CONFIGURATION = "`torch._dynamo.config.ignore_logging_functions` leaves it out without an edit"
+
+
+def _edit(call: ast.Call, statement: ast.stmt, facts: Facts) -> Edit | str | None:
+    """What keeps the message out of compiled code, why nothing does, or None where a neighbour's edit does."""
+    if not isinstance(statement, ast.Expr) or statement.value is not call:
+        return "its value is used"
+    spelled = facts.spelled("torch.compiler", call)
+    if spelled is None and not facts.importable("torch", call):
+        return "`torch` is not imported here, or is another name"
+    eager = f"not {spelled or 'torch.compiler'}.is_compiling()"
+    describing = facts.describing
+    if (reason := describing.why_not_silent(statement) or describing.why_read(statement)) is not None:
+        return reason
+    outer: ast.stmt = statement
+    while isinstance(parent := facts.syntax.parents[outer], (ast.If, ast.For)):
+        if describing.why_not_silent(parent) is not None:
+            break
+        outer = parent
+    if isinstance(outer, ast.If) and not outer.orelse:
+        if call is not _first_call(outer, facts):
+            return None
+        return Replace(outer.test, Code(f"{eager} and {{0}}", (outer.test,)))
+    block = facts.syntax.block_of(outer)
+    at = block.index(outer)
+    first = at
+    while first and describing.is_message(block[first - 1]):
+        first -= 1
+    last = at
+    while last + 1 < len(block) and describing.is_message(block[last + 1]):
+        last += 1
+    if outer is not statement:
+        first = last = at
+    if call is not _first_call(block[first], facts):
+        return None
+    if not facts.syntax.alone(block[first]) and not (first == last and len(block) == 1):
+        return "the line holds more than this statement"
+    if not facts.syntax.alone(block[last]) and first != last:
+        return "the line holds more than this statement"
+    return Enclose(tuple(block[first : last + 1]), Code(f"if {eager}:"))
+
+
+def _first_call(statement: ast.stmt, facts: Facts) -> ast.Call | None:
+    """The first call in ``statement`` that writes a message."""
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and facts.describing.written_by(n) is not None]
+    return min(calls, key=lambda c: (c.lineno, c.col_offset), default=None)
