@@ -1,0 +1,400 @@
+"""FC304: a buffer that forward assigns to the attribute that holds it already."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements
+
+_IN_PLACE: dict[type[ast.operator], str] = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_"}
+_SIGNS: dict[type[ast.operator], str] = {
+    ast.FloorDiv: "//=",
+    ast.Mod: "%=",
+    ast.Pow: "**=",
+    ast.BitAnd: "&=",
+    ast.BitOr: "|=",
+    ast.BitXor: "^=",
+    ast.Add: "+=",
+    ast.Sub: "-=",
+    ast.Mult: "*=",
+    ast.Div: "/=",
+}
+
+
+class BufferReassignedInForward:
+    """An ``nn.Buffer`` that compiled code assigns to the attribute that it came from.
+
+    What it does:
+        ``self.table = self.table.to(x.device)`` hands the buffer itself back when there is nothing to convert, and so
+        does everything in place: ``self.steps += 1``. Keeps what is computed, and assigns it only when it is another
+        object (``if table is not self.table``). An augmented assignment of a number or a tensor becomes the method that
+        it runs: ``self.steps.add_(1)``.
+
+    Why it breaks compilation:
+        For an ``nn.Buffer``, ``nn.Module`` registers the buffer again, which Dynamo cannot trace ("Unsupported
+        python_type() call"). Buffers of ``register_buffer`` do not have this. Measured on torch 2.13: two breaks
+        where there was one assignment; transformers 5.23.0, CTRLLMHeadModel: 3 graphs become one.
+
+    Fix safety:
+        Safe: to register a buffer under the name that it has changes nothing, and the test is about the same object.
+        In eager code everything stays as it was: a conversion that does something is assigned as before. What is not
+        seen: a hook for the registration of buffers, which would be called once more. Left alone: assignments under a
+        test of the buffer's device or dtype, and classes with a ``__setattr__``.
+
+    References:
+        PyTorch, ``torch.nn.Buffer`` and ``Module.__setattr__``; transformers, positions of CTRL.
+    """
+
+    code: ClassVar[str] = "FC304"
+    name: ClassVar[str] = "buffer-reassigned-in-forward"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"Buffer(",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.AugAssign)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report the assignment ``node`` when it may put a buffer where it is."""
+        assert isinstance(node, (ast.Assign, ast.AugAssign))
+        if isinstance(node, ast.Assign) and len(node.targets) > 1:
+            return
+        target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+        buffers = facts.buffer_objects
+        if not isinstance(target, ast.Attribute) or not buffers.holds(target) or buffers.asked(node, target):
+            return
+        if isinstance(node, ast.Assign) and not buffers.may_be(node.value, target):
+            return
+        if not facts.reached(node) or facts.eager_only(node):
+            return
+        message = f"`{ast.unparse(target)}` is assigned the buffer that it holds: Dynamo cannot trace that"
+        obstacle = facts.why_not_replaced(node, ())
+        if not buffers.plain(target):
+            obstacle = "the class has its own `__setattr__`"
+        if obstacle is not None:
+            yield Finding(node, message, assumption=obstacle)
+            return
+        yield Finding(node, message, Fix((ReplaceStatements((node,), tuple(_lines(node, target, facts))),)))
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="a table that is moved to where the input is",
+            before="""\
+class Positions(nn.Module):
+    def __init__(self, n: int, width: int):
+        super().__init__()
+        self.table = nn.Buffer(torch.arange(n * width).reshape(n, width).float(), persistent=False)
+
+    def forward(self, x):
+        # the table may be elsewhere
+        self.table = self.table.to(device=x.device, dtype=x.dtype)
+        return x + self.table[: x.shape[1]]
+""",
+            after="""\
+class Positions(nn.Module):
+    def __init__(self, n: int, width: int):
+        super().__init__()
+        self.table = nn.Buffer(torch.arange(n * width).reshape(n, width).float(), persistent=False)
+
+    def forward(self, x):
+        # the table may be elsewhere
+        new_table = self.table.to(device=x.device, dtype=x.dtype)
+        if new_table is not self.table:
+            self.table = new_table
+        return x + self.table[: x.shape[1]]
+""",
+            run="""\
+def make(): return Positions(8, 3)
+calls = [(torch.linspace(-1, 1, 12).reshape(2, 2, 3),), (torch.linspace(-1, 1, 12).reshape(2, 2, 3).double(),)]
+""",
+        ),
+        Example(
+            title="a counter",
+            before="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Buffer(torch.tensor(0))
+
+    def forward(self, x):
+        self.steps += 1
+        return x * self.steps
+""",
+            after="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Buffer(torch.tensor(0))
+
+    def forward(self, x):
+        self.steps.add_(1)
+        return x * self.steps
+""",
+            run="""\
+def make(): return Counted()
+calls = [(torch.ones(2),), (torch.ones(2),)]
+""",
+        ),
+        Example(
+            title="a running mean, changed under a name of its own",
+            before="""\
+class Running(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.mean = nn.Buffer(torch.zeros(width))
+
+    @torch.no_grad()
+    def forward(self, x):
+        mean = self.mean
+        mean *= 0.9
+        mean += x.mean(0) * 0.1
+        self.mean = mean
+        return x - self.mean
+""",
+            after="""\
+class Running(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.mean = nn.Buffer(torch.zeros(width))
+
+    @torch.no_grad()
+    def forward(self, x):
+        mean = self.mean
+        mean *= 0.9
+        mean += x.mean(0) * 0.1
+        if mean is not self.mean:
+            self.mean = mean
+        return x - self.mean
+""",
+            run="""\
+def make(): return Running(3)
+calls = [(torch.linspace(-1, 1, 6).reshape(2, 3),), (torch.linspace(-1, 2, 6).reshape(2, 3),)]
+""",
+        ),
+        Example(
+            title="what an in-place method returns",
+            before="""\
+class Clamped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Buffer(torch.tensor(4.0))
+
+    def forward(self, x):
+        self.scale = self.scale.mul_(0.5).clamp_(min=0.1)
+        return x * self.scale
+""",
+            after="""\
+class Clamped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Buffer(torch.tensor(4.0))
+
+    def forward(self, x):
+        new_scale = self.scale.mul_(0.5).clamp_(min=0.1)
+        if new_scale is not self.scale:
+            self.scale = new_scale
+        return x * self.scale
+""",
+            run="""\
+def make(): return Clamped()
+calls = [(torch.ones(2),), (torch.ones(2),)]
+""",
+        ),
+        Example(
+            title="a buffer of a base class, an operand that may be anything",
+            before="""\
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.total = nn.Buffer(torch.zeros(3))
+
+
+class Summed(Base):
+    def forward(self, x, weight=None):
+        self.total += x.sum(0) if weight is None else weight
+        return x + self.total
+""",
+            after="""\
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.total = nn.Buffer(torch.zeros(3))
+
+
+class Summed(Base):
+    def forward(self, x, weight=None):
+        new_total = self.total
+        new_total += (x.sum(0) if weight is None else weight)
+        if new_total is not self.total:
+            self.total = new_total
+        return x + self.total
+""",
+            run="""\
+def make(): return Summed()
+calls = [(torch.ones(2, 3),), (torch.ones(2, 3), 2)]
+""",
+        ),
+        Example(
+            title="only while training, in a method of its own",
+            before="""\
+class Usage(nn.Module):
+    def __init__(self, n: int):
+        super().__init__()
+        self.usage = nn.Buffer(torch.zeros(n))
+
+    def _note(self, ids):
+        if self.training:
+            self.usage = self.usage.index_add_(0, ids, torch.ones(ids.shape[0])).contiguous()
+
+    def forward(self, ids):
+        self._note(ids)
+        return self.usage[ids] * 2
+""",
+            after="""\
+class Usage(nn.Module):
+    def __init__(self, n: int):
+        super().__init__()
+        self.usage = nn.Buffer(torch.zeros(n))
+
+    def _note(self, ids):
+        if self.training:
+            new_usage = self.usage.index_add_(0, ids, torch.ones(ids.shape[0])).contiguous()
+            if new_usage is not self.usage:
+                self.usage = new_usage
+
+    def forward(self, ids):
+        self._note(ids)
+        return self.usage[ids] * 2
+""",
+            run="""\
+def make(): return Usage(4)
+calls = [(torch.tensor([0, 2]),), (torch.tensor([2, 3]),)]
+""",
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="a new tensor each time",
+            source="""\
+class Decayed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Buffer(torch.tensor(4.0))
+
+    def forward(self, x):
+        self.scale = self.scale * 0.5
+        return x * self.scale
+""",
+        ),
+        NearMiss(
+            title="a registered buffer",
+            source="""\
+class Registered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("steps", torch.tensor(0))
+
+    def forward(self, x):
+        self.steps += 1
+        return x * self.steps
+""",
+        ),
+        NearMiss(
+            title="only where the device or the dtype is another one",
+            source="""\
+class Moved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Buffer(torch.ones(3))
+
+    def forward(self, x):
+        if self.table.device != x.device or self.table.dtype != x.dtype:
+            self.table = self.table.to(x)
+        return x * self.table
+""",
+        ),
+        NearMiss(
+            title="an element, in place",
+            source="""\
+class Slots(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slots = nn.Buffer(torch.zeros(3))
+
+    def forward(self, x):
+        self.slots[0] += 1
+        return x * self.slots
+""",
+        ),
+        NearMiss(
+            title="the class has its own way of assigning",
+            source="""\
+class Watched(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Buffer(torch.tensor(0))
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+
+    def forward(self, x):
+        self.steps += 1
+        return x * self.steps
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="outside of forward",
+            source="""\
+class Reset(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Buffer(torch.tensor(0))
+
+    def reset(self):
+        self.steps = self.steps.zero_()
+
+    def forward(self, x):
+        return x * self.steps
+""",
+        ),
+        NearMiss(
+            title="another attribute of the same name",
+            source="""\
+class Inner:
+    def __init__(self):
+        self.steps = 0
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Buffer(torch.ones(3))
+        self.inner = Inner()
+
+    def forward(self, x):
+        self.inner.steps += 1
+        return x * self.table
+""",
+        ),
+    )
+
+
+def _lines(node: ast.Assign | ast.AugAssign, target: ast.Attribute, facts: Facts) -> Iterator[Code]:
+    """The statements that come in the place of ``node``."""
+    if isinstance(node, ast.AugAssign):
+        value = facts.value(node.value)
+        method = _IN_PLACE.get(type(node.op))
+        if method is not None and (value.is_tensor or value.is_number):
+            yield Code(f"{{0}}.{method}({{1}})", (target, node.value))
+            return
+        name = facts.fresh_name(f"new_{target.attr.lstrip('_')}", node)
+        yield Code(f"{name} = {{0}}", (target,))
+        yield Code(f"{name} {_SIGNS[type(node.op)]} {{0}}", (node.value,))
+    elif isinstance(node.value, ast.Name):
+        name = node.value.id
+    else:
+        name = facts.fresh_name(f"new_{target.attr.lstrip('_')}", node)
+        yield Code(f"{name} = {{0}}", (node.value,))
+    yield Code(f"if {name} is not {{0}}:\n    {{0}} = {name}", (target,))
