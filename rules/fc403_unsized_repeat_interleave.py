@@ -1,0 +1,252 @@
+"""FC403: ``repeat_interleave`` with a tensor of repeats, without the size of the result."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace
+
+
+class UnsizedRepeatInterleave:
+    """``repeat_interleave`` whose repeats are a tensor, without ``output_size``.
+
+    What it does:
+        Adds ``output_size`` where the host knows it: the repeats were made of a Python list or are all the same.
+
+    Why it breaks compilation:
+        Without it, the size of the result is read from the device: the graph ends there, and a GPU waits.
+
+    Fix safety:
+        Safe when the repeats are made of a list that is known to hold ints, one for each element that is repeated
+        (``torch.arange(len(counts))``), or are all one known int. Unsafe when that is taken for granted, or when the
+        size is that of what the result meets in an operator: a wrong size is an error on a CPU, but not on a GPU. A
+        total that is known on the device only is reported, not rewritten.
+
+    References:
+        PyTorch, ``torch.repeat_interleave``: "output_size ... will avoid stream synchronization"; graph break GB0036.
+    """
+
+    code: ClassVar[str] = "FC403"
+    name: ClassVar[str] = "unsized-repeat-interleave"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"repeat_interleave",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it repeats by a tensor in compiled code."""
+        assert isinstance(node, ast.Call)
+        if not ast.unparse(node.func).endswith("repeat_interleave") or not facts.reached(node):
+            return
+        if facts.eager_only(node) or (repeat := facts.repeat_totals.of(node)) is None:
+            return
+        message = "how long the result is depends on data"
+        total = facts.repeat_totals.total(repeat)
+        if isinstance(total, str):
+            yield Finding(node, message, assumption=total)
+            return
+        at = len(total.parts)
+        given = [f"{{{at + 1 + i}}}" for i in range(len(node.args))]
+        given += [f"{k.arg}={{{at + 1 + len(node.args) + i}}}" for i, k in enumerate(node.keywords)]
+        spelled = ", ".join([*given, f"output_size={total.template}"])
+        parts = (*total.parts, node.func, *node.args, *(k.value for k in node.keywords))
+        code = Code(f"{{{at}}}({spelled})", parts)
+        applicability = Applicability.UNSAFE if total.assumption else Applicability.SAFE
+        yield Finding(node, message, Fix((Replace(node, code),), applicability), total.assumption)
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="a number for each, from a list of lengths",
+            before="""\
+class Owners(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        owners = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+        return torch.cat(parts) + owners
+""",
+            after="""\
+class Owners(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        owners = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths), output_size=sum(lengths))
+        return torch.cat(parts) + owners
+""",
+            run="""\
+def make(): return Owners()
+calls = [([torch.ones(n) for n in v],) for v in ((1, 2), (2, 3), (4,))]
+""",
+        ),
+        Example(
+            title="a method, with names for what it works on",
+            before="""\
+class Named(nn.Module):
+    def forward(self, x, counts: list[int]):
+        order = torch.arange(len(counts), device=x.device)
+        repeats = torch.tensor(counts).to(x.device)
+        return x + order.repeat_interleave(repeats, dim=0)  # one after the other
+""",
+            after="""\
+class Named(nn.Module):
+    def forward(self, x, counts: list[int]):
+        order = torch.arange(len(counts), device=x.device)
+        repeats = torch.tensor(counts).to(x.device)
+        return x + order.repeat_interleave(repeats, dim=0, output_size=sum(counts))  # one after the other
+""",
+            run="""\
+def make(): return Named()
+calls = [(torch.ones(5), [2, 3]), (torch.ones(5), [1, 4])]
+""",
+        ),
+        Example(
+            title="the same number for all",
+            before="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        flat = torch.repeat_interleave(h, torch.full((1,), 2))
+        return flat, h.repeat_interleave(torch.full((1,), 3), dim=1)
+""",
+            after="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        flat = torch.repeat_interleave(h, torch.full((1,), 2), output_size=h.numel() * 2)
+        return flat, h.repeat_interleave(torch.full((1,), 3), dim=1, output_size=h.shape[1] * 3)
+""",
+            run="""\
+def make(): return Twice()
+calls = [(torch.ones(2, n),) for n in (3, 4)]
+""",
+        ),
+        Example(
+            title="a list that is taken to fit",
+            before="""\
+class Fit(nn.Module):
+    def forward(self, x, counts: list):
+        return x.repeat_interleave(repeats=torch.tensor(counts), dim=0) * 2
+""",
+            after="""\
+class Fit(nn.Module):
+    def forward(self, x, counts: list):
+        return x.repeat_interleave(repeats=torch.tensor(counts), dim=0, output_size=sum(counts)) * 2
+""",
+            run="""\
+def make(): return Fit()
+calls = [(torch.ones(2, 2), [1, 2]), (torch.ones(2, 2), [3, 2])]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="as many as what it is added to",
+            before="""\
+class Shift(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        n = x.shape[0]
+        starts = counts.cumsum(0) - counts
+        return x[torch.arange(n) - torch.repeat_interleave(starts, counts)]
+""",
+            after="""\
+class Shift(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        n = x.shape[0]
+        starts = counts.cumsum(0) - counts
+        return x[torch.arange(n) - torch.repeat_interleave(starts, counts, output_size=n)]
+""",
+            run="""\
+def make(): return Shift()
+calls = [(torch.rand(n, 2), torch.tensor([2, n - 2])) for n in (4, 5)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="known on the device only",
+            before="""\
+class Grid(nn.Module):
+    def forward(self, grid: torch.Tensor):
+        lengths = torch.repeat_interleave(grid[:, 1] * grid[:, 2], grid[:, 0])
+        return lengths.cumsum(0)
+""",
+            after=None,
+            run="""\
+def make(): return Grid()
+calls = [(torch.tensor([[1, 2, 2], [2, 2, 4]]),)]
+""",
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="a Python int does not end the graph",
+            source="""\
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.groups = 2
+
+    def forward(self, k):
+        return k.repeat_interleave(self.groups, dim=1), torch.repeat_interleave(k, 2)
+""",
+        ),
+        NearMiss(
+            title="the size is given",
+            source="""\
+class Given(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        return torch.repeat_interleave(x, counts, dim=0, output_size=x.shape[0] * 2)
+""",
+        ),
+        NearMiss(
+            title="one number for all of them, from a list",
+            source="""\
+class Single(nn.Module):
+    def forward(self, x):
+        counts = [2.5]
+        return x.repeat_interleave(torch.tensor(counts).to(x.dtype), dim=0)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a list that grows in between",
+            source="""\
+class Grown(nn.Module):
+    def forward(self, x):
+        counts = [len(x)]
+        repeats = torch.tensor(counts)
+        counts.append(3)
+        return torch.repeat_interleave(torch.arange(1), repeats)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="repeats that are changed in place",
+            source="""\
+class Changed(nn.Module):
+    def forward(self, x):
+        counts = [len(x), 2]
+        repeats = torch.tensor(counts)
+        repeats[0] = 3
+        return torch.repeat_interleave(torch.arange(len(counts)), repeats)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="repeats that are computed from a list",
+            source="""\
+class Halved(nn.Module):
+    def forward(self, x):
+        counts = [len(x), 2]
+        return torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts) // 2)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="nobody knows whether it is a tensor",
+            source="""\
+class Open(nn.Module):
+    def forward(self, x, times):
+        return x.repeat_interleave(times, dim=0)
+""",
+        ),
+    )
