@@ -1,0 +1,374 @@
+"""FC405: the places where a condition holds, listed to index with them or to count them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Category, Facts, Places
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Replace
+
+
+class NonzeroIndex:
+    """``x[torch.where(condition)] = value`` and ``len(condition.nonzero())``: a list of places that is not needed.
+
+    What it does:
+        Indexes with the condition itself, ``x[condition] = value``; counts with ``condition.count_nonzero()``.
+
+    Why it breaks compilation:
+        How many places there are is known only at run time: ``nonzero``, ``argwhere`` and the one-argument
+        ``torch.where`` end the graph. A number that is written through a mask does not.
+
+    Fix safety:
+        Safe for an assignment when the condition is proven to have the leading shape of what is assigned to, and one
+        dimension where the list is of one dimension: a mask of another shape is an error where a list of places is not.
+        Unsafe without that proof. Safe for a count where a 0-d tensor may stand in the place of the number: in a
+        comparison with an int that is tested, or in a message. Other uses of the list are reported, not rewritten.
+
+    References:
+        PyTorch, "Dynamic shape operator" (graph break GB0036).
+    """
+
+    code: ClassVar[str] = "FC405"
+    name: ClassVar[str] = "nonzero-index"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"where(", b"nonzero(", b"argwhere(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it lists places in compiled code, to index with them or to count them."""
+        assert isinstance(node, ast.Call)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name not in ("where", "nonzero", "argwhere") or (places := facts.place_lists.of(node)) is None:
+            return
+        if not facts.reached(node) or facts.eager_only(node):
+            return
+        message = "how many places there are depends on data"
+        if (count := facts.place_lists.count(places)) is not None:
+            reason = facts.masked_reads.why_not_number(count)
+            if reason is not None:
+                yield Finding(node, message, assumption=reason)
+            else:
+                yield Finding(node, message, Fix((Replace(count, Code("{0}.count_nonzero()", (places.condition,))),)))
+        elif (subscripts := facts.place_lists.subscripts(places)) is not None:
+            yield _written(node, message, places, subscripts, facts)
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="rows that a condition over the last dimension picks",
+            before="""\
+class Open(nn.Module):
+    def forward(self, mask):
+        closed = torch.logical_not(mask)
+        closed[torch.where(closed.sum(-1) == closed.shape[-1])] = False  # nothing left to look at
+        return closed
+""",
+            after="""\
+class Open(nn.Module):
+    def forward(self, mask):
+        closed = torch.logical_not(mask)
+        _places = closed.sum(-1) == closed.shape[-1]
+        closed[_places if _places.ndim else torch.where(_places)] = False  # nothing left to look at
+        return closed
+""",
+            run="""\
+def make(): return Open()
+calls = [(torch.tensor(v),) for v in ([[True, False], [False, False]], [False, False], [True, True])]
+""",
+        ),
+        Example(
+            title="places as a tuple, by themselves and by a name",
+            before="""\
+class Clean(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        h[torch.isnan(h).nonzero(as_tuple=True)] = 0.0
+        low = torch.where(h < -1)
+        h[low] = -1.0
+        return h
+""",
+            after="""\
+class Clean(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        h[torch.isnan(h)] = 0.0
+        low = h < -1
+        h[low] = -1.0
+        return h
+""",
+            run="""\
+def make(): return Clean()
+calls = [(torch.arange(n).view(1, n),) for n in (3, 4)]
+train = True
+""",
+        ),
+        Example(
+            title="a condition that is not boolean, and that is changed through its places",
+            before="""\
+class Ones(nn.Module):
+    def forward(self, x):
+        y = torch.floor(x)
+        y[torch.nonzero(y, as_tuple=True)] = 1
+        found = torch.where(y)
+        y[found] = 2
+        return y
+""",
+            after="""\
+class Ones(nn.Module):
+    def forward(self, x):
+        y = torch.floor(x)
+        y[y != 0] = 1
+        found = y != 0
+        y[found] = 2
+        return y
+""",
+            run="""\
+def make(): return Ones()
+calls = [(torch.tensor([0.5, 1.5, -1.5]),), (torch.tensor([[0.5], [7.5]]),)]
+""",
+            gain=False,
+        ),
+        Example(
+            title="a list along one dimension",
+            before="""\
+class Flat(nn.Module):
+    def forward(self, x):
+        y = (x * 2).flatten()
+        y[torch.where(y > 2)[0]] = 2
+        y[(y < -2).nonzero().squeeze(-1)] = -2
+        y[torch.argwhere(torch.isnan(y))] = 0
+        return y
+""",
+            after="""\
+class Flat(nn.Module):
+    def forward(self, x):
+        y = (x * 2).flatten()
+        y[y > 2] = 2
+        y[(y < -2)] = -2
+        y[torch.isnan(y)] = 0
+        return y
+""",
+            run="""\
+def make(): return Flat()
+calls = [(torch.tensor([[0.5, 1.5, -1.5]]),), (torch.tensor([0.5, float("nan")]),)]
+""",
+        ),
+        Example(
+            title="places are counted to check them",
+            before="""\
+def require(ok, message):
+    if isinstance(ok, torch.Tensor):
+        torch._assert_async(ok.all(), message)
+    else:
+        torch._check(ok, lambda: message)
+
+class Count(nn.Module):
+    def forward(self, ids: torch.Tensor, rows: torch.Tensor):
+        found = len((ids == 7).nonzero())
+        require(found == rows.shape[0], "rows must fit the places")
+        require(torch.where(ids == 7)[0].shape[0] <= 3, "three places at most")
+        return rows * 2
+""",
+            after="""\
+def require(ok, message):
+    if isinstance(ok, torch.Tensor):
+        torch._assert_async(ok.all(), message)
+    else:
+        torch._check(ok, lambda: message)
+
+class Count(nn.Module):
+    def forward(self, ids: torch.Tensor, rows: torch.Tensor):
+        found = (ids == 7).count_nonzero()
+        require(found == rows.shape[0], "rows must fit the places")
+        require((ids == 7).count_nonzero() <= 3, "three places at most")
+        return rows * 2
+""",
+            run="""\
+def make(): return Count()
+calls = [(torch.tensor([7, 1]), torch.ones(1, 2)), (torch.tensor([7, 7]), torch.ones(2, 2))]
+""",
+        ),
+        Example(
+            title="another tensor is written, which is taken to have that shape",
+            before="""\
+class Other(nn.Module):
+    def forward(self, x, scores: torch.Tensor):
+        y = x * 2
+        y[torch.where(scores > 0.5)] = 0.0
+        return y
+""",
+            after="""\
+class Other(nn.Module):
+    def forward(self, x, scores: torch.Tensor):
+        y = x * 2
+        y[scores > 0.5] = 0.0
+        return y
+""",
+            run="""\
+def make(): return Other()
+calls = [(torch.ones(2, 3), torch.rand(2, 3)), (torch.ones(2, 3), torch.rand(2))]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="what is read is reported",
+            before="""\
+class Read(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        return y[torch.where(y > 0)]
+""",
+            after=None,
+            run="""\
+def make(): return Read()
+calls = [(torch.linspace(-1, 1, 5),)]
+""",
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="the other torch.where",
+            source="""\
+class Choice(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        y[torch.where(y > 0, 1, 0)] = 0.0
+        return y
+""",
+        ),
+        NearMiss(
+            title="places that are looped over",
+            source="""\
+class Loop(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        for place in (y > 0).nonzero():
+            y[place] = 0.0
+        return y
+""",
+        ),
+        NearMiss(
+            title="the first coordinates of places in two dimensions",
+            source="""\
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        h[torch.where(ids > 3)[0]] = 0.0
+        h[(ids > 3).nonzero()[:, 0]] = 0.0
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="rows of coordinates in place of places",
+            source="""\
+class Rows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        h[torch.nonzero(ids > 3)] = 0.0
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="rows of values for rows of places",
+            source="""\
+class Values(nn.Module):
+    def forward(self, x, values: torch.Tensor):
+        y = (x * 2).flatten()
+        y[torch.nonzero(y > 0)] = values
+        return y
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the places are needed elsewhere as well",
+            source="""\
+class Both(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        places = torch.where(y > 0)
+        y[places] = 0.0
+        return y, places
+""",
+        ),
+        NearMiss(
+            title="the number of places is a size",
+            source="""\
+class Sized(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        return torch.zeros(len((y > 0).nonzero()))
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a method of something else",
+            source="""\
+class Foreign(nn.Module):
+    def forward(self, x, table):
+        y = x * 2
+        y[table.nonzero()] = 0.0
+        return y
+""",
+            reported=True,
+        ),
+    )
+
+
+def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.Subscript], facts: Facts) -> Finding:
+    """``x[places] = value``, or the reason why that stays."""
+    if any(isinstance(s.ctx, ast.Load) for s in subscripts):
+        return Finding(node, message, assumption="what is read there has a data-dependent size")
+    if not places.apart and not places.flat and not all(_of_a_number(s, facts) for s in subscripts):
+        return Finding(node, message, assumption="the value is not known to be a number")
+    condition = facts.presumed.of(places.condition)
+    boolean = condition.is_tensor and condition.dtype is not None and condition.dtype.category is Category.BOOL
+    direct = subscripts[0].slice is places.whole
+    itself = boolean and (direct or not facts.effects.aliases(places.condition))
+    text = ast.unparse(places.condition)
+    if (not places.apart or places.flat) and not facts.place_lists.one_dimension(places):
+        return Finding(node, message, assumption=f"`{text}` is not known to have one dimension")
+    rows = [facts.masked_reads.row(s.value, places.condition) for s in subscripts]
+    mask = Code("{0}" if itself else "{0} != 0", (places.condition,))
+    if None in rows:
+        assumption = f"`{text}` has the leading shape of `{ast.unparse(subscripts[rows.index(None)].value)}`"
+        return Finding(node, message, Fix((Replace(places.whole, mask),), Applicability.UNSAFE), assumption)
+    if not any(rows) or (condition.rank is not None and condition.rank.offset > 0):
+        return Finding(node, message, Fix((Replace(places.whole, mask),)))
+    statement = facts.statement_of(node)
+    if (reason := facts.why_not_replaced(statement, ())) is not None:
+        return Finding(node, message, assumption=reason)
+    if direct and not _of_a_number(subscripts[0], facts):
+        return Finding(node, message, assumption="the value would be evaluated after the condition")
+    name = facts.fresh_name("_places", node)
+    if (listed := facts.spelled("torch.where", node)) is None:
+        return Finding(node, message, assumption="`torch` is not imported here")
+    either = Code(f"{name} if {name}.ndim else {listed}({name})")  # a condition of no dimension is listed as of one
+    return Finding(
+        node, message, Fix((Insert(statement, (Code(f"{name} = {{0}}", (mask,)),)), Replace(places.whole, either)))
+    )
+
+
+def _of_a_number(target: ast.Subscript, facts: Facts) -> bool:
+    statement = facts.statement_of(target)
+    value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
+    return value is not None and facts.value(value).is_number
