@@ -1,0 +1,868 @@
+"""FC605: attention that is computed chunk by chunk, over chunks whose lengths are read from a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import BlockMask, Category, Facts, PackedAttention
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Insert,
+    NearMiss,
+    Replace,
+    ReplaceStatements,
+    block,
+)
+
+
+class VarlenSplit:
+    """Queries, keys and values that are split by the lengths that a tensor holds, with one attention call per chunk.
+
+    What it does:
+        While compiling, hands everything to one call, with a mask that lets each position see its own chunk and no
+        other. The mask is made on the device, from the lengths. Eager code does what it did.
+
+    Why it breaks compilation:
+        ``tolist`` needs the lengths while Dynamo is tracing, before there are any. The graph ends there, and the
+        number of calls would differ from input to input.
+
+    Fix safety:
+        Unsafe by cost: the mask has as many elements as the square of the total length, and attention computes the
+        blocks that it hides. The numbers are those of another kernel, and dropout draws other ones. PyTorch's own
+        attention gets a boolean mask; any other callee gets 0 and minus infinity in the dtype of the queries, which it
+        must add to its scores, and must have been told ``is_causal=False``, by that keyword or an attribute that the
+        class sets once and for all. Attention weights, where they are collected, come as one matrix. Lengths that do
+        not add up are still a RuntimeError (on CUDA, a device-side assertion). Where results of a chunk are used in
+        another way, a mask is there already, or an argument changes from chunk to chunk, it is reported and left alone.
+        The one ``masked_fill_`` is safe: it writes the same number to the same places of the same tensor, for bounds in
+        any order, beyond the end or counted from it.
+
+    References:
+        transformers' vision towers (``cu_seqlens`` without FlashAttention); PyTorch, "Data dependent operator" (graph
+        break GB0038).
+    """
+
+    code: ClassVar[str] = "FC605"
+    name: ClassVar[str] = "varlen-split"
+    triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()", b" in range(", b" in zip(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For, ast.ListComp, ast.GeneratorExp)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it is a loop over chunks of queries, keys and values that attend among themselves."""
+        blocks = facts.block_masks.of(node)
+        if blocks is not None and facts.reached(node) and not facts.eager_only(node):
+            yield from _all_blocks(blocks, facts)
+        packed = facts.packed_attentions.of(node)
+        if packed is None or not facts.reached(node):
+            return
+        read = packed.walk.first.read
+        if facts.eager_only(read) or facts.eager_only(node):
+            return
+        message = "attention chunk by chunk, over lengths that are read from a tensor, ends the graph"
+        obstacle = packed.obstacle or _why_not_written(packed, facts)
+        if obstacle:
+            yield Finding(read, message, assumption=obstacle)
+        else:
+            fix = Fix(tuple(_edits(packed, facts)), Applicability.UNSAFE, () if _where(facts, node) else ("torch",))
+            yield Finding(read, message, fix, _assumption(packed))
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="one call for each chunk, in a comprehension",
+            before="""\
+class Blocks(nn.Module):
+    def forward(self, q, k, v, bounds):
+        lengths = bounds[1:] - bounds[:-1]
+        splits = [
+            torch.split(t, lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        ]
+        # each image sees itself
+        outs = [F.scaled_dot_product_attention(a, b, c, attn_mask=None) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+            after="""\
+class Blocks(nn.Module):
+    def forward(self, q, k, v, bounds):
+        lengths = bounds[1:] - bounds[:-1]
+        _mask = None
+        if torch.compiler.is_compiling():  # one call for all
+            _total = q.shape[2]
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
+            _mask = (_chunk[:, None] == _chunk).to(q.device)
+        splits = [
+            torch.split(t, [t.shape[2]] if torch.compiler.is_compiling() else lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        ]
+        # each image sees itself
+        outs = [F.scaled_dot_product_attention(a, b, c, attn_mask=_mask) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+            run="""\
+def make(): return Blocks()
+def data(*bounds):
+    g = torch.Generator().manual_seed(3)
+    return (*(torch.randn(1, 2, bounds[-1], 4, generator=g) for _ in "qkv"), torch.tensor(bounds))
+calls = [data(0, 3, 7), data(0, 2, 2, 9), data(0, 5), data(0, 1, 2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="a callee that is handed in, and a loop that collects",
+            before="""\
+def attend(module, query, key, value, attention_mask, scaling, dropout=0.0, is_causal=None):
+    scores = query @ key.transpose(2, 3) * scaling
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    weights = scores.softmax(-1)
+    return (weights @ value).transpose(1, 2), weights
+
+class Tower(nn.Module):
+    def __init__(self, attention):
+        super().__init__()
+        self.attention, self.scaling = attention, 0.5
+        self.qkv = nn.Linear(4, 12)
+
+    def forward(self, x, bounds):
+        q, k, v = self.qkv(x).reshape(-1, 3, 2, 2).permute(1, 2, 0, 3).unsqueeze(1).unbind(0)
+        lengths = torch.diff(bounds)
+        splits = [
+            torch.split(t, lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        ]
+        outs, weights = [], []
+        for a, b, c in zip(*splits):
+            out, weight = self.attention(
+                self,
+                a,
+                b,
+                c,
+                attention_mask=None,
+                scaling=self.scaling,
+                is_causal=False,
+            )
+            outs.append(out)
+            weights.append(weight)
+        return torch.cat(outs, dim=1).flatten(2)
+""",
+            after="""\
+def attend(module, query, key, value, attention_mask, scaling, dropout=0.0, is_causal=None):
+    scores = query @ key.transpose(2, 3) * scaling
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    weights = scores.softmax(-1)
+    return (weights @ value).transpose(1, 2), weights
+
+class Tower(nn.Module):
+    def __init__(self, attention):
+        super().__init__()
+        self.attention, self.scaling = attention, 0.5
+        self.qkv = nn.Linear(4, 12)
+
+    def forward(self, x, bounds):
+        q, k, v = self.qkv(x).reshape(-1, 3, 2, 2).permute(1, 2, 0, 3).unsqueeze(1).unbind(0)
+        lengths = torch.diff(bounds)
+        _mask = None
+        if torch.compiler.is_compiling():  # one call for all
+            _total = q.shape[2]
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
+            _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
+        splits = [
+            torch.split(t, [t.shape[2]] if torch.compiler.is_compiling() else lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        ]
+        outs, weights = [], []
+        for a, b, c in zip(*splits):
+            out, weight = self.attention(
+                self,
+                a,
+                b,
+                c,
+                attention_mask=_mask,
+                scaling=self.scaling,
+                is_causal=False,
+            )
+            outs.append(out)
+            weights.append(weight)
+        return torch.cat(outs, dim=1).flatten(2)
+""",
+            run="""\
+def make(): return Tower(attend)
+def data(*bounds):
+    return torch.linspace(-1, 1, 4 * bounds[-1]).view(-1, 4), torch.tensor(bounds, dtype=torch.int32)
+calls = [data(0, 3, 7), data(0, 2, 2, 9), data(0, 5), data(0, 1, 2, 3)]
+train = True
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="sizes with a name, three splits, and no place for a mask",
+            before="""\
+class Named(nn.Module):
+    def forward(self, q, k, v, lengths: torch.Tensor):
+        sizes = lengths.tolist()
+        qs = q.split(sizes, dim=-2)
+        ks = k.split(sizes, dim=-2)
+        vs = v.split(sizes, dim=-2)
+        outs = []
+        for a, b, c in zip(qs, ks, vs):
+            out = F.scaled_dot_product_attention(a, b, c, scale=0.5)
+            outs.append(out)
+        return torch.cat(outs, -2)
+""",
+            after="""\
+class Named(nn.Module):
+    def forward(self, q, k, v, lengths: torch.Tensor):
+        sizes = [] if torch.compiler.is_compiling() else lengths.tolist()
+        _mask = None
+        if torch.compiler.is_compiling():  # one call for all
+            _total = q.shape[-2]
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
+            _mask = (_chunk[:, None] == _chunk).to(q.device)
+        qs = q.split([q.shape[-2]] if torch.compiler.is_compiling() else sizes, dim=-2)
+        ks = k.split([k.shape[-2]] if torch.compiler.is_compiling() else sizes, dim=-2)
+        vs = v.split([v.shape[-2]] if torch.compiler.is_compiling() else sizes, dim=-2)
+        outs = []
+        for a, b, c in zip(qs, ks, vs):
+            out = F.scaled_dot_product_attention(a, b, c, scale=0.5, attn_mask=_mask)
+            outs.append(out)
+        return torch.cat(outs, -2)
+""",
+            run="""\
+def make(): return Named()
+def data(*lengths):
+    g = torch.Generator().manual_seed(3)
+    return (*(torch.randn(2, 2, sum(lengths), 4, generator=g) for _ in "qkv"), torch.tensor(lengths))
+calls = [data(3, 4), data(2, 0, 7), data(5), data(1, 1, 1)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="a callee that the module calls not causal, inside of the concatenation",
+            before="""\
+def attend(module, query, key, value, attention_mask, **kwargs):
+    masked = attention_mask is not None
+    causal = module.is_causal and not masked
+    out = F.scaled_dot_product_attention(query, key, value, attn_mask=attention_mask, is_causal=causal, **kwargs)
+    return out.transpose(1, 2), None
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.is_causal = False
+        self.dropout = 0.0
+
+    def forward(self, q, k, v, bounds, **kwargs):
+        lengths = (bounds[1:] - bounds[:-1]).to(torch.int64)
+        splits = [
+            torch.split(t, lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        ]
+        return torch.cat(
+            [
+                attend(self, a, b, c, attention_mask=None, dropout_p=0.0 if not self.training else self.dropout)[0]
+                for a, b, c in zip(*splits)
+            ],
+            dim=1,
+        )
+""",
+            after="""\
+def attend(module, query, key, value, attention_mask, **kwargs):
+    masked = attention_mask is not None
+    causal = module.is_causal and not masked
+    out = F.scaled_dot_product_attention(query, key, value, attn_mask=attention_mask, is_causal=causal, **kwargs)
+    return out.transpose(1, 2), None
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.is_causal = False
+        self.dropout = 0.0
+
+    def forward(self, q, k, v, bounds, **kwargs):
+        lengths = (bounds[1:] - bounds[:-1]).to(torch.int64)
+        _mask = None
+        if torch.compiler.is_compiling():  # one call for all
+            _total = q.shape[2]
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
+            _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
+        splits = [
+            torch.split(t, [t.shape[2]] if torch.compiler.is_compiling() else lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        ]
+        return torch.cat(
+            [
+                attend(self, a, b, c, attention_mask=_mask, dropout_p=0.0 if not self.training else self.dropout)[0]
+                for a, b, c in zip(*splits)
+            ],
+            dim=1,
+        )
+""",
+            run="""\
+def make(): return Inner()
+def data(*bounds):
+    g = torch.Generator().manual_seed(3)
+    return (*(torch.randn(1, 2, bounds[-1], 4, generator=g) for _ in "qkv"), torch.tensor(bounds))
+calls = [data(0, 3, 7), data(0, 2, 2, 9), data(0, 5), data(0, 1, 2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="results that are taken apart later, the weights laid out in blocks",
+            before="""\
+def attend(module, query, key, value, attention_mask, is_causal):
+    scores = query @ key.transpose(2, 3)
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    weights = scores.softmax(-1)
+    return (weights @ value).transpose(1, 2), weights
+
+class Laid(nn.Module):
+    def forward(self, q, k, v, bounds):
+        lengths = bounds[1:] - bounds[:-1]
+        qs, ks, vs = (
+            t.split(lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        )
+        outs = [attend(self, a, b, c, attention_mask=None, is_causal=False) for a, b, c in zip(qs, ks, vs)]
+        weights = q.new_zeros(1, 2, q.shape[2], q.shape[2])
+        start = 0
+        for _, block in outs:
+            end = start + block.shape[-1]
+            weights[..., start:end, start:end] = block
+            start = end
+        return torch.cat([out[0] for out in outs], dim=1), weights
+""",
+            after="""\
+def attend(module, query, key, value, attention_mask, is_causal):
+    scores = query @ key.transpose(2, 3)
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    weights = scores.softmax(-1)
+    return (weights @ value).transpose(1, 2), weights
+
+class Laid(nn.Module):
+    def forward(self, q, k, v, bounds):
+        lengths = bounds[1:] - bounds[:-1]
+        _mask = None
+        if torch.compiler.is_compiling():  # one call for all
+            _total = q.shape[2]
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
+            _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
+        qs, ks, vs = (
+            t.split([t.shape[2]] if torch.compiler.is_compiling() else lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        )
+        outs = [attend(self, a, b, c, attention_mask=_mask, is_causal=False) for a, b, c in zip(qs, ks, vs)]
+        weights = q.new_zeros(1, 2, q.shape[2], q.shape[2])
+        start = 0
+        for _, block in outs:
+            end = start + block.shape[-1]
+            weights[..., start:end, start:end] = block
+            start = end
+        return torch.cat([out[0] for out in outs], dim=1), weights
+""",
+            run="""\
+def make(): return Laid()
+def data(*bounds):
+    g = torch.Generator().manual_seed(3)
+    return (*(torch.randn(1, 2, bounds[-1], 4, generator=g) for _ in "qkv"), torch.tensor(bounds))
+calls = [data(0, 3, 7), data(0, 2, 2, 9), data(0, 5), data(0, 1, 2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="a loop that appends what attention returns",
+            before="""\
+class Appends(nn.Module):
+    def forward(self, q, k, v, lengths: torch.LongTensor):
+        outs = []
+        splits = tuple(zip(q.split(1), k.split(1)))
+        qs, ks, vs = (
+            torch.split(t, lengths[1:].tolist(), -2)
+            for t in (q, k, v)
+        )
+        for a, b, c in zip(qs, ks, vs):
+            outs.append(F.scaled_dot_product_attention(a, b, c))
+        return torch.cat(outs, dim=-2), len(splits)
+""",
+            after="""\
+class Appends(nn.Module):
+    def forward(self, q, k, v, lengths: torch.LongTensor):
+        outs = []
+        splits = tuple(zip(q.split(1), k.split(1)))
+        _mask = None
+        if torch.compiler.is_compiling():  # one call for all
+            _lengths = lengths[1:]
+            _total = q.shape[-2]
+            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all()
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(_lengths.cumsum(0), torch.arange(_total, device=_lengths.device), right=True)
+            _mask = (_chunk[:, None] == _chunk).to(q.device)
+        qs, ks, vs = (
+            torch.split(t, [t.shape[-2]] if torch.compiler.is_compiling() else lengths[1:].tolist(), -2)
+            for t in (q, k, v)
+        )
+        for a, b, c in zip(qs, ks, vs):
+            outs.append(F.scaled_dot_product_attention(a, b, c, attn_mask=_mask))
+        return torch.cat(outs, dim=-2), len(splits)
+""",
+            run="""\
+def make(): return Appends()
+def data(*lengths):
+    g = torch.Generator().manual_seed(3)
+    return (*(torch.randn(2, 2, sum(lengths), 4, generator=g) for _ in "qkv"), torch.tensor((1, *lengths)))
+calls = [data(3, 4), data(2, 0, 7), data(5)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="a mask that may be handed in",
+            before="""\
+class Given(nn.Module):
+    def forward(self, q, k, v, bounds: torch.LongTensor, mask=None):
+        sizes = (bounds[1:] - bounds[:-1]).tolist()
+        qs = q.split(sizes, dim=2)
+        ks = k.split(sizes, dim=2)
+        vs = v.split(sizes, dim=2)
+        outs = [
+            F.scaled_dot_product_attention(a, b, c, attn_mask=mask)
+            for a, b, c in zip(qs, ks, vs)
+        ]
+        return torch.cat(outs, dim=2)
+""",
+            after="""\
+class Given(nn.Module):
+    def forward(self, q, k, v, bounds: torch.LongTensor, mask=None):
+        sizes = [] if torch.compiler.is_compiling() and mask is None else (bounds[1:] - bounds[:-1]).tolist()
+        _mask = None
+        if torch.compiler.is_compiling() and mask is None:  # one call for all
+            _lengths = (bounds[1:] - bounds[:-1])
+            _total = q.shape[2]
+            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all()
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(_lengths.cumsum(0), torch.arange(_total, device=_lengths.device), right=True)
+            _mask = (_chunk[:, None] == _chunk).to(q.device)
+        qs = q.split([q.shape[2]] if torch.compiler.is_compiling() and mask is None else sizes, dim=2)
+        ks = k.split([k.shape[2]] if torch.compiler.is_compiling() and mask is None else sizes, dim=2)
+        vs = v.split([v.shape[2]] if torch.compiler.is_compiling() and mask is None else sizes, dim=2)
+        outs = [
+            F.scaled_dot_product_attention(a, b, c, attn_mask=_mask if mask is None else mask)
+            for a, b, c in zip(qs, ks, vs)
+        ]
+        return torch.cat(outs, dim=2)
+""",
+            run="""\
+def make(): return Given()
+def data(*bounds):
+    g = torch.Generator().manual_seed(3)
+    return (*(torch.randn(1, 2, bounds[-1], 4, generator=g) for _ in "qkv"), torch.tensor(bounds))
+calls = [data(0, 3, 7), data(0, 2, 2, 9), data(0, 5)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="a mask that is filled block by block",
+            before="""\
+class Filled(nn.Module):
+    def forward(self, q, k, v, bounds: torch.Tensor):
+        mask = torch.full([1, q.shape[1], k.shape[1]], torch.finfo(q.dtype).min, dtype=q.dtype)
+        # each image sees itself
+        for i in range(1, len(bounds)):
+            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = 0
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask), mask
+""",
+            after="""\
+class Filled(nn.Module):
+    def forward(self, q, k, v, bounds: torch.Tensor):
+        mask = torch.full([1, q.shape[1], k.shape[1]], torch.finfo(q.dtype).min, dtype=q.dtype)
+        # each image sees itself
+        if bounds.is_floating_point():
+            raise TypeError("bounds must be integers")
+        _bounds, _inside = bounds.reshape(len(bounds), 1), []
+        for _size in mask.shape[-2:]:
+            _ends = torch.where(_bounds < 0, _bounds + _size, _bounds)
+            _place = torch.arange(_size, device=_bounds.device)
+            _inside.append(((_place >= _ends[:-1]) & (_place < _ends[1:])).float())
+        mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), 0)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask), mask
+""",
+            run="""\
+def make(): return Filled()
+def data(*bounds):
+    g = torch.Generator().manual_seed(3)
+    return (*(torch.randn(2, n, 4, generator=g) for n in (7, 6, 6)), torch.tensor(bounds))
+bounds = (0, 3, 7), (0, 2, 2, 6), (5, 1), (-5, -2, 9), (0, 4, 1, 6), (3,), (-20, 3)
+calls = [data(*b) for b in bounds]
+""",
+        ),
+        Example(
+            title="blocks of a boolean mask, between neighbours",
+            before="""\
+class Neighbours(nn.Module):
+    def forward(self, x, bounds: torch.LongTensor):
+        mask = torch.zeros(1, 1, x.shape[0], x.shape[0], dtype=torch.bool)
+        for start, stop in zip(bounds[:-1], bounds[1:]):
+            mask[:, :, start:stop, start:stop] = True
+        return x * mask.sum()
+""",
+            after="""\
+class Neighbours(nn.Module):
+    def forward(self, x, bounds: torch.LongTensor):
+        mask = torch.zeros(1, 1, x.shape[0], x.shape[0], dtype=torch.bool)
+        _bounds, _inside = bounds.reshape(len(bounds), 1), []
+        for _size in mask.shape[-2:]:
+            _ends = torch.where(_bounds < 0, _bounds + _size, _bounds)
+            _place = torch.arange(_size, device=_bounds.device)
+            _inside.append(((_place >= _ends[:-1]) & (_place < _ends[1:])).float())
+        mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), True)
+        return x * mask.sum()
+""",
+            run="""\
+def make(): return Neighbours()
+calls = [(torch.ones(7), torch.tensor(b)) for b in ([0, 3, 7], [0, 2, 2, 9], [-3, -1], [[0], [4]])]
+""",
+        ),
+        Example(
+            title="causal within each chunk is reported",
+            before="""\
+class Causal(nn.Module):
+    def forward(self, q, k, v, lengths):
+        splits = [
+            torch.split(t, lengths.tolist(), dim=2)
+            for t in (q, k, v)
+        ]
+        outs = [F.scaled_dot_product_attention(a, b, c, is_causal=True) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+            after=None,
+            run="""\
+def make(): return Causal()
+calls = [(*(torch.randn(1, 2, 7, 4) for _ in "qkv"), torch.tensor([3, 4]))]
+""",
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="a mask of its own for each chunk",
+            source="""\
+class Masked(nn.Module):
+    def forward(self, q, k, v, lengths, mask):
+        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+        outs = [F.scaled_dot_product_attention(a, b, c, attn_mask=mask) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a mask that is None by default, but made anew",
+            source="""\
+class Anew(nn.Module):
+    def forward(self, q, k, v, lengths, mask=None):
+        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+        if q.shape[0] > 1:
+            mask = q.new_zeros(1)
+        outs = [F.scaled_dot_product_attention(a, b, c, attn_mask=mask) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a scale that the chunk decides",
+            source="""\
+class Scaled(nn.Module):
+    def forward(self, q, k, v, lengths):
+        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+        outs = [F.scaled_dot_product_attention(a, b, c, scale=1 / a.shape[2]) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="nobody says that the callee is not causal",
+            source="""\
+class Unsaid(nn.Module):
+    def __init__(self, attend):
+        super().__init__()
+        self.attend = attend
+
+    def forward(self, q, k, v, lengths):
+        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+        outs = [self.attend(self, a, b, c, attention_mask=None)[0] for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=1)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the results of the chunks lie side by side",
+            source="""\
+class Beside(nn.Module):
+    def forward(self, q, k, v, lengths):
+        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=0)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the results of the chunks are looked at one by one",
+            source="""\
+class Apart(nn.Module):
+    def forward(self, q, k, v, lengths):
+        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2), outs[0].mean()
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="what is split is the heads",
+            source="""\
+class Heads(nn.Module):
+    def forward(self, q, k, v, lengths):
+        splits = [torch.split(t, lengths.tolist(), dim=1) for t in (q, k, v)]
+        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=1)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the loop does more than to collect",
+            source="""\
+class Busy(nn.Module):
+    def forward(self, q, k, v, lengths):
+        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+        outs = []
+        for a, b, c in zip(*splits):
+            out = F.scaled_dot_product_attention(a, b, c)
+            outs.append(out)
+            out *= 2
+        return torch.cat(outs, dim=2)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the queries are split by other lengths than the keys",
+            source="""\
+class Crossed(nn.Module):
+    def forward(self, q, k, v, lengths, others):
+        qs = torch.split(q, lengths.tolist(), dim=2)
+        ks, vs = (torch.split(t, others.tolist(), dim=2) for t in (k, v))
+        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(qs, ks, vs)]
+        return torch.cat(outs, dim=2)
+""",
+        ),
+        NearMiss(
+            title="the lengths change between the splits",
+            source="""\
+class Changed(nn.Module):
+    def forward(self, q, k, v, lengths):
+        qs = torch.split(q, lengths.tolist(), dim=2)
+        lengths = lengths.flip(0)
+        ks, vs = (torch.split(t, lengths.tolist(), dim=2) for t in (k, v))
+        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(qs, ks, vs)]
+        return torch.cat(outs, dim=2)
+""",
+        ),
+        NearMiss(
+            title="blocks in dimensions that may not be the last",
+            source="""\
+class Leading(nn.Module):
+    def forward(self, x, bounds: torch.Tensor):
+        mask = torch.zeros(7, 7, 2)
+        for i in range(len(bounds) - 1):
+            mask[bounds[i] : bounds[i + 1], bounds[i] : bounds[i + 1]] = 1
+        return x * mask.sum()
+""",
+        ),
+        NearMiss(
+            title="blocks beside the diagonal, and one bound left out",
+            source="""\
+class Beside(nn.Module):
+    def forward(self, x, bounds: torch.Tensor):
+        mask = torch.zeros(7, 7)
+        for i in range(1, len(bounds) - 1):
+            mask[..., bounds[i - 1] : bounds[i], bounds[i] : bounds[i + 1]] = 1
+        for i in range(1, len(bounds) - 1):
+            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = 1
+        return x * mask.sum()
+""",
+        ),
+        NearMiss(
+            title="a number for each block",
+            source="""\
+class Numbered(nn.Module):
+    def forward(self, x, bounds: torch.Tensor):
+        mask = torch.zeros(7, 7)
+        for i in range(1, len(bounds)):
+            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = i
+        return x * mask.sum()
+""",
+        ),
+        NearMiss(
+            title="bounds that are Python numbers",
+            source="""\
+class Bounded(nn.Module):
+    def forward(self, x, bounds: list[int]):
+        mask = torch.zeros(7, 7)
+        for i in range(1, len(bounds)):
+            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = 1
+        return x * mask.sum()
+""",
+        ),
+        NearMiss(
+            title="the lengths are counted on after they were read",
+            source="""\
+class Grown(nn.Module):
+    def forward(self, q, k, v, lengths: torch.Tensor):
+        sizes = lengths.tolist()
+        lengths.add_(1)
+        qs, ks, vs = (torch.split(t, sizes, dim=2) for t in (q, k, v))
+        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(qs, ks, vs)]
+        return torch.cat(outs, dim=2)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="only eager code splits",
+            source="""\
+class Guarded(nn.Module):
+    def forward(self, q, k, v, lengths):
+        if torch.compiler.is_compiling():
+            return F.scaled_dot_product_attention(q, k, v)
+        else:
+            splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
+            outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
+            return torch.cat(outs, dim=2)
+""",
+        ),
+        NearMiss(
+            title="lengths that are Python numbers",
+            source="""\
+class Listed(nn.Module):
+    def forward(self, q, k, v, lengths: list[int]):
+        splits = [torch.split(t, lengths, dim=2) for t in (q, k, v)]
+        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+        ),
+    )
+
+
+def _where(facts: Facts, node: ast.AST) -> str | None:
+    """How the torch module is called here."""
+    spelled = facts.spelled("torch.searchsorted", node)
+    return spelled.removesuffix(".searchsorted") if spelled is not None and "." in spelled else None
+
+
+def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
+    anchor = facts.statement_of(packed.walk.first.split.call)
+    if _where(facts, anchor) is None and not facts.importable("torch", anchor):
+        return "`torch` is not imported here, or is another name"
+    if not facts.syntax.alone(anchor):
+        return "the line holds more than this statement"
+    return ""
+
+
+def _assumption(packed: PackedAttention) -> str:
+    said = ["a mask of the total length squared is affordable"]
+    if not packed.direct:
+        said.append(f"`{ast.unparse(packed.call.func)}` adds its mask to the scores and knows no positions")
+    if packed.weights:
+        said.append("attention weights may come as one matrix")
+    if not packed.row:
+        said.append(f"`{ast.unparse(packed.walk.first.lengths)}` is one row of integers")
+    return ", and ".join(said)
+
+
+def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
+    """One chunk while compiling, and the mask that takes the place of the others."""
+    walk = packed.walk
+    anchor = facts.statement_of(walk.first.split.call)
+    torch = _where(facts, anchor) or "torch"
+    compiling, given = f"{torch}.compiler.is_compiling()", packed.mask
+    if isinstance(given, ast.Name):
+        compiling = f"{compiling} and {given.id} is None"
+    for read in {id(c.read): c.read for c in walk.chunks if c.named}.values():
+        yield Replace(read, Code(f"[] if {compiling} else {{0}}", (read,)))
+    for split in {id(c.split.call): c.split for c in walk.chunks}.values():
+        whole = f"[{{1}}.shape[{split.dim}]] if {compiling} else {{0}}"
+        yield Replace(split.sizes, Code(whole, (split.sizes, split.tensor)))
+    mask, total, fits, chunk = (facts.fresh_name(f"_{wish}", anchor) for wish in ("mask", "total", "fits", "chunk"))
+    lengths, source, lines = walk.first.lengths, walk.first.source, []
+    if not isinstance(lengths, ast.Name):
+        named = facts.fresh_name("_lengths", anchor)
+        several = lengths.end_lineno != lengths.lineno
+        lines.append(Code(f"{named} = ({{0}})" if several else f"{named} = {{0}}", (lengths,)))
+    held = Code("{0}", (lengths,)) if isinstance(lengths, ast.Name) else Code(named)
+    same = f"{chunk}[:, None] == {chunk}"
+    added = f'{torch}.where({same}, 0.0, float("-inf"))[None, None].to({{0}})'
+    lines += [
+        Code(f"{total} = {{0}}.shape[{walk.first.split.dim}]", (source,)),
+        Code(f"{fits} = ({{0}}.sum() == {total}) & ({{0}} >= 0).all()", (held,)),
+        Code(f'{torch}._assert_async({fits}, "the lengths of the chunks must add up")'),
+        Code(
+            f"{chunk} = {torch}.searchsorted({{0}}.cumsum(0), "
+            f"{torch}.arange({total}, device={{0}}.device), right=True)",
+            (held,),
+        ),
+        Code(f"{mask} = ({same}).to({{0}}.device)" if packed.direct else f"{mask} = {added}", (source,)),
+    ]
+    yield Insert(anchor, (Code(f"{mask} = None"), block(Code(f"if {compiling}:  # one call for all"), lines)))
+    if packed.mask is not None:
+        chosen = f"{mask} if {given.id} is None else {given.id}" if isinstance(given, ast.Name) else mask
+        yield Replace(packed.mask, Code(chosen))
+    else:
+        call = packed.call
+        parts = (call.func, *call.args, *(k.value for k in call.keywords))
+        before = [*("" for _ in call.args), *(f"{k.arg}=" for k in call.keywords)]
+        holes = ", ".join(f"{name}{{{i}}}" for i, name in enumerate(before, 1))
+        yield Replace(call, Code(f"{{0}}({holes}, attn_mask={mask})", parts))
+
+
+def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
+    """The loop that writes blocks of a mask, and all blocks at once in its place."""
+    message = "a mask that is filled block by block, between bounds that a tensor holds, ends the graph"
+    torch = _where(facts, found.loop) or "torch"
+    obstacle = facts.why_not_replaced(found.loop, () if _where(facts, found.loop) else ("torch",))
+    if obstacle is not None:
+        yield Finding(found.loop, message, assumption=obstacle)
+        return
+    wishes = ("bounds", "inside", "size", "ends", "place")
+    bounds, inside, size, ends, place = (facts.fresh_name(f"_{wish}", found.loop) for wish in wishes)
+    sides = [
+        Code(f"{ends} = {torch}.where({bounds} < 0, {bounds} + {size}, {bounds})"),
+        Code(f"{place} = {torch}.arange({size}, device={bounds}.device)"),
+        Code(f"{inside}.append((({place} >= {ends}[:-1]) & ({place} < {ends}[1:])).float())"),
+    ]
+    same = f"({inside}[0].T @ {inside}[1] > 0).to({{0}}.device)"
+    lines = [
+        Code(f"{bounds}, {inside} = {{0}}.reshape(len({{0}}), 1), []", (found.bounds,)),
+        block(Code(f"for {size} in {{0}}.shape[-2:]:", (found.mask,)), sides),
+        Code(f"{{0}}.masked_fill_({same}, {{1}})", (found.mask, found.value)),
+    ]
+    if (dtype := facts.value(found.bounds).dtype) is None or dtype.category is not Category.INT:
+        complaint = Code('raise TypeError("bounds must be integers")')
+        lines.insert(0, block(Code("if {0}.is_floating_point():", (found.bounds,)), [complaint]))
+    imports = () if _where(facts, found.loop) else ("torch",)
+    yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), tuple(lines)),), imports=imports))
