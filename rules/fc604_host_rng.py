@@ -1,0 +1,543 @@
+"""FC604: random numbers that the host draws in code that gets compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace
+
+
+class HostRng:
+    """A call of ``random`` or ``numpy.random`` in a forward.
+
+    What it does:
+        Where what was drawn matters in training only (``self.training and p < self.layerdrop``), compiled code draws
+        in training only. Where one number is added to or multiplied with a tensor, compiled code draws it with
+        ``torch.rand``. Eager code draws what it drew.
+
+    Why it breaks compilation:
+        The graph ends at each number that ``random.random`` or ``numpy.random`` gives, used or not; inside of a loop
+        over layers the whole frame runs eagerly. Arrays of numpy's, ``random.uniform`` and ``random.randint`` are
+        traced.
+
+    Fix safety:
+        Unsafe, for compiled code only. What is drawn and not used is not drawn any more, so the host's generator is
+        not where it was: what is drawn from it later differs. A number from ``torch.rand`` has the same distribution,
+        and comes from another generator, as a 0-d tensor of the default dtype. The flag is taken not to change between
+        the draw and its use. A branch on a number that was drawn in training is reported and left alone, and so is
+        whatever draws arrays, positions or choices.
+
+    References:
+        LayerDrop in speech models; PyTorch, "Attempted to call function marked as skipped" (graph break GB0007).
+    """
+
+    code: ClassVar[str] = "FC604"
+    name: ClassVar[str] = "host-rng"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"random",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it draws from a generator of the host in compiled code."""
+        assert isinstance(node, ast.Call)
+        draw = facts.host_random.of(node)
+        if draw is None or not facts.reached(node) or facts.eager_only(node):
+            return
+        message = "a random number of the host ends the graph"
+        spelled = facts.spelled("torch", node)
+        if draw.why and not facts.host_random.is_first(node):
+            return  # once is enough for a function that draws on and on
+        if draw.why or (spelled is None and not facts.importable("torch", node)):
+            yield Finding(node, message, assumption=draw.why or "`torch` is not imported here, or is another name")
+            return
+        torch, imports = spelled or "torch", () if spelled else ("torch",)
+        if draw.flag is not None:
+            new = Code(f"{{0}} if {{1}} or not {torch}.compiler.is_compiling() else 0.0", (node, draw.flag))
+            assumption = "compiled code draws nothing in evaluation: what the host draws later is another number"
+        else:
+            assert draw.uniform is not None
+            low, high = draw.uniform
+            drawn = Code(f"{torch}.rand(())")
+            if low is not None and high is not None:
+                drawn = Code(f"{torch}.empty(()).uniform_({{0}}, {{1}})", (low, high))
+            new = Code(f"{{0}} if {torch}.compiler.is_compiling() else {{1}}", (drawn, node))
+            assumption = "compiled code draws the number with PyTorch: another one, of the same distribution"
+        yield Finding(node, message, Fix((Replace(node, new),), Applicability.UNSAFE, imports), assumption)
+
+    invalid: ClassVar[tuple[Example, ...]] = (
+        Example(
+            title="a layer is left out in training",
+            before="""\
+import numpy as np
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            p = np.random.uniform(0, 1)  # LayerDrop
+            skip = self.training and (p < self.layerdrop)
+            if not skip:
+                x = layer(x)
+        return x
+""",
+            after="""\
+import numpy as np
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            p = np.random.uniform(0, 1) if self.training or not torch.compiler.is_compiling() else 0.0  # LayerDrop
+            skip = self.training and (p < self.layerdrop)
+            if not skip:
+                x = layer(x)
+        return x
+""",
+            run="""\
+def make(): return Layers().eval()
+calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="a layer is kept in evaluation",
+            before="""\
+import numpy
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            luck = numpy.random.random()
+            if not self.training or luck > self.layerdrop:
+                x = layer(x)
+        return x
+""",
+            after="""\
+import numpy
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            luck = numpy.random.random() if self.training or not torch.compiler.is_compiling() else 0.0
+            if not self.training or luck > self.layerdrop:
+                x = layer(x)
+        return x
+""",
+            run="""\
+def make(): return Layers().eval()
+calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="the draw is part of the test, before the flag",
+            before="""\
+from random import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            if random() < 0.1 and self.training:
+                continue
+            x = layer(x)
+        return x
+""",
+            after="""\
+from random import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            if (random() if self.training or not torch.compiler.is_compiling() else 0.0) < 0.1 and self.training:
+                continue
+            x = layer(x)
+        return x
+""",
+            run="""\
+def make(): return Layers().eval()
+calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="two uses under one flag",
+            before="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        p = random.random()
+        first = self.layers[0](x)
+        if self.training:
+            if p < 0.25:
+                first = first * 2
+            elif p < self.layerdrop:
+                first = first * 4
+        return first + 1
+""",
+            after="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        p = random.random() if self.training or not torch.compiler.is_compiling() else 0.0
+        first = self.layers[0](x)
+        if self.training:
+            if p < 0.25:
+                first = first * 2
+            elif p < self.layerdrop:
+                first = first * 4
+        return first + 1
+""",
+            run="""\
+def make(): return Layers().eval()
+calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="a factor",
+            before="""\
+import numpy as np
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        # in earnest, 0.5 to 1.5
+        factor = np.random.uniform(1.5, 1.5)
+        y = x.reshape(-1, 2) * factor
+        return y.sum(-1) * 2
+""",
+            after="""\
+import numpy as np
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        # in earnest, 0.5 to 1.5
+        factor = torch.empty(()).uniform_(1.5, 1.5) if torch.compiler.is_compiling() else np.random.uniform(1.5, 1.5)
+        y = x.reshape(-1, 2) * factor
+        return y.sum(-1) * 2
+""",
+            run="""\
+def make(): return Scaled().eval()
+calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="something to add",
+            before="""\
+import numpy as np
+
+
+class Lifted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        rows = torch.arange(ids.shape[0] * 2.0).view(-1, 2)
+        noise = np.random.rand()
+        return (rows + noise).floor() + self.lin(ids).sum()
+""",
+            after="""\
+import numpy as np
+
+
+class Lifted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        rows = torch.arange(ids.shape[0] * 2.0).view(-1, 2)
+        noise = torch.rand(()) if torch.compiler.is_compiling() else np.random.rand()
+        return (rows + noise).floor() + self.lin(ids).sum()
+""",
+            run="""\
+def make(): return Lifted().eval()
+calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="in training the branch stays",
+            before="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = -1
+
+    def forward(self, x):
+        for layer in self.layers:
+            if self.training and random.random() < self.layerdrop:
+                continue
+            x = layer(x)
+        return x
+""",
+            after=None,
+            run="""\
+def make(): return Layers().train()
+calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
+""",
+        ),
+    )
+    valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="the number decides in evaluation as well",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            p = random.random()
+            if p > self.layerdrop:
+                x = layer(x)
+        return x
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="one use is not under the flag",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        p = random.random()
+        if self.training and p < self.layerdrop:
+            x = x * 2
+        return x, p
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the flag of another module",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        for layer in self.layers:
+            p = random.random()
+            if not (layer.training and p < self.layerdrop):
+                x = layer(x)
+        return x
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="either flag or number",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        p = random.random()
+        if self.training or p < self.layerdrop:
+            x = x * 2
+        return self.layers[0](x)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="an array of places",
+            source="""\
+import numpy as np
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        places = np.random.permutation(x.shape[0])
+        return self.layers[0](x[torch.from_numpy(places)])
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a number that is drawn again",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        p = random.random()
+        if x.shape[0] > 2:
+            p = 0.0
+        if self.training and p < self.layerdrop:
+            x = x * 2
+        return self.layers[0](x)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="another distribution",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        return self.layers[0](x) * random.gauss(1, 3)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="PyTorch draws",
+            source="""\
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        p = torch.rand([])
+        return self.layers[0](x) * p
+""",
+        ),
+        NearMiss(
+            title="a shuffle before training, in no forward",
+            source="""\
+import random
+
+
+def batches(rows):
+    random.shuffle(rows)
+    return [r for r in rows if random.random() < 0.5]
+""",
+        ),
+        NearMiss(
+            title="a generator with a seed of its own",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+        self.luck = random.Random(0)
+
+    def forward(self, x):
+        if self.training and self.luck.random() < self.layerdrop:
+            x = x * 2
+        return self.layers[0](x)
+""",
+        ),
+        NearMiss(
+            title="what Dynamo traces",
+            source="""\
+import random
+
+import numpy as np
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.layerdrop = 0.1
+
+    def forward(self, x):
+        x = x * random.uniform(0.5, 1.5) + torch.from_numpy(np.random.randn(4))
+        return self.layers[0](x.float())
+""",
+        ),
+    )
