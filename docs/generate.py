@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import inspect
+import json
 import re
 import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -24,6 +26,9 @@ HEADINGS = ("What it does", "Why it breaks compilation", "Fix safety", "Referenc
 START, END = "<!-- rules: written by docs/generate.py -->", "<!-- end of rules -->"
 DIFF_START, DIFF_END = "<!-- diff: written by docs/generate.py -->", "<!-- end of diff -->"
 FIXTURE = "vision_language"
+ATTRIBUTION = ROOT / "docs" / "results" / "attribution.json"  # written by benchmarks/attribution.py
+NOTHING = "nothing removed"
+SUITES = {"zoo": "On the zoo", "graphmend": "On GraphMend's rows"}
 _HEADING = re.compile(rf"^(?:#+\s*)?({'|'.join(HEADINGS)})\s*:?$", re.IGNORECASE)
 _UNDERLINE = re.compile(r"^[-=~]{3,}$")
 
@@ -77,6 +82,7 @@ def chapter(rule: Rule) -> str:
     if rule.fixed_in:
         parts.append(f"No longer breaks on torch {'.'.join(map(str, rule.fixed_in))}.")
     parts += [f"### {heading}\n\n{said[heading]}" for heading in HEADINGS[:3] if heading in said]
+    parts.append(removed(rule.code))
     if example := next((e for e in rule.invalid if e.after is not None), None):
         parts.append(f"### Example: {example.title}\n\n```diff\n{diff(example)}\n```")
     parts.append("### Tested\n\nRewritten or reported, and run before and after:\n")
@@ -85,6 +91,39 @@ def chapter(rule: Rule) -> str:
     if references := said.get(HEADINGS[3]):
         parts.append(f"### {HEADINGS[3]}\n\n{references}")
     return "\n\n".join(part for part in parts if part)
+
+
+def removed(code: str) -> str:
+    """What the rule alone has removed from the models of each suite; nothing where that was not measured."""
+    told = json.loads(ATTRIBUTION.read_text(encoding="utf-8")) if ATTRIBUTION.is_file() else {"rules": {}}
+    found = told["rules"].get(code, {})
+    lines = [
+        f"{words} ({told['suites'][suite]} models with breaks, [this rule alone](results/attribution.json)): "
+        f"{effect(found[suite])}."
+        for suite, words in SUITES.items()
+        if suite in found
+    ]
+    return "\n".join(lines)
+
+
+def effect(found: dict[str, Any]) -> str:
+    """In words: safe fixes, what ``--unsafe`` adds, and what comes back without the rule when it does nothing alone."""
+    safe, unsafe, together = found["safe"], found["unsafe"], found.get("together", {})
+    if sums(safe) == sums(unsafe) == NOTHING:
+        if together.get("graphs", 0) > 0 or together.get("events", 0) > 0:
+            return f"nothing alone; without it {together['graphs']} graphs and {together['events']} breaks come back"
+        return NOTHING if unsafe["measured"] else "it changes nothing that they run"
+    words = sums(safe)
+    return words if unsafe == safe else f"{words}; with `--unsafe` {sums(unsafe)}"
+
+
+def sums(counts: dict[str, Any]) -> str:
+    """The counts of one run."""
+    recompiles = f"{counts['recompiles']} recompiles" if counts["recompiles"] > 0 else ""
+    if not counts["models"]:
+        return f"{recompiles} removed" if recompiles else NOTHING
+    parts = [f"{counts['graphs']} graphs", f"{counts['events']} breaks", *filter(None, [recompiles])]
+    return f"{', '.join(parts[:-1])} and {parts[-1]} removed, in {counts['models']} of them"
 
 
 def note(example: Example) -> str:
