@@ -46,6 +46,7 @@ class _Plan:
     spaced: dict[cst.CSTNode, list[cst.EmptyLine]]
     tails: dict[cst.CSTNode, _Tail]
     enclosed: dict[cst.CSTNode, tuple[cst.If, list[cst.CSTNode]]]
+    comments: dict[cst.CSTNode, list[cst.EmptyLine]]
 
 
 class Patch:
@@ -70,7 +71,7 @@ class Patch:
 
     def apply(self, edits: Sequence[Edit]) -> str:
         """The text with ``edits`` made. Raises EditError when one does not fit it."""
-        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {})
+        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {})
         for edit in edits:
             self._add(edit, plan)
         module = self.module.visit(_Apply(plan))
@@ -84,7 +85,9 @@ class Patch:
                 new = self.build_expression(code, old)
                 if isinstance(old, cst.Attribute) and isinstance(new, cst.Attribute):
                     new = new.with_changes(dot=old.dot)  # with the line break and the comment before it
-                plan.replace[old] = _fit(new, self.parents[old], old)
+                plan.replace[old] = fitting = _fit(new, self.parents[old], old)
+                if lost := _lost(old, fitting):
+                    plan.comments.setdefault(self._above(old), []).extend(lost)
             case ReplaceStatements(targets=targets, code=codes):
                 lines = [self.line(t) for t in targets]
                 new_lines = [self.build_statement(c) for c in codes]
@@ -291,6 +294,12 @@ class Patch:
         """The length of the longest line of ``line``, indented as ``place`` is."""
         return self._indent(place) + max(map(len, self.module.code_for_node(line).split("\n")))
 
+    def _above(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The innermost statement around ``node`` that can have comments above it."""
+        while not hasattr(node, "leading_lines"):
+            node = self.parents[node]
+        return node
+
     def _ends_line(self, comment: cst.Comment) -> bool:
         return isinstance(self.parents[comment], cst.TrailingWhitespace)
 
@@ -314,6 +323,18 @@ def _comments(node: cst.CSTNode, outer: bool = False) -> list[cst.Comment]:
 
     walk(node)
     return found
+
+
+def _lost(old: cst.CSTNode, new: cst.CSTNode) -> list[cst.EmptyLine]:
+    """The comments of an expression that its new form lacks, as lines of their own."""
+    kept = [c.value for c in _comments(new)]
+    lost = []
+    for comment in _comments(old):
+        if comment.value in kept:
+            kept.remove(comment.value)
+        else:
+            lost.append(cst.EmptyLine(comment=comment.deep_clone()))
+    return lost
 
 
 def _left_over(removed: list[cst.CSTNode], follower: cst.CSTNode | None) -> list[cst.EmptyLine]:
@@ -472,6 +493,9 @@ class _Apply(cst.CSTTransformer):
         plan = self.plan
         if original in plan.replace:
             return plan.replace[original]
+        if original in plan.comments:
+            lines = [*getattr(updated, "leading_lines", ()), *plan.comments[original]]
+            updated = updated.with_changes(leading_lines=lines)
         if original in plan.enclosed:
             header, lines = plan.enclosed[original]
             if isinstance(updated, cst.SimpleStatementSuite):

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from patcher.facts import Choice, Condition, Facts, Junction, Leaf, Merge, Negation, Tensor
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, block
+from patcher.facts import Choice, Condition, Facts, Junction, Leaf, Merge, Negation, SkippedWrites, Tensor
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, block
 
 
 class DataDependentBranch:
@@ -15,7 +15,8 @@ class DataDependentBranch:
 
     What it does:
         Evaluates both arms and picks the result with ``torch.where``. The condition is evaluated once; a Python part of
-        it (``self.training and ...``) stays a Python ``if``.
+        it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
+        with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
@@ -29,7 +30,9 @@ class DataDependentBranch:
         condition with one element that is not known to be 0-d is reshaped to ``()``, which raises for more elements
         just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
         tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
-        dtype would depend on its data. Anything else is reported and left alone.
+        dtype would depend on its data. Skipped writes are safe where it is proven that writing nothing is no error and
+        leaves gradients as they were; else the finding says what is taken for granted. Anything else is reported and
+        left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).
@@ -55,7 +58,13 @@ class DataDependentBranch:
         if facts.spelled("torch.where", node) is None and not facts.importable("torch", node):
             merge = "`torch` is not imported here, or is another name"
         message = "a branch on tensor data ends the graph"
-        if isinstance(merge, str):
+        skipped = None
+        if isinstance(merge, str) and isinstance(node, ast.If):
+            skipped = facts.skipping_tests.of(node, regions="FC402" in facts.active)
+        if skipped is not None and (fix := _unskipped(skipped, facts)) is not None:
+            granted = "taken for granted: " if skipped.doubts else ""
+            yield Finding(node, message, fix, granted + "; ".join(skipped.doubts))
+        elif isinstance(merge, str):
             yield Finding(node, message, assumption=merge)
         else:
             yield Finding(node, message, _fix(merge, node, facts))
@@ -308,6 +317,156 @@ class Checked(nn.Module):
 def make(): return Checked()
 calls = [(torch.tensor([1, 2]),), (torch.tensor([1, 10]),)]
 """,
+        ),
+        Example(
+            title="a write that is skipped when there is nothing to write",
+            before="""\
+class Blank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        blank = ids == 3
+        if blank.any():  # most texts have none
+            h[blank] = 0
+        return h
+""",
+            after="""\
+class Blank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        blank = ids == 3
+        if torch.compiler.is_compiling() or blank.any():  # most texts have none
+            h[blank] = 0
+        return h
+""",
+            run="""\
+def make(): return Blank()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+        ),
+        Example(
+            title="labels, written in place",
+            before="""\
+class Labels(nn.Module):
+    def forward(self, ids: torch.LongTensor):
+        labels = ids.clone()
+        if (labels == 3).sum().item() > 0:
+            labels[labels == 3] = -100
+        return labels
+""",
+            after="""\
+class Labels(nn.Module):
+    def forward(self, ids: torch.LongTensor):
+        labels = ids.clone()
+        if torch.compiler.is_compiling() or (labels == 3).sum().item() > 0:
+            labels[labels == 3] = -100
+        return labels
+""",
+            run="""\
+def make(): return Labels()
+calls = [(torch.tensor([1, 3, 2]),), (torch.tensor([1, 2]),)]
+""",
+        ),
+        Example(
+            title="what was given, which may be a leaf",
+            before="""\
+class Limit(nn.Module):
+    def forward(self, scores):
+        far = scores > 2
+        if bool(far.any()):
+            scores[far] = float("-inf")
+        return scores.softmax(-1)
+""",
+            after="""\
+class Limit(nn.Module):
+    def forward(self, scores):
+        far = scores > 2
+        if torch.compiler.is_compiling() or bool(far.any()):
+            scores[far] = float("-inf")
+        return scores.softmax(-1)
+""",
+            run="""\
+def make(): return Limit()
+calls = [(torch.linspace(0, k, 6).view(2, 3),) for k in (1.0, 5.0)]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="all are kept, or the others are filled in",
+            before="""\
+class Keep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, fill=True):
+        h = self.embed(ids)
+        keep = ids != 3
+        if fill and not keep.all():
+            h = h.masked_fill(~keep.unsqueeze(-1), 0.5)
+        return h
+""",
+            after="""\
+class Keep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, fill=True):
+        h = self.embed(ids)
+        keep = ids != 3
+        if fill and (torch.compiler.is_compiling() or not keep.all()):
+            h = h.masked_fill(~keep.unsqueeze(-1), 0.5)
+        return h
+""",
+            run="""\
+def make(): return Keep()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+        ),
+        Example(
+            title="tokens for the places, which may be missing",
+            before="""\
+class Token(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, tokens):
+        h = self.embed(ids)
+        place = ids == 3
+        if torch.any(place):
+            h[place] = tokens[0].to(h.dtype)
+        return h
+""",
+            after="""\
+class Token(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, tokens):
+        h = self.embed(ids)
+        place = ids == 3
+        if torch.compiler.is_compiling() or torch.any(place):
+            h[place] = tokens[0].to(h.dtype)
+        return h
+""",
+            run="""\
+def make(): return Token()
+tokens = [torch.linspace(0, 1, 4)]
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]), tokens), (torch.tensor([[1, 4]]), tokens)]
+""",
+            unsafe=True,
         ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
@@ -667,6 +826,150 @@ class Guarded(nn.Module):
         return y
 """,
         ),
+        NearMiss(
+            title="an index, not a mask",
+            source="""\
+class Index(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place.long()] = 0
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="another mask than the one that is asked",
+            source="""\
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[~place] = 0
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="all of them is another question than any",
+            source="""\
+class All(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.all():
+            h[place] = 0
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="more than one is another question than any",
+            source="""\
+class More(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.sum() > 1:
+            h[place] = 0
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="there is something to do when nothing is set",
+            source="""\
+class Else(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place] = 0
+        else:
+            h[:, 0] = 0
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a write that is not through the mask",
+            source="""\
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place] = 0
+            h[:, 0] = 1
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a value that is work, or more",
+            source="""\
+class Work(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.count = 0
+
+    def token(self):
+        self.count += 1
+        return torch.ones(4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place] = self.token()
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="what is asked next would not have been asked",
+            source="""\
+class Next(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, rest=None):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any() and rest[0] > 1:
+            h[place] = 0
+        return h
+""",
+            reported=True,
+        ),
     )
 
 
@@ -678,6 +981,16 @@ def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
     else:
         edit = ReplaceStatements(merge.replaced, tuple(write.statements(merge, facts)))
     return Fix((edit,), imports=() if where else ("torch",))
+
+
+def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix | None:
+    """Compiled code writes nothing where eager code skips writing."""
+    compiling = facts.spelled("torch.compiler.is_compiling", skipped.test)
+    if compiling is None and not facts.importable("torch", skipped.test):
+        return None
+    code = Code(f"{compiling or 'torch.compiler.is_compiling'}() or {{0}}", (skipped.test,))
+    how = Applicability.UNSAFE if skipped.doubts else Applicability.SAFE
+    return Fix((Replace(skipped.test, code),), how, imports=() if compiling else ("torch",))
 
 
 class _Writer:

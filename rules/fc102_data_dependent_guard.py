@@ -44,8 +44,8 @@ class DataDependentGuard:
         ``RuntimeError`` with the constant part of the message, and later. On a GPU it is a device-side assertion: the
         error shows at the next synchronisation, what follows the check may run before it, and the process cannot go on
         with that GPU. So the check is left alone where a ``try``, or a context manager that is not PyTorch's, is around
-        it, and where a ``try`` in this file calls the function. A condition that is not known to have rank 0 is
-        reshaped to ``()``, which raises for more elements as ``if`` does.
+        it, where a ``try`` in this file gets to the function, and where the error is no error by its name. A condition
+        that is not known to have rank 0 is reshaped to ``()``, which raises for more elements as ``if`` does.
         Tensors that Python would not look at (after ``and``) are looked at only when that cannot fail. Numbers that
         ``.item()`` gave are compared as tensors only where no digit is lost. Anything else is reported and left alone.
 
@@ -402,6 +402,64 @@ class Caller(nn.Module):
             reported=True,
         ),
         NearMiss(
+            title="a caller of a caller catches it, of a module",
+            source="""\
+class Root(nn.Module):
+    def need(self, x):
+        if (x < 0).any():
+            raise ValueError("negative")
+
+    def forward(self, x):
+        self.need(x)
+        return x.sqrt()
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.root = Root()
+
+    def forward(self, x):
+        try:
+            return self.root(x)
+        except (ValueError, KeyError):
+            return x
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a decorator of this file catches it; a `finally` that returns",
+            source="""\
+def forgiving(function):
+    def tried(self, x):
+        try:
+            return function(self, x)
+        except ValueError:
+            return x
+
+    return tried
+
+
+class Wrapped(nn.Module):
+    @forgiving
+    def forward(self, x):
+        if (x < 0).any():
+            raise ValueError("negative")
+        return x.sqrt()
+
+
+class Finally(nn.Module):
+    def forward(self, x):
+        try:
+            if (x < 0).any():
+                raise ValueError("negative")
+            x = x.sqrt()
+        finally:
+            return x
+""",
+            reported=True,
+        ),
+        NearMiss(
             title="a context manager may catch it",
             source="""\
 import contextlib
@@ -532,6 +590,17 @@ class Steps(nn.Module):
         if x.sum() > 3:
             raise StopIteration
         return x + 1
+
+
+class Halt(Exception):
+    pass
+
+
+class Halts(nn.Module):
+    def forward(self, x):
+        if x.sum() > 3:
+            raise Halt
+        return x + 1
 """,
             reported=True,
         ),
@@ -563,7 +632,7 @@ class _Writer:
         if (
             isinstance(node, ast.Assert)
             and (node.msg is None or isinstance(node.msg, ast.Constant))
-            and _split(demands)
+            and all(map(self.splits, demands))
         ):
             self.text = "" if node.msg is None else ", {1}"
             said = () if node.msg is None else (node.msg,)
@@ -576,6 +645,20 @@ class _Writer:
         if is_elif:
             return "it is one of several branches"
         return self.apart(node, node.test), Insert(node, (self.clauses(demands),))
+
+    def splits(self, demand: Demand) -> bool:
+        """Whether one assertion for ``demand`` says the same, also where it is no tensor, in eager code."""
+        return isinstance(demand, Plain) or (
+            isinstance(demand, Required) and (demand.truth or self.is_sure(demand.expr))
+        )
+
+    def is_sure(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a tensor or an array if it can be evaluated: ``~`` of a Python bool would be true."""
+        while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and not self.facts.qualified(e.func):
+            e = e.func.value
+            if isinstance(e, ast.Compare):
+                return True
+        return isinstance(e, ast.Call) and (self.facts.qualified(e.func) or "").startswith("torch.")
 
     def beside(self, node: ast.If) -> tuple[Edit, ...] | str:
         """A test of Python values stays; the tensors in it are for eager code, and checked below it."""
@@ -625,6 +708,8 @@ class _Writer:
             return Code("{0}.all()" if part.boolean else "{0}._is_all_true()", (made,))
         if not part.scalar and whole:
             made = Code("{0}.reshape(())", (made,))
+        if not part.truth and isinstance(self.node, ast.Assert) and not self.is_sure(part.expr):
+            return Code("{0} == 0", (made,))
         if not part.truth:
             return Code("~{0}" if part.boolean else f"{self.torch}.logical_not({{0}})", (made,))
         return made if part.boolean or whole else Code("{0}.bool()", (made,))
@@ -637,16 +722,6 @@ class _Writer:
             values = (*call.args, *(k.value for k in call.keywords))
             return Code(f"{self.torch}.isclose({', '.join(words)}).all()", values)
         return filled(call, {s.read: Code(f"{{0}}{s.suffix}", (s.tensor,)) for s in part.stands})
-
-
-def _split(demands: Iterable[Demand]) -> bool:
-    """Whether one assertion for each of ``demands`` says the same, also where one is no tensor, in eager code."""
-    return all(isinstance(d, Plain) or (isinstance(d, Required) and (d.truth or _is_call(d.expr))) for d in demands)
-
-
-def _is_call(e: ast.expr) -> bool:
-    """Whether ``e`` calls what gives a tensor of a tensor: ``~`` of a Python bool would be true."""
-    return isinstance(e, ast.Call)
 
 
 def _keywords(call: ast.Call) -> list[str | None]:

@@ -6,35 +6,54 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Cluster, Facts, RowRead
-from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, Replace
+from patcher.facts import Cluster, Facts, FunctionNode, LoopFrame, RowRead, self_name
+from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, MoveTail, NearMiss, Replace
+
+_WIDTH = 110
 
 _RUN = """
 def make(): return Net()
 calls = [(torch.arange(24.0).view(2, 4, 3), torch.tensor(s)) for s in ([[2, 3], [4, 1]], [[1, 2], [3, 2]])]
 """
+_BLOCKS = """
+def make():
+    torch.manual_seed(0)
+    return Tower()
+calls = [(torch.linspace(-1, 1, 20).view(5, 4), torch.tensor([2, 3]))]
+"""
 
 
 class BreakInLoop:
-    """A loop that reads tensor data on the host in each turn.
+    """A loop that reads tensor data on the host in each turn, itself or in a layer or function that it calls.
 
     What it does:
         Where every turn reads a row of one tensor (``sizes[i].tolist()``), all of it is read once above the loop, and
-        the turns take their rows from that list. Any other loop that reads is reported, with what it costs.
+        the turns take their rows from that list. Any other loop on the top level of a function becomes a function of
+        its own, as it is, where that leaves fewer graphs: with layers or operations before or behind it that are one
+        graph then. That one is marked ``@torch.compiler.disable(recursive=False)`` (what it calls is still compiled)
+        when every run of it reads; where a run only may read (in one arm of an ``if``), it is not, and all stays in one
+        graph when nothing reads. This fix is made last: when another rule removes the read, there is no need of it.
 
     Why it breaks compilation:
         The graph ends at a read of tensor data. PyTorch resumes behind a break, but not inside of a loop: it drops the
-        whole frame, and all of the function runs eagerly. Above the loop the same read costs one break.
+        whole frame. All of the function runs eagerly, and each layer that it calls is a graph for itself. Above the
+        loop the same read costs one break; a loop with a frame of its own takes nothing else with it.
 
     Fix safety:
-        Safe. The numbers are the same, and reading all of a tensor cannot fail, also when the loop never runs. It is
-        proven that the loop counts a range (or enumerates), that it gives neither the counter nor the tensor another
-        value, that the tensor is handed to nothing but functions of PyTorch that write to nothing, and that in-place
-        writes in the loop go to tensors made in this function. ``item()`` needs a known number of dimensions. Two
-        arguments that share memory, one of them sizes and the other written by a call in the loop, are taken not to be.
+        Safe. For rows: the numbers are the same, and reading all of a tensor cannot fail, also when the loop never
+        runs. It is proven that the loop counts a range (or enumerates), that it gives neither the counter nor the
+        tensor another value, that the tensor is handed to nothing but functions of PyTorch that write to nothing, and
+        that in-place writes in the loop go to tensors made in this function. ``item()`` needs a known number of
+        dimensions. Two arguments that share memory, one of them sizes and the other written by a call in the loop, are
+        taken not to be. For loops that move: the same statements run in the same order. Names that the loop reads are
+        handed in, those that it binds and that are read below are handed back; a loop that returns, that binds a name
+        which may have no value below, that a closure looks into, or whose function has a decorator that is not known,
+        stays. What a name held before the loop lives until the loop ends. A marked loop breaks there also when
+        ``capture_scalar_outputs`` would capture the read.
 
     References:
-        The position embeddings of vision models with pictures of many sizes; PyTorch, "Graph breaks" (loops).
+        The position embeddings of vision models with pictures of many sizes; the blocks of vision towers whose
+        attention splits by lengths; PyTorch, "Graph breaks" (loops).
     """
 
     code: ClassVar[str] = "FC104"
@@ -52,7 +71,11 @@ class BreakInLoop:
             return
         inside = {n for s in node.body for n in ast.walk(s)}
         reads = tuple(r for r in facts.host_reads.of(function) if r.node in inside)
+        frame = facts.loop_frames.of(node)
         if not any(r.certain for r in reads):
+            if frame is not None:
+                fix = None if frame.why_not else _moved(node, frame, facts)
+                yield Finding(node, _message(function, frame, facts), fix, assumption=frame.why_not)
             return
         lines = ", ".join(str(n) for n in sorted({r.node.lineno for r in reads}))
         message = f"reads tensor data in a loop (line {lines}): all of `{function.name}` runs eagerly"
@@ -61,7 +84,8 @@ class BreakInLoop:
         if isinstance(rows, list):
             yield Finding(node, message, _fix(node, rows, facts))
         elif not isinstance(facts.clusters.of(function), Cluster):
-            yield Finding(node, message, assumption=rows)
+            moved = _moved(node, frame, facts) if frame is not None and not frame.why_not else None
+            yield Finding(node, message, moved, assumption="" if moved else rows)
 
     invalid: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -219,6 +243,258 @@ class Net(nn.Module):
 """,
             after=None,
             run=_RUN,
+        ),
+        Example(
+            title="layers that read, and what is around their loop",
+            before="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        parts = torch.split(self.lin(x), lengths.tolist())
+        return torch.cat([part - part.mean(0) for part in parts])
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths):
+        x = self.merger(x) + self.norm(x * 2)
+        # one after the other
+        for block in self.blocks:  # with its residual
+            x = x + block(x, lengths)
+
+        return self.merger(self.norm(x)).tanh()
+""",
+            after="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        parts = torch.split(self.lin(x), lengths.tolist())
+        return torch.cat([part - part.mean(0) for part in parts])
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths):
+        x = self.merger(x) + self.norm(x * 2)
+        x = self._forward_loop(x, lengths)
+
+        return self.merger(self.norm(x)).tanh()
+
+    @torch.compiler.disable(recursive=False)
+    def _forward_loop(self, x, lengths):
+        # one after the other
+        for block in self.blocks:  # with its residual
+            x = x + block(x, lengths)
+        return x
+""",
+            run="train = True\n" + _BLOCKS,
+        ),
+        Example(
+            title="layers that may read: where they do not, all stays in one graph",
+            before="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        if joined:
+            return self.lin(x)
+        return torch.cat([self.lin(part) for part in torch.split(x, lengths.tolist())])
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths, **kwargs):
+        x = self.merger(x) + self.norm(x * 2)
+        kept = []
+        for i, block in enumerate(self.blocks[:2]):
+            x = x + block(x, lengths, **kwargs)
+            if i > 0:
+                kept.append(x)
+        for i, first in enumerate(kept):
+            x = x + first * i
+        return self.merger(self.norm(x)).tanh()
+""",
+            after="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        if joined:
+            return self.lin(x)
+        return torch.cat([self.lin(part) for part in torch.split(x, lengths.tolist())])
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths, **kwargs):
+        x = self.merger(x) + self.norm(x * 2)
+        kept = []
+        x = self._forward_loop(x, lengths, kwargs, kept)
+        for i, first in enumerate(kept):
+            x = x + first * i
+        return self.merger(self.norm(x)).tanh()
+
+    def _forward_loop(self, x, lengths, kwargs, kept):
+        for i, block in enumerate(self.blocks[:2]):
+            x = x + block(x, lengths, **kwargs)
+            if i > 0:
+                kept.append(x)
+        return x
+""",
+            run="""\
+def make():
+    torch.manual_seed(0)
+    return Tower()
+calls = [lambda m: m(torch.arange(20.0).view(5, 4), torch.tensor([2, 3]), joined=True)]
+""",
+            gain=False,
+        ),
+        Example(
+            title="a loop that ends when the numbers say so",
+            before="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        return self.lin(x).relu() + lengths.sum()
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths):
+        x, turns = self.norm(self.merger(x) + x), 0
+        while x.amax().item() < 3:
+            x = self.blocks[turns](x, lengths) + 2
+            turns += 1
+        return self.norm(self.merger(x) - x) * turns
+""",
+            after="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        return self.lin(x).relu() + lengths.sum()
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths):
+        x, turns = self.norm(self.merger(x) + x), 0
+        turns, x = self._forward_loop(x, lengths, turns)
+        return self.norm(self.merger(x) - x) * turns
+
+    @torch.compiler.disable(recursive=False)
+    def _forward_loop(self, x, lengths, turns):
+        while x.amax().item() < 3:
+            x = self.blocks[turns](x, lengths) + 2
+            turns += 1
+        return turns, x
+""",
+            run=_BLOCKS,
         ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
@@ -403,7 +679,194 @@ class Net(nn.Module):
         return x
 """,
         ),
+        NearMiss(
+            title="layers that read, but nothing around their loop would be joined by that",
+            source="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        parts = torch.split(self.lin(x), lengths.tolist())
+        return torch.cat([part - part.mean(0) for part in parts])
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths):
+        for block in self.blocks:
+            x = block(x, lengths)
+        return self.merger(x)
+
+
+class Guarded(Tower):
+    def forward(self, x, lengths):
+        x = self.norm(self.merger(x))
+        with torch.no_grad():
+            for block in self.blocks:
+                x = block(x, lengths)
+        return self.norm(self.merger(x))
+""",
+        ),
+        NearMiss(
+            title="layers that read in training only, and those that a decorator may replace",
+            source="""\
+import functools
+
+
+def swapped(cls):
+    cls.forward = functools.wraps(cls.forward)(lambda self, x, sizes: x)
+    return cls
+
+
+@swapped
+class Expert(nn.Module):
+    def forward(self, x, sizes: torch.Tensor):
+        return torch.cat([part * 2 for part in x.split(sizes.tolist())])
+
+
+class Dropped(nn.Module):
+    def forward(self, x, sizes):
+        if self.training:
+            x = x * torch.rand([]).item()
+        return x + sizes.sum()
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = Dropped(), Expert()
+        self.experts = nn.ModuleList([Expert(), Expert()])
+        self.drops = nn.ModuleList(Dropped() for _ in range(2))
+
+    def forward(self, x, sizes):
+        x = self.first(self.last(x, sizes), sizes)
+        for expert in self.experts:
+            x = expert(x, sizes)
+        for drop in self.drops:
+            x = drop(x, sizes)
+        return self.first(self.last(x, sizes), sizes)
+""",
+        ),
+        NearMiss(
+            title="what cannot leave its function",
+            source="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor, joined=False):
+        parts = torch.split(self.lin(x), lengths.tolist())
+        return torch.cat([part - part.mean(0) for part in parts])
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths):
+        x = self.merger(x) + self.norm(x * 2)
+        for block in self.blocks:
+            x = block(x, lengths)
+            if x.shape[0] == 1:
+                return x
+        return self.merger(self.norm(x))
+
+
+class Counted(Tower):
+    def forward(self, x, lengths):
+        x = self.merger(x) + self.norm(x * 2)
+        for i, block in enumerate([Block()]):
+            x = Block()(x, lengths)
+        return self.merger(self.norm(x)) * i
+
+
+class Seen(Tower):
+    def forward(self, x, lengths):
+        x = self.merger(x) + self.norm(x * 2)
+        now = lambda: x
+        for block in self.blocks:
+            x = Block()(x, lengths)
+        return self.merger(self.norm(now()))
+
+
+class Named(Tower):
+    def forward(self, x, lengths):
+        x = self.merger(x) + self.norm(x * 2)
+        for block in self.blocks:
+            x = Block()(x, lengths)
+        return self.merger(self.norm(locals()["x"]))
+""",
+            reported=True,
+        ),
     )
+
+
+def _message(function: FunctionNode, frame: LoopFrame, facts: Facts) -> str:
+    where = facts.syntax.qualname(frame.ending.function) or frame.ending.function.name
+    line = frame.ending.node.lineno if isinstance(frame.ending.node, (ast.expr, ast.stmt)) else 0
+    often = "ends" if frame.ending.sure else "may end"
+    message = f"a graph {often} in this loop (`{where}`, line {line}): all of `{function.name}` runs in pieces"
+    return f"{message}, some {frame.operations} operations; as a function of its own, the loop takes nothing with it"
+
+
+def _moved(loop: ast.For | ast.While, frame: LoopFrame, facts: Facts) -> Fix:
+    """The loop as a function of its own, which is not traced itself where a graph always ends in it."""
+    function = facts.function_of(loop)
+    assert isinstance(function, ast.FunctionDef)
+    cls = facts.syntax.parents[function]
+    me = self_name(function) if isinstance(cls, ast.ClassDef) else None
+    name = facts.fresh_attribute(frame.name, cls) if isinstance(cls, ast.ClassDef) else ""
+    name = name or facts.fresh_name(frame.name, function)
+    names = [h.name for h in frame.handed]
+    disable = facts.spelled("torch.compiler.disable", function) if frame.ending.sure else None
+    if disable is not None and not facts.clusters.has_early(disable.partition(".")[0], function):
+        disable = None
+    above = "" if disable is None else f"@{disable}(recursive=False)\n"
+    header = f"{above}def {name}({_wrapped([*filter(None, (me,)), *names], len(name) + function.col_offset)}):"
+    left = ", ".join(frame.left)
+    call = f"{f'{me}.' if me else ''}{name}"
+    given = _wrapped(names, len(left) + len(call) + function.col_offset)
+    code = Code(f"{f'{left} = ' if left else ''}{call}({given})")
+    return Fix(
+        (MoveTail(function, loop, Code(header), code, loop, Code(f"return {left}") if left else None),), last=True
+    )
+
+
+def _wrapped(names: list[str], width: int) -> str:
+    """``names`` for a pair of brackets, on lines of their own when they are too long for one."""
+    inside = ", ".join(names)
+    return inside if len(inside) + width < _WIDTH else "\n" + "".join(f"    {n},\n" for n in names)
 
 
 def _is_inner(loop: ast.For | ast.While, function: ast.AST, facts: Facts) -> bool:

@@ -54,18 +54,21 @@ class ItemCall:
         """Report ``node`` when it reads a number out of a tensor, or makes a 0-d tensor that something else reads."""
         assert isinstance(node, (ast.Call, ast.Subscript))
         tensor, bare = _read(node, facts), _may_be_known(node)
-        if (tensor is None and not bare) or not facts.reached(node) or facts.eager_only(node):
+        if (tensor is None and not bare) or not facts.reached(node) or facts.eager_only(node) or facts.in_cache(node):
             return
         if tensor is None:
             known = facts.known_numbers.scalar(node)
             if known is not None and _is_size(node, facts):
-                yield Finding(node, "the host knows this number, and reads it from a tensor", _replace(node, known))
+                yield Finding(
+                    node, "the host knows this number, and reads it from a tensor", _replace(node, known, facts)
+                )
             return
         assert isinstance(node, ast.Call)
         known = facts.known_numbers.scalar(tensor)
         message = f"`{_short(node)}` reads a number out of a tensor: the graph ends here"
         if known is not None:
-            yield Finding(node, message, _replace(node, known))
+            fix = _replace(node, known, facts)
+            yield Finding(node, message, fix, assumption="" if fix else "a builtin is another name here")
         elif (dropped := _dropped(node, tensor, facts)) is not None:
             yield Finding(node, message, Fix((Replace(node, dropped),)))
         else:
@@ -142,7 +145,7 @@ calls = [(torch.linspace(-1, 1, 2 * n).reshape(2, n),) for n in (4, 6)]
             before="""\
 class Flat(nn.Module):
     def forward(self, x, y):
-        count = torch.tensor(x.shape).prod().item()
+        count = torch.tensor(x.shape, dtype=torch.long).prod().item()
         longest = torch.max(torch.tensor([x.shape[0], y.shape[0]])).item()
         return x.reshape(count).sum() + y[:longest]
 """,
@@ -353,6 +356,20 @@ class Added(nn.Module):
 """,
         ),
         NearMiss(
+            title="the product of no sizes is a float; `max` is another name",
+            source="""\
+class Product(nn.Module):
+    def forward(self, x):
+        return x.long() * torch.tensor(x.shape).prod().item()
+
+
+class Named(nn.Module):
+    def forward(self, x, max):
+        return x[: torch.tensor([x.shape[0], 2]).max().item()] + max
+""",
+            reported=True,
+        ),
+        NearMiss(
             title="numbers of Python and of numpy",
             source="""\
 class Plain(nn.Module):
@@ -400,7 +417,10 @@ def _is_size(node: ast.expr, facts: Facts) -> bool:
     return bool(uses.reads and uses.breaking and not rewritten)
 
 
-def _replace(node: ast.expr, known: Known) -> Fix:
+def _replace(node: ast.expr, known: Known, facts: Facts) -> Fix | None:
+    wanted = {"whole": "int", "max": "max", "min": "min"}.get(known.how)
+    if wanted is not None and not facts.syntax.is_builtin(ast.Name(wanted)):
+        return None
     templates = {"part": "{0}", "whole": "int({0})", "shape": "{0}.numel()", "sum": " + ", "prod": " * "}
     template = templates.get(known.how, f"{known.how}({{}})")
     holes = [f"{{{i}}}" for i in range(len(known.parts))]

@@ -588,6 +588,10 @@ def _why_not_written(rejoined: Rejoined, facts: Facts) -> str:
         return "the line holds more than this statement"
     if facts.chunks.is_tried(rejoined.splits[0].call):
         return "an error may be caught here"
+    if not facts.chunks.is_certain(rejoined.read):
+        return "it may not be read at all"
+    if not facts.chunks.is_followed_by(rejoined.read, rejoined.splits[0].call):
+        return "it may not be split at all"
     if not is_plain(source):
         return f"`{ast.unparse(source)}` would be computed twice"
     if not facts.chunks.is_there(source, rejoined.splits[0].call, anchor):

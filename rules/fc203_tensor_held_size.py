@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts, HeldNumbers, NumberUses
+from patcher.facts.evaluated import surely_evaluated
 from patcher.facts.held_numbers import Combined, Local, Made, Own, Plain, Recipe
 from patcher.rule import (
     Applicability,
@@ -26,6 +27,10 @@ from patcher.rule import (
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
 #: Without ``math`` in the file; both take numbers and 0-d tensors.
 _ROUNDED = {"ceil": "int(-(-{0} // 1))", "floor": "int({0} // 1)"}
+
+#: Where the quotients of numbers and of tensors are rounded to the same integer.
+_LIMIT = "1 / {0}({1}()).eps"
+_WHY = "# below it, the quotient rounds to the same integer as in tensors of the default dtype"
 
 
 class TensorHeldSize:
@@ -49,16 +54,16 @@ class TensorHeldSize:
         same number (an ``_init_weights``, say). A method is only changed when every use of the number in it, and in
         what it passes the number to, takes an integer as well as a tensor: the others keep the tensor.
         A quotient of two integer tensors is computed in the default dtype, with 24 bits of precision as a rule; Python
-        has 53. Rounded up or down, both are the same while the numbers are below 2**22, and the default dtype has more
-        than 16 bits: the code asks for that, and computes as before otherwise. (The two roundings of
-        ``a / b + 1`` are off by less than ``(2 * a / b + 1) / 2**24``, and a quotient that is no integer is at least
-        ``1 / b`` away from one.)
+        has 53. Rounded up or down, both are the same while ``abs(a) + b`` is below ``1 / eps`` of that dtype: the code
+        asks for that, and computes as before otherwise. (The two roundings of ``a / b + 1`` are off by no more than
+        ``(2 * a / b + 1) * eps / 2``, and a quotient that is no integer is at least ``1 / b`` away from one.)
         Unsafe, with what has to be true: a persistent buffer, which a checkpoint may overwrite; modules that import
         this one and write attributes of that name. Refused, with the reason: other writes, subclasses that set it.
         Seen from outside: a module that was made on the meta device (``to_empty``) has its numbers, where the tensors
         hold nothing; what other code puts into the tensor without naming it (a copy of all ``buffers()``) or without
         importing this module no longer counts; a module pickled as a whole before the change lacks the new attribute.
-        On a GPU, a number over zero in integers raises, where it gave anything.
+        On a GPU, a number over zero in integers raises, where it gave anything; so does, with float16 as the default
+        dtype, a size above 65504, an infinity there, of which PyTorch made any integer.
 
     References:
         PyTorch, graph break "Data-dependent branching"; transformers, the padding of Encodec and Mimi.
@@ -93,12 +98,15 @@ class TensorHeldSize:
         names = sorted({r.attr for r in write.reads})
         doubts = sorted({held.found[n].doubt for n in write.names} - {""})
         applicability = Applicability.UNSAFE if doubts else Applicability.SAFE
-        default = facts.spelled("torch.get_default_dtype", node)
-        imports = ("torch",) if uses.quotients and default is None else ()
+        spelled = [facts.spelled(f"torch.{name}", node) for name in ("finfo", "get_default_dtype")]
+        limit = _LIMIT.format(
+            *(s or d for s, d in zip(spelled, ("torch.finfo", "torch.get_default_dtype"), strict=True))
+        )
+        imports = ("torch",) if uses.quotients and None in spelled else ()
         if imports and not facts.importable("torch", node):
             yield Finding(uses.reads[0], _message(names), assumption="`torch` is not imported here, or is another name")
             return
-        fix = Fix((*write.constructor(), *write.methods(default)), applicability, imports)
+        fix = Fix((*write.constructor(), *write.methods(limit)), applicability, imports)
         yield Finding(uses.reads[0], _message(names), fix, "; ".join(doubts))
 
     invalid: ClassVar[tuple[Example, ...]] = (
@@ -157,7 +165,9 @@ class Framed(nn.Module):
 
     def _extra(self, x):
         length = x.shape[-1]
-        if abs(length - self._win + self._gap) < 2**22 and self._hop < 2**22 and torch.get_default_dtype().itemsize > 2:
+        exact = 1 / torch.finfo(torch.get_default_dtype()).eps
+        # below it, the quotient rounds to the same integer as in tensors of the default dtype
+        if abs(length - self._win + self._gap) + self._hop < exact:
             frames = (length - self._win + self._gap) / self._hop + 1
         else:
             frames = (length - self.win + self.gap) / self.hop + 1
@@ -308,7 +318,9 @@ class Chunks(nn.Module):
 
     def _missing(self, n):
         length = n.shape[1]
-        if abs(length - self._over) < 2**22 and 0 < self._step < 2**22 and torch.get_default_dtype().itemsize > 2:
+        exact = 1 / torch.finfo(torch.get_default_dtype()).eps
+        # below it, the quotient rounds to the same integer as in tensors of the default dtype
+        if self._step > 0 and abs(length - self._over) + self._step < exact:
             chunks = int(-(-((length - self._over) / self._step) // 1))
         else:
             chunks = torch.ceil((length - self.over) / self.step).long()
@@ -353,7 +365,9 @@ class Strided(nn.Module):
         short = (self._stride - length % self._stride) % self._stride
         if short:
             x = F.pad(x, (0, short))
-        if abs(length - self._stride) < 2**22 and 0 < self._stride < 2**22 and torch.get_default_dtype().itemsize > 2:
+        exact = 1 / torch.finfo(torch.get_default_dtype()).eps
+        # below it, the quotient rounds to the same integer as in tensors of the default dtype
+        if self._stride > 0 and abs(length - self._stride) + self._stride < exact:
             n = (length - self._stride) / self._stride
         else:
             n = (length - self.stride) / self.stride
@@ -362,6 +376,53 @@ class Strided(nn.Module):
             run="""\
 def make(): return Strided()
 calls = [(torch.linspace(-1, 1, 2 * n).reshape(2, n),) for n in (6, 7, 8)]
+""",
+        ),
+        Example(
+            title="rounded where it is returned, and inside of other arithmetic",
+            before="""\
+class Cut(nn.Module):
+    def __init__(self, hop: int):
+        super().__init__()
+        self.hop = torch.tensor(hop)
+        self.win = torch.tensor(2 * hop)
+
+    def _count(self, x):
+        return ((x.shape[-1] - self.win) / self.hop).ceil().long()
+
+    def forward(self, x):
+        n = int((x.shape[-1] - self.win) / self.hop) + 1
+        return x[:, :n], F.pad(x, (0, self._count(x)))
+""",
+            after="""\
+class Cut(nn.Module):
+    def __init__(self, hop: int):
+        super().__init__()
+        self._hop = hop
+        self.hop = torch.tensor(hop)
+        self._win = 2 * hop
+        self.win = torch.tensor(2 * hop)
+
+    def _count(self, x):
+        exact_2 = 1 / torch.finfo(torch.get_default_dtype()).eps
+        # below it, the quotient rounds to the same integer as in tensors of the default dtype
+        if self._hop > 0 and abs(x.shape[-1] - self._win) + self._hop < exact_2:
+            return int(-(-((x.shape[-1] - self._win) / self._hop) // 1))
+        else:
+            return ((x.shape[-1] - self.win) / self.hop).ceil().long()
+
+    def forward(self, x):
+        exact = 1 / torch.finfo(torch.get_default_dtype()).eps
+        # below it, the quotient rounds to the same integer as in tensors of the default dtype
+        if self._hop > 0 and abs(x.shape[-1] - self._win) + self._hop < exact:
+            n = int((x.shape[-1] - self._win) / self._hop) + 1
+        else:
+            n = int((x.shape[-1] - self.win) / self.hop) + 1
+        return x[:, :n], F.pad(x, (0, self._count(x)))
+""",
+            run="""\
+def make(): return Cut(3)
+calls = [(torch.linspace(-1, 1, 2 * n).reshape(2, n),) for n in (7, 8, 9)]
 """,
         ),
         Example(
@@ -690,20 +751,16 @@ class _Writer:
         for statement, code in lines.items():
             yield Insert(statement, tuple(code))
 
-    def methods(self, default: str | None) -> Iterator[Edit]:
+    def methods(self, limit: str) -> Iterator[Edit]:
         """The reads, and the arithmetic of floats, which is exact while the numbers are not huge."""
         syntax = self.facts.syntax
         replaced: dict[ast.AST, Code] = {r: Code(f"{{0}}.{self.names[r.attr]}", (r.value,)) for r in self.reads}
-        for item in self.uses.items:
-            assert isinstance(item.func, ast.Attribute)
-            replaced[item] = Code("{0}", (filled(item.func.value, replaced),))
         direct = {r.operand for r in self.uses.roundings}
         exact: dict[ast.AST, Code] = {}
         for q in self.uses.quotients:
             parts = [filled(part, replaced) for part in (q.numerator, q.denominator)]
-            small = "{1}" if self.positive(q.denominator) else "0 < {1}"
-            test = f"abs({{0}}) < 2**22 and {small} < 2**22 and {default or 'torch.get_default_dtype'}().itemsize > 2"
-            exact[q.expr] = Code(test, tuple(parts))
+            test = "" if self.positive(q.denominator) else "{1} > 0 and "
+            exact[q.expr] = Code(test + "abs({0}) + {1} < {2}", (*parts, Code(limit)))
             if q.expr not in direct:
                 replaced[q.expr] = self.choice(filled(q.expr, replaced), exact[q.expr], q.expr)
         for r in self.uses.roundings:
@@ -715,25 +772,37 @@ class _Writer:
             elif not all(self.positive(q.denominator) for q in self.uses.quotients):
                 number = Code("{0} if isinstance({1}, float) else {2}", (number, r.operand, r.expr))
             replaced[r.expr] = number
-        for node, code in replaced.items():
-            if not any(p in replaced for p in syntax.ancestors(node)):
-                assert isinstance(node, ast.expr)
-                yield self.written(node, code)
+        read = "int({0})" if self.uses.quotients else "{0}"  # where floats are not exact, it is a tensor as before
+        for item in self.uses.items:
+            assert isinstance(item.func, ast.Attribute)
+            replaced[item] = Code(read, (filled(item.func.value, replaced),))
+        tops: dict[ast.stmt, list[ast.expr]] = {}
+        for node in replaced:
+            if isinstance(node, ast.expr) and not any(p in replaced for p in syntax.ancestors(node)):
+                tops.setdefault(self.facts.statement_of(node), []).append(node)
+        yield from (edit for s, nodes in tops.items() for edit in self.written(s, nodes, replaced))
 
     def choice(self, exact: ast.expr | Code, test: Code, otherwise: ast.expr) -> Code:
         self.choices[otherwise] = (test, exact)
         return Code("{0} if {1} else {2}", (exact, test, otherwise))
 
-    def written(self, node: ast.expr, code: Code) -> Edit:
-        """``code`` in the place of ``node``: a choice that a name is given gets lines of its own."""
-        statement = self.facts.statement_of(node)
-        match statement:
-            case ast.Assign(targets=[ast.Name() as target], value=value) if value is node and node in self.choices:
-                if self.facts.why_not_replaced(statement, ()) is None:
-                    lines = "if {0}:\n    {1} = {2}\nelse:\n    {1} = {3}"
-                    test, exact = self.choices[node]
-                    return ReplaceStatements((statement,), (Code(lines, (test, target, exact, node)),))
-        return Replace(node, code)
+    def written(self, statement: ast.stmt, nodes: list[ast.expr], replaced: dict[ast.AST, Code]) -> Iterator[Edit]:
+        """``statement`` with ``nodes`` replaced: once for each way, where there is one choice between two."""
+        chosen = [n for n in nodes if n in self.choices]
+        free = len(chosen) == 1 and self.facts.why_not_replaced(statement, ()) is None
+        found = surely_evaluated(chosen[0], statement, self.facts.syntax) if free else None
+        if found is None:
+            yield from (Replace(node, replaced[node]) for node in nodes)
+            return
+        start, value = found
+        test, exact = self.choices[chosen[0]]
+        forms = [form if isinstance(form, Code) else Code("{0}", (form,)) for form in (exact, chosen[0])]
+        yes, no = (filled(value, {**replaced, chosen[0]: form}) for form in forms)
+        name = self.facts.fresh_name("exact", statement)
+        below = Code(test.template, (*test.parts[:2], Code(name)))
+        lines = f"{_WHY}\nif {{0}}:\n    {start}{{1}}\nelse:\n    {start}{{2}}"
+        code = Code(f"{name} = {{0}}", (test.parts[2],)), Code(lines, (below, yes, no))
+        yield ReplaceStatements((statement,), code)
 
     def positive(self, denominator: ast.expr) -> bool:
         return isinstance(denominator, ast.Attribute) and self.held.positive(denominator.attr)

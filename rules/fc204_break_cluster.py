@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -34,12 +35,13 @@ class BreakCluster:
         least), so code that compiled in one piece still does; that the part does bookwork only: no layer, no weight, no
         matrix product, softmax or the like, also in the functions of this file that it calls (the message counts what
         leaves the graph); and that it is not what gets compiled itself. A method that is overridden in another file is
-        taken to do what the one here does. A parameter that is annotated as a tensor may still be given a number, so an
-        annotation alone makes no read. Where a flag decides whether it reads, calls with the other
-        value stay in the graph. With ``capture_scalar_outputs`` or
+        taken to do what the one here does. Where a class above or below may have a method of the same name, the new
+        function is named after its class as well, for both may be taken apart. A parameter that is annotated as a
+        tensor may still be given a number, so an annotation alone makes no read. Where a flag decides whether it reads,
+        calls with the other value stay in the graph. With ``capture_scalar_outputs`` or
         ``capture_dynamic_output_shape_ops`` switched on, PyTorch may capture some reads, and ends the graph at this
-        call all the same. The rule says nothing about ``forward`` itself, a single read, a read that may not run, and
-        checks (FC102).
+        call all the same (``torch.export`` in strict mode refuses it); a file that switches them on is left alone. The
+        rule says nothing about ``forward`` itself, a single read, a read that may not run, and checks (FC102).
 
     References:
         Index builders of vision-language models; PyTorch, "torch.compiler.disable" and "Skipped functions" (GB0098).
@@ -62,10 +64,10 @@ class BreakCluster:
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the function ``node`` when it is a cluster of reads."""
         assert isinstance(node, ast.FunctionDef)
-        if not facts.reached(node) or facts.eager_only(node):
+        if not facts.reached(node) or facts.eager_only(node) or facts.in_cache(node):
             return
-        cluster = facts.clusters.of(node)
-        if cluster is None:
+        around, cluster = facts.function_of(node), facts.clusters.of(node)
+        if cluster is None or (around is not None and facts.reached(around)):  # made anew with every call of that one
             return
         if isinstance(cluster, str):
             yield Finding(node, f"`{node.name}` reads tensor data on the host again and again", assumption=cluster)
@@ -555,6 +557,91 @@ class Net(nn.Module):
 """,
         ),
         NearMiss(
+            title="elements that are left out, or never asked for",
+            source="""\
+def kept(grid, number, some=False):
+    rows = [row.tolist() for row in grid if some]
+    first = next((row.tolist() for row in grid), None)
+    return rows, first, 9 < number < grid.max().item(), 9 < number < grid.min().item()
+
+
+class Net(nn.Module):
+    def forward(self, x, grid):
+        return x * 2, kept(grid, 3)
+""",
+        ),
+        NearMiss(
+            title="methods of other objects with these names",
+            source="""\
+class Meter:
+    def item(self):
+        return 3
+
+
+class Net(nn.Module):
+    def unique(self, x):
+        return x + 1
+
+    def shifted(self, x, meter):
+        return self.unique(x) * 2 + self.unique(x) * meter.item() + meter.item()
+
+    def forward(self, x):
+        return self.shifted(x, Meter())
+""",
+        ),
+        NearMiss(
+            title="a function that is made anew with every call",
+            source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, grid):
+        def one(row):
+            return torch.arange(row.tolist()[0]) + row.sum().item()
+
+        return self.lin(x) + one(grid[0]).sum()
+""",
+        ),
+        NearMiss(
+            title="layers that are mapped, and a property that computes",
+            source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    @property
+    def table(self):
+        return torch.ones(9, 4) @ self.lin.weight
+
+    def mapped(self, x, sizes):
+        return torch.cat(list(map(self.lin, x.split(sizes.tolist() + sizes.tolist()))))
+
+    def picked(self, sizes):
+        return [self.table[size] for size in sizes.tolist() + sizes.flip(0).tolist()]
+
+    def forward(self, x, sizes):
+        return self.mapped(x, sizes), self.picked(sizes)
+""",
+        ),
+        NearMiss(
+            title="reads that a graph is to go through",
+            source="""\
+def captured():
+    torch._dynamo.config.capture_scalar_outputs = True
+
+
+class Net(nn.Module):
+    def ends(self, sizes):
+        return torch.arange(9)[sizes.min().item() :] + sizes.max().item()
+
+    def forward(self, x, sizes):
+        return x + self.ends(sizes).sum()
+""",
+        ),
+        NearMiss(
             title="numbers that are annotated as tensors",
             source="""\
 def coordinates(height: torch.Tensor, width: torch.Tensor):
@@ -683,7 +770,7 @@ def _moved(function: ast.FunctionDef, cluster: Cluster, disable: str, facts: Fac
     whole = cluster.last is None and function.returns is not None
     result = f" -> {{{len(noted)}}}" if whole else ""
     parts = [*noted, *filter(None, (function.returns if whole else None,))]
-    width = sum(map(len, (eager, *written))) + sum(len(ast.unparse(p)) for p in parts) + function.col_offset
+    width = len(eager + ", ".join(written)) + sum(len(ast.unparse(p)) for p in parts) + function.col_offset
     inside = ", ".join(written) if width < _WIDTH else "\n" + "".join(f"    {w},\n" for w in written)
     given = f"({', '.join(h.name for h in cluster.handed)})"
     if cluster.flag:
@@ -704,4 +791,6 @@ def _moved(function: ast.FunctionDef, cluster: Cluster, disable: str, facts: Fac
 
 def _fresh(function: ast.FunctionDef, suffix: str, cls: ast.AST | None, facts: Facts) -> str:
     wish = f"_{function.name.strip('_')}_{suffix}"
+    if isinstance(cls, ast.ClassDef) and facts.clusters.has_relatives(function):
+        wish = f"_{re.sub('(?<=[a-z0-9])(?=[A-Z])', '_', cls.name).strip('_').lower()}{wish}"
     return facts.fresh_attribute(wish, cls) if isinstance(cls, ast.ClassDef) else facts.fresh_name(wish, function)

@@ -71,7 +71,7 @@ class BufferReassignedInForward:
         message = f"`{ast.unparse(target)}` is assigned the buffer that it holds: Dynamo cannot trace that"
         obstacle = facts.why_not_replaced(node, ())
         if not buffers.plain(target):
-            obstacle = "the class has its own `__setattr__`"
+            obstacle = "the class has its own `__setattr__`, or a property of that name"
         if obstacle is not None:
             yield Finding(node, message, assumption=obstacle)
             return
@@ -272,6 +272,50 @@ def make(): return Usage(4)
 calls = [(torch.tensor([0, 2]),), (torch.tensor([2, 3]),)]
 """,
         ),
+        Example(
+            title="a number in other instances",
+            before="""\
+class Either(nn.Module):
+    def __init__(self, saved: bool):
+        super().__init__()
+        if saved:
+            self.steps = nn.Buffer(torch.tensor(0))
+        else:
+            self.steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        return x * self.steps
+""",
+            after="""\
+class Either(nn.Module):
+    def __init__(self, saved: bool):
+        super().__init__()
+        if saved:
+            self.steps = nn.Buffer(torch.tensor(0))
+        else:
+            self.steps = 0
+
+    def forward(self, x):
+        new_steps = self.steps
+        new_steps += 1
+        if new_steps is not self.steps:
+            self.steps = new_steps
+        return x * self.steps
+""",
+            run="""\
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = Either(True), Either(False)
+
+    def forward(self, x):
+        return self.a(x), self.b(x)
+
+def make(): return Both()
+calls = [(torch.ones(2),), (torch.ones(2),)]
+""",
+        ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
         NearMiss(
@@ -345,6 +389,33 @@ class Watched(nn.Module):
             reported=True,
         ),
         NearMiss(
+            title="a property of that name",
+            source="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self._steps = torch.tensor(0)
+        self.sets = 0
+
+    @property
+    def steps(self):
+        return self._steps
+
+    @steps.setter
+    def steps(self, value):
+        self.sets += 1
+        self._steps = value
+
+    def reset(self):
+        self.steps = nn.Buffer(torch.tensor(0))
+
+    def forward(self, x):
+        self.steps += 1
+        return x * self.sets
+""",
+            reported=True,
+        ),
+        NearMiss(
             title="outside of forward",
             source="""\
 class Reset(nn.Module):
@@ -386,7 +457,8 @@ def _lines(node: ast.Assign | ast.AugAssign, target: ast.Attribute, facts: Facts
     if isinstance(node, ast.AugAssign):
         value = facts.value(node.value)
         method = _IN_PLACE.get(type(node.op))
-        if method is not None and (value.is_tensor or value.is_number):
+        always = facts.buffer_objects.always(target)
+        if method is not None and always and (value.is_tensor or value.is_number):
             yield Code(f"{{0}}.{method}({{1}})", (target, node.value))
             return
         name = facts.fresh_name(f"new_{target.attr.lstrip('_')}", node)

@@ -6,8 +6,20 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Category, Facts, MaskedRead, RowCall
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, filled
+from patcher.facts import Category, Facts, MaskedRead, RowCall, RowRegion
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Enclose,
+    Example,
+    Finding,
+    Fix,
+    NearMiss,
+    Replace,
+    ReplaceStatements,
+    filled,
+)
 
 
 class MaskRead:
@@ -21,6 +33,9 @@ class MaskRead:
         ``y[mask] = g(x[mask])`` with a function ``g`` of the same file that works along last dimensions gives ``g`` all
         rows, with the first row that is set in the place of those that are not, and keeps what the mask selects.
 
+        Statements that give rows to modules and write them back (``h[mask] += mlp(norm(h[mask]))``, ``masked_scatter``)
+        get a second form for compiled code: all rows are computed, and ``torch.where`` picks by the mask.
+
     Why it breaks compilation:
         The size of ``x[mask]`` depends on data: the graph ends there, and inside of a loop the whole frame is dropped.
 
@@ -31,8 +46,12 @@ class MaskRead:
         ``sum`` of integer tensors, and for assignments that add, subtract, multiply and the like without a chance of
         an error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats:
         they add up in another order. Unsafe for a function of rows: it is taken to treat each by itself, and one row at
-        least to be set. A mask on another device than ``x`` is no error any more where only the count is
-        asked for. What is packed by the mask and handed on is reported, not rewritten.
+        least to be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and because
+        each row has to be computed by itself, which is taken for granted of the modules that the finding names unless
+        this file shows the opposite. Rows that the mask leaves out must not raise or send an infinite gradient; values
+        of another dtype than what they are written to are no error there, and dropout draws other numbers. A mask on
+        another device than ``x`` is no error any more where only the count is asked for. What is packed by the mask and
+        handed on is reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).
@@ -59,11 +78,13 @@ class MaskRead:
             return  # FC401; told with the first one
         form = _Form(facts, read, rows)
         outcome = form.fix()
-        message = "what a mask selects has a data-dependent size"
-        if isinstance(outcome, Fix):
-            yield Finding(node, message, outcome, form.assumption)
-        else:
-            yield Finding(node, message, assumption=outcome)
+        region = facts.row_regions.holding(facts.statement_of(node)) if isinstance(outcome, str) else None
+        if region is not None:
+            if node is not region.first:
+                return  # told with the first one
+            outcome = form.over_all(region)
+        fix, reason = (outcome, form.assumption) if isinstance(outcome, Fix) else (None, outcome)
+        yield Finding(node, "what a mask selects has a data-dependent size", fix, reason)
 
     invalid: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -398,6 +419,191 @@ def make(): return Pack()
 calls = [(torch.linspace(-1, 1, 8).view(2, 4),)]
 """,
         ),
+        Example(
+            title="an expert for some rows, another one for the others",
+            before="""\
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.words = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 5))
+        self.picture = nn.Linear(4, 5)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        out = torch.empty(*ids.shape, 5)
+        # one for words, one for pictures
+        out[seen] = self.picture(h[seen])
+        out[~seen] = self.words(h[~seen])
+        return out
+""",
+            after="""\
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.words = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 5))
+        self.picture = nn.Linear(4, 5)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        out = torch.empty(*ids.shape, 5)
+        # one for words, one for pictures
+        if torch.compiler.is_compiling():
+            _rows = self.picture(h.flatten(0, seen.dim() - 1).clone())
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            out.copy_(torch.where(_picked, _rows, out.flatten(0, seen.dim() - 1)).reshape(out.shape))
+            _rows = self.words(h.flatten(0, seen.dim() - 1).clone())
+            _picked = (~seen).reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            out.copy_(torch.where(_picked, _rows, out.flatten(0, seen.dim() - 1)).reshape(out.shape))
+        else:
+            out[seen] = self.picture(h[seen])
+            out[~seen] = self.words(h[~seen])
+        return out
+""",
+            run="""\
+def make(): return Experts()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="norms, scattered",
+            before="""\
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.other = nn.LayerNorm(4), nn.LayerNorm(4, bias=False)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        h = h.masked_scatter(seen.unsqueeze(-1), self.norm(h[seen]))
+        h = h.masked_scatter(~seen[..., None], self.other(h[~seen]).to(h.dtype))
+        return h
+""",
+            after="""\
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.other = nn.LayerNorm(4), nn.LayerNorm(4, bias=False)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        if torch.compiler.is_compiling():
+            _rows = self.norm(h.flatten(0, seen.dim() - 1).clone())
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h = torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape)
+            _rows = self.other(h.flatten(0, seen.dim() - 1).clone()).to(h.dtype)
+            _picked = (~seen).reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h = torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape)
+        else:
+            h = h.masked_scatter(seen.unsqueeze(-1), self.norm(h[seen]))
+            h = h.masked_scatter(~seen[..., None], self.other(h[~seen]).to(h.dtype))
+        return h
+""",
+            run="""\
+def make(): return Norms()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="rows with names, which are added",
+            before="""\
+class Added(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.up, self.down = nn.LayerNorm(4), nn.Linear(4, 12), nn.Linear(6, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        old = h[seen]
+        gate, value = self.up(self.norm(old)).chunk(2, dim=-1)
+        h[seen] = self.down(F.silu(gate) * value)
+        h[seen] += old * 2
+        return h
+""",
+            after="""\
+class Added(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.up, self.down = nn.LayerNorm(4), nn.Linear(4, 12), nn.Linear(6, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        if torch.compiler.is_compiling():
+            old = h.flatten(0, seen.dim() - 1).clone()
+            gate, value = self.up(self.norm(old)).chunk(2, dim=-1)
+            _rows = self.down(F.silu(gate) * value)
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h.copy_(torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape))
+            _rows = h.flatten(0, seen.dim() - 1) + (old * 2)
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h.copy_(torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape))
+        else:
+            old = h[seen]
+            gate, value = self.up(self.norm(old)).chunk(2, dim=-1)
+            h[seen] = self.down(F.silu(gate) * value)
+            h[seen] += old * 2
+        return h
+""",
+            run="""\
+def make(): return Added()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="what is read is overwritten, and needed for the gradient",
+            before="""\
+class Saved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        low = h > 0
+        h[low] = h[low].abs()
+        return h
+""",
+            after="""\
+class Saved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        low = h > 0
+        if torch.compiler.is_compiling():
+            _rows = h.flatten(0, low.dim() - 1).clone().abs()
+            _picked = low.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h.copy_(torch.where(_picked, _rows, h.flatten(0, low.dim() - 1)).reshape(h.shape))
+        else:
+            h[low] = h[low].abs()
+        return h
+""",
+            run="""\
+def make(): return Saved()
+calls = [(torch.linspace(-1, 1, 6).view(2, 3),)]
+train = True
+""",
+            unsafe=True,
+        ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
         NearMiss(
@@ -552,22 +758,6 @@ class Inverse(nn.Module):
             reported=True,
         ),
         NearMiss(
-            title="the backward pass needs what is overwritten",
-            source="""\
-class Saved(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(3, 3)
-
-    def forward(self, x):
-        h = self.lin(x) * 1
-        low = h > 0
-        h[low] = h[low].abs()
-        return h
-""",
-            reported=True,
-        ),
-        NearMiss(
             title="values of another shape",
             source="""\
 class Wide(nn.Module):
@@ -606,6 +796,161 @@ class Listed(nn.Module):
         found = [x, x * 2]
         return found[x.dim() > 1]
 """,
+        ),
+        NearMiss(
+            title="a module that mixes rows, a line before they are written",
+            source="""\
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.norm(h[seen])
+        h[seen] = rows
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="rows that are needed packed as well",
+            source="""\
+class Packed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        h[seen] = rows
+        return h, rows
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="rows of one mask for another one",
+            source="""\
+class Swapped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        h[seen] = self.lin(h[~seen])
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the mask changes before the rows are written",
+            source="""\
+class Changed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        seen = ids.flip(0) == 3
+        h[seen] = rows
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the mask is written through itself",
+            source="""\
+class Itself(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        seen[0] = True
+        h[seen] = rows
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="rows that look at each other",
+            source="""\
+class Sorted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        h[seen] = rows - rows.mean(0)
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a module of this file that mixes rows",
+            source="""\
+class Centre(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.lin(x)
+        return x - x.mean(dim=0)
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.centre = nn.Sequential(nn.Linear(4, 4))
+        self.last = Centre()
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        h[seen] = self.last(self.centre(h[seen]))
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a method that mixes rows",
+            source="""\
+class Method(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def centred(self, x):
+        return x - x.mean(dim=0)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        h[seen] = self.centred(h[seen])
+        return h
+""",
+            reported=True,
         ),
     )
 
@@ -661,11 +1006,10 @@ class _Form:
         dtype = self.facts.presumed.of(self.read.base).dtype
         category = dtype.category if dtype is not None else Category.UNKNOWN
         base, mask = self.read.base, self.read.mask
-        spread = f"{{0}}[...{', None' * self.read.row}]" if self.read.row else "{0}"
-        inside = Code(spread, (mask,))
+        inside = Code(f"{{0}}[...{', None' * self.read.row}]" if self.read.row else "{0}", (mask,))
         outside = Code("~{0}", (inside,))
         if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert):
-            outside = Code(spread, (mask.operand,))
+            outside = Code(inside.template, (mask.operand,))
         if name in ("any", "all"):
             if category is not Category.BOOL:
                 return f"`{ast.unparse(self.read.base)}` is not known to be boolean"
@@ -681,6 +1025,7 @@ class _Form:
             return "the mean of integers is an error"
         if (reason := self.facts.effects.why_not_total(self.read.mask)) is not None:
             return reason  # it is written twice, and evaluated once
+        self.assumption += "; that the elements are floats and that their sum fits their dtype is taken for granted"
         count = self.number(self.read.row or 0)
         divided = Code("{0} / {1}" if not self.read.row else "{0} / ({1})", (total, count))
         return Fix((Replace(call, divided),), Applicability.UNSAFE)
@@ -722,12 +1067,10 @@ class _Form:
             return f"`{rows.mask.id}` is not known to have the leading shape of what is assigned to"
         places, index = facts.fresh_name("_places", rows.mask), facts.fresh_name("_rows", rows.mask)
         arange = f"{torch}.arange({places}.numel(), device={places}.device)"
-        lines = [
-            Code(f"{places} = {rows.mask.id}.flatten()"),
-            Code(f"{index} = {torch}.where({places}, {arange}, {places}.int().argmax())"),
-        ]
-        picked = Code(f"{{0}}.flatten(0, {rows.mask.id}.ndim - 1)[{index}]")
-        call = filled(rows.call, {r: Code(picked.template, (r.value,)) for r in rows.reads})
+        lines = [Code(f"{places} = {rows.mask.id}.flatten()")]
+        lines.append(Code(f"{index} = {torch}.where({places}, {arange}, {places}.int().argmax())"))
+        picked = f"{{0}}.flatten(0, {rows.mask.id}.ndim - 1)[{index}]"
+        call = filled(rows.call, {r: Code(picked, (r.value,)) for r in rows.reads})
         names = [facts.fresh_name("_values", rows.mask) for _ in rows.targets]
         several = isinstance(rows.statement.targets[0], ast.Tuple)
         lines.append(Code(", ".join(names) + ("," if several and len(names) == 1 else "") + " = {0}", (call,)))
@@ -736,6 +1079,17 @@ class _Form:
             chosen = f"{{0}}.copy_({torch}.where({mask}, {name}.reshape({{0}}.shape), {{0}}))"
             lines.append(Code(chosen, (target.value,)))
         self.assumption = (
-            f"`{ast.unparse(rows.call.func)}` takes each row by itself (its last bits may differ), and a place is set"
+            f"`{ast.unparse(rows.call.func)}` takes each row by itself (other rounding), and a place is set"
         )
         return Fix((ReplaceStatements((rows.statement,), tuple(lines)),), Applicability.UNSAFE)
+
+    # --- rows that modules compute ----------------------------------------------------------------------------------
+
+    def over_all(self, region: RowRegion) -> Fix | str:
+        """Compiled code computes all rows, and picks by the mask; eager code stays."""
+        facts, first = self.facts, region.statements[0]
+        if facts.spelled("torch", first) != "torch":
+            return "`torch` is not imported here"
+        names = (facts.fresh_name("_rows", first), facts.fresh_name("_picked", first))
+        header, self.assumption = facts.row_regions.enclosing(region, names), region.granted
+        return Fix((Enclose(region.statements, Code(header)),), Applicability.UNSAFE)

@@ -157,7 +157,7 @@ class Shift(nn.Module):
 """,
             run="""\
 def make(): return Shift()
-calls = [(torch.rand(n, 2), torch.tensor([2, n - 2])) for n in (4, 5)]
+calls = [(torch.linspace(0, 1, 2 * n).view(n, 2), torch.tensor([2, n - 2])) for n in (4, 5)]
 """,
             unsafe=True,
         ),
@@ -238,6 +238,61 @@ class Halved(nn.Module):
     def forward(self, x):
         counts = [len(x), 2]
         return torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts) // 2)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the list is another one by then",
+            source="""\
+class Renamed(nn.Module):
+    def forward(self, parts):
+        counts = [len(p) for p in parts]
+        repeats = torch.tensor(counts)
+        counts = [1 for p in parts]
+        return torch.repeat_interleave(torch.arange(len(counts)), repeats), counts
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="repeats that are changed under another name, or by a view",
+            source="""\
+class Viewed(nn.Module):
+    def forward(self, parts):
+        counts = [len(p) for p in parts]
+        repeats = torch.tensor(counts)
+        first = repeats[0:1]
+        first.fill_(5)
+        again = torch.tensor(counts)
+        other = again
+        other += 1
+        numbers = torch.arange(len(counts))
+        return torch.repeat_interleave(numbers, repeats), numbers.repeat_interleave(again)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="truth values, or halves that are cut off",
+            source="""\
+class Cut(nn.Module):
+    def forward(self, parts):
+        counts = [len(p) for p in parts]
+        halves = [len(p) / 2 for p in parts]
+        numbers = torch.arange(len(counts))
+        some = numbers.repeat_interleave(torch.tensor(counts).to(torch.bool).long())
+        return some, torch.arange(len(halves)).repeat_interleave(torch.tensor(halves).long())
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="another sum, and a dimension that may be None",
+            source="""\
+class Total(nn.Module):
+    def forward(self, parts, dim=None):
+        counts = [len(p) for p in parts]
+        sum = torch.cat(parts).sum()
+        x = torch.cat(parts) + 1
+        all = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+        return all, x.repeat_interleave(torch.full((1,), 2), dim=dim), sum
 """,
             reported=True,
         ),

@@ -31,7 +31,9 @@ class NonzeroLoop:
         counts twice, also where ``out[rows] += ...`` counted it once. Rows that were not sent to a group are masked
         after they are computed, so that infinities and NaN in them go nowhere; their gradient has to be finite. A mask
         with more groups than there are weights is an error, as it was, where a row is sent to one too many. The result
-        may be given rows of another dtype than its own, which ``index_add_`` refuses. Anything else in the loop is
+        may be given rows of another dtype than its own, which ``index_add_`` refuses. Compiled code is an error where
+        weights that both numbers pick have more than two dimensions, or rows that a mask picks are not as wide as the
+        result. Anything else in the loop is
         reported and left alone.
 
     References:
@@ -989,6 +991,70 @@ class Experts(nn.Module):
             token, place = torch.where(chosen == i)
             y = expert(x[token]) * weights[token, place, None] / max(len(token), 1)
             out.index_add_(0, token, y)
+        return out
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the weighed rows are rounded",
+            source="""\
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 6)) for _ in range(4))
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            y = (expert(x[token]) * weights[token, place, None]).to(torch.int32)
+            out.index_add_(0, token, y.to(out.dtype))
+        return out
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="something is changed in place for each group that was hit",
+            source="""\
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 6)) for _ in range(4))
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        sign = -torch.ones(1)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            if token.numel() == 0:
+                continue
+            turn = torch.neg_(sign)
+            out.index_add_(0, token, expert(x[token]) * turn * weights[token, place, None])
+        return out
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="another range",
+            source="""\
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 6)) for _ in range(4))
+
+    def forward(self, x, range=1.0):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        mask = F.one_hot(chosen, 4).permute(2, 1, 0)
+        for e in (mask.sum((1, 2)) > 0).nonzero():
+            e = e[0]
+            place, token = torch.where(mask[e])
+            out.index_add_(0, token, self.experts[e](x[token]) * range * weights[token, place, None])
         return out
 """,
             reported=True,

@@ -23,8 +23,9 @@ class NonzeroIndex:
     Fix safety:
         Safe for an assignment when the condition is proven to have the leading shape of what is assigned to, and one
         dimension where the list is of one dimension: a mask of another shape is an error where a list of places is not.
-        Unsafe without that proof. Safe for a count where a 0-d tensor may stand in the place of the number: in a
-        comparison with an int that is tested, or in a message. Other uses of the list are reported, not rewritten.
+        Unsafe without that proof. Where both have no dimension, which was an error, the element is written. Safe for a
+        count where a 0-d tensor may stand in the place of the number: in a comparison with an int that is tested, or in
+        a message. Other uses of the list are reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).
@@ -216,7 +217,29 @@ class Other(nn.Module):
 """,
             run="""\
 def make(): return Other()
-calls = [(torch.ones(2, 3), torch.rand(2, 3)), (torch.ones(2, 3), torch.rand(2))]
+calls = [(torch.ones(2, 3), torch.linspace(0, 1, 6).view(2, 3)), (torch.ones(2, 3), torch.tensor([0.2, 0.8]))]
+""",
+            unsafe=True,
+        ),
+        Example(
+            title="the mask is a view of what is written",
+            before="""\
+class Spread(nn.Module):
+    def forward(self, x):
+        mask = x > 0
+        mask[1:][torch.where(mask[:-1])] = True
+        return mask
+""",
+            after="""\
+class Spread(nn.Module):
+    def forward(self, x):
+        mask = x > 0
+        mask[1:][mask[:-1] != 0] = True
+        return mask
+""",
+            run="""\
+def make(): return Spread()
+calls = [(torch.tensor([1.0, -1, -1, 1, -1]),), (torch.tensor([-1.0, 1]),)]
 """,
             unsafe=True,
         ),
@@ -321,6 +344,20 @@ class Sized(nn.Module):
             reported=True,
         ),
         NearMiss(
+            title="coordinates are counted, or one place has no length",
+            source="""\
+class Coordinates(nn.Module):
+    def forward(self, ids: torch.Tensor, row: torch.Tensor):
+        row = row.flatten()
+        if len((ids == 7).nonzero().flatten()) > 3 or (ids == 7).nonzero().squeeze().shape[0] > 3:
+            raise ValueError
+        if len((row == 7).nonzero().squeeze()) > 3:
+            raise ValueError
+        return ids * 2
+""",
+            reported=True,
+        ),
+        NearMiss(
             title="a method of something else",
             source="""\
 class Foreign(nn.Module):
@@ -343,14 +380,16 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
     condition = facts.presumed.of(places.condition)
     boolean = condition.is_tensor and condition.dtype is not None and condition.dtype.category is Category.BOOL
     direct = subscripts[0].slice is places.whole
-    itself = boolean and (direct or not facts.effects.aliases(places.condition))
     text = ast.unparse(places.condition)
+    plain = direct and isinstance(places.condition, ast.Name) and text == ast.unparse(subscripts[0].value)
+    itself = boolean and (plain or not facts.effects.aliases(places.condition))  # else it may change as it is written
     if (not places.apart or places.flat) and not facts.place_lists.one_dimension(places):
         return Finding(node, message, assumption=f"`{text}` is not known to have one dimension")
     rows = [facts.masked_reads.row(s.value, places.condition) for s in subscripts]
     mask = Code("{0}" if itself else "{0} != 0", (places.condition,))
     if None in rows:
-        assumption = f"`{text}` has the leading shape of `{ast.unparse(subscripts[rows.index(None)].value)}`"
+        shaped = f"the leading shape of `{ast.unparse(subscripts[rows.index(None)].value)}`"
+        assumption = f"`{text}` is a tensor with a dimension at least, and {shaped}"
         return Finding(node, message, Fix((Replace(places.whole, mask),), Applicability.UNSAFE), assumption)
     if not any(rows) or (condition.rank is not None and condition.rank.offset > 0):
         return Finding(node, message, Fix((Replace(places.whole, mask),)))

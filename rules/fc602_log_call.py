@@ -353,6 +353,91 @@ class Stats(nn.Module):
             reported=True,
         ),
         NearMiss(
+            title="a part of a module, a method and a property of the project, a dict that fills itself",
+            source="""\
+from collections import defaultdict
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2)
+        self.n = 0
+
+    def count(self):
+        self.n += 1
+        return self.n
+
+    @property
+    def step(self):
+        self.n += 1
+        return self.n
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.seen = defaultdict(int)
+        self.batches = iter(range(9))
+
+    def forward(self, x):
+        print(self.block.norm(x).shape)
+        x = x + self.block.n
+        print(self.block.count(), self.block.step)
+        x = x + self.block.n
+        print(self.block.step)
+        x = x + self.block.n
+        print(self.seen[x.shape[0]])
+        x = x + len(self.seen)
+        print(list(self.batches))
+        return x + sum(self.batches)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a message that fails is caught",
+            source="""\
+class Tried(nn.Module):
+    def shown(self, x):
+        print(f"{x.item():.3f}")
+
+    def forward(self, x):
+        try:
+            self.shown(x)
+            print(x.view(7))
+        except RuntimeError:
+            x = x.mean()
+        return x * 2
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="a logger of the project that keeps what it is given",
+            source="""\
+class Measured:
+    def __init__(self):
+        self.values = []
+
+    def log(self, value):
+        self.values.append(value)
+
+    def info(self, value):
+        self.values.append(value)
+
+
+class Keeps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.logger = Measured()
+
+    def forward(self, x):
+        self.logger.log(x.shape[0])
+        self.logger.info(x.shape[0])
+        return x * len(self.logger.values)
+""",
+        ),
+        NearMiss(
             title="a name that is bound inside of the message",
             source="""\
 class Bound(nn.Module):
@@ -412,13 +497,20 @@ class Other(nn.Module):
             source="""\
 import contextlib
 import io
+import sys
 
 
 class Captured(nn.Module):
     def forward(self, x):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             print(tuple(x.shape))
-        return x + len(text.getvalue())
+        return self.swapped(x) + len(text.getvalue())
+
+    def swapped(self, x):
+        old, sys.stdout = sys.stdout, io.StringIO()
+        print(tuple(x.shape))
+        text, sys.stdout = sys.stdout.getvalue(), old
+        return x + len(text)
 """,
             reported=True,
         ),

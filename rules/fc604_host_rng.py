@@ -27,8 +27,8 @@ class HostRng:
         Unsafe, for compiled code only. What is drawn and not used is not drawn any more, so the host's generator is
         not where it was: what is drawn from it later differs. A number from ``torch.rand`` has the same distribution,
         and comes from another generator, as a 0-d tensor of the default dtype. The flag is taken not to change between
-        the draw and its use. A branch on a number that was drawn in training is reported and left alone, and so is
-        whatever draws arrays, positions or choices.
+        the draw and its use, and an upper bound not to be below the lower one. A branch on a number that was drawn in
+        training is reported and left alone, and so is whatever draws arrays, positions or choices.
 
     References:
         LayerDrop in speech models; PyTorch, "Attempted to call function marked as skipped" (graph break GB0007).
@@ -57,7 +57,10 @@ class HostRng:
         torch, imports = spelled or "torch", () if spelled else ("torch",)
         if draw.flag is not None:
             new = Code(f"{{0}} if {{1}} or not {torch}.compiler.is_compiling() else 0.0", (node, draw.flag))
-            assumption = "compiled code draws nothing in evaluation: what the host draws later is another number"
+            assumption = (
+                f"compiled code draws nothing in evaluation, as long as `{ast.unparse(draw.flag)}` does not change "
+                "before the number is used: what the host draws later is another number"
+            )
         else:
             assert draw.uniform is not None
             low, high = draw.uniform
@@ -66,6 +69,8 @@ class HostRng:
                 drawn = Code(f"{torch}.empty(()).uniform_({{0}}, {{1}})", (low, high))
             new = Code(f"{{0}} if {torch}.compiler.is_compiling() else {{1}}", (drawn, node))
             assumption = "compiled code draws the number with PyTorch: another one, of the same distribution"
+            if low is not None and high is not None:
+                assumption += f", with `{ast.unparse(high)}` not below `{ast.unparse(low)}`"
         yield Finding(node, message, Fix((Replace(node, new),), Applicability.UNSAFE, imports), assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = (
@@ -338,6 +343,84 @@ calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n 
         ),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
+        NearMiss(
+            title="the number is kept as well",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def forward(self, x):
+        if (p := random.random()) < 0.1 and self.training:
+            x = x * 2
+        return x, p
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the number is computed with before it is compared",
+            source="""\
+import math
+import random
+
+
+class Layers(nn.Module):
+    def forward(self, x):
+        if -math.log(random.random()) < 0.1 and self.training:
+            x = x * 2
+        return x
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="something is called in between",
+            source="""\
+import random
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+
+    def note(self):
+        self.seen += 1
+        return True
+
+    def forward(self, x):
+        if random.random() < 0.5 and self.note() and self.training:
+            x = x * 2
+        return x
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the same number each time",
+            source="""\
+import numpy as np
+
+
+class Noise(nn.Module):
+    def forward(self, x):
+        np.random.seed(3)
+        y = x.reshape(-1, 2) * np.random.rand()
+        return y.sum(-1)
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="from the upper bound down",
+            source="""\
+import numpy as np
+
+
+class Noise(nn.Module):
+    def forward(self, x):
+        y = x.reshape(-1, 2) * np.random.uniform(1.5, 0.5)
+        return y.sum(-1)
+""",
+            reported=True,
+        ),
         NearMiss(
             title="the number decides in evaluation as well",
             source="""\

@@ -43,7 +43,7 @@ class VarlenSplit:
         not add up are still a RuntimeError (on CUDA, a device-side assertion). Where results of a chunk are used in
         another way, a mask is there already, or an argument changes from chunk to chunk, it is reported and left alone.
         The one ``masked_fill_`` is safe: it writes the same number to the same places of the same tensor, for bounds in
-        any order, beyond the end or counted from it.
+        any order, beyond the end or counted from it (elements of the mask that share memory are no error any more).
 
     References:
         transformers' vision towers (``cu_seqlens`` without FlashAttention); PyTorch, "Data dependent operator" (graph
@@ -98,7 +98,7 @@ class Blocks(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
@@ -177,7 +177,7 @@ class Tower(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
@@ -231,7 +231,7 @@ class Named(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[-2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
@@ -300,7 +300,7 @@ class Inner(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
@@ -365,7 +365,7 @@ class Laid(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all()
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
@@ -415,7 +415,7 @@ class Appends(nn.Module):
         if torch.compiler.is_compiling():  # one call for all
             _lengths = lengths[1:]
             _total = q.shape[-2]
-            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all()
+            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all() & (len(_lengths) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(_lengths.cumsum(0), torch.arange(_total, device=_lengths.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
@@ -459,7 +459,7 @@ class Given(nn.Module):
         if torch.compiler.is_compiling() and mask is None:  # one call for all
             _lengths = (bounds[1:] - bounds[:-1])
             _total = q.shape[2]
-            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all()
+            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all() & (len(_lengths) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(_lengths.cumsum(0), torch.arange(_total, device=_lengths.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
@@ -497,14 +497,15 @@ class Filled(nn.Module):
     def forward(self, q, k, v, bounds: torch.Tensor):
         mask = torch.full([1, q.shape[1], k.shape[1]], torch.finfo(q.dtype).min, dtype=q.dtype)
         # each image sees itself
-        if bounds.is_floating_point():
-            raise TypeError("bounds must be integers")
-        _bounds, _inside = bounds.reshape(len(bounds), 1), []
-        for _size in mask.shape[-2:]:
-            _ends = torch.where(_bounds < 0, _bounds + _size, _bounds)
-            _place = torch.arange(_size, device=_bounds.device)
-            _inside.append(((_place >= _ends[:-1]) & (_place < _ends[1:])).float())
-        mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), 0)
+        if len(bounds) > 1:
+            if bounds.is_floating_point():
+                raise TypeError("bounds must be integers")
+            _bounds, _inside = bounds.reshape(len(bounds), 1), []
+            for _size in mask.shape[-2:]:
+                _place = torch.arange(_size, device=_bounds.device)
+                _place = torch.where(_bounds < 0, _place - _size, _place)
+                _inside.append(((_place[:-1] >= _bounds[:-1]) & (_place[1:] < _bounds[1:])).float())
+            mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), 0)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask), mask
 """,
             run="""\
@@ -530,12 +531,13 @@ class Neighbours(nn.Module):
 class Neighbours(nn.Module):
     def forward(self, x, bounds: torch.LongTensor):
         mask = torch.zeros(1, 1, x.shape[0], x.shape[0], dtype=torch.bool)
-        _bounds, _inside = bounds.reshape(len(bounds), 1), []
-        for _size in mask.shape[-2:]:
-            _ends = torch.where(_bounds < 0, _bounds + _size, _bounds)
-            _place = torch.arange(_size, device=_bounds.device)
-            _inside.append(((_place >= _ends[:-1]) & (_place < _ends[1:])).float())
-        mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), True)
+        if len(bounds) > 1:
+            _bounds, _inside = bounds.reshape(len(bounds), 1), []
+            for _size in mask.shape[-2:]:
+                _place = torch.arange(_size, device=_bounds.device)
+                _place = torch.where(_bounds < 0, _place - _size, _place)
+                _inside.append(((_place[:-1] >= _bounds[:-1]) & (_place[1:] < _bounds[1:])).float())
+            mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), True)
         return x * mask.sum()
 """,
             run="""\
@@ -781,7 +783,8 @@ def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
         return "`torch` is not imported here, or is another name"
     if not facts.syntax.alone(anchor):
         return "the line holds more than this statement"
-    return ""
+    certain = facts.chunks.is_certain(packed.walk.first.split.call) and facts.chunks.is_certain(packed.walk.first.read)
+    return "" if certain else "it may not be split at all"
 
 
 def _assumption(packed: PackedAttention) -> str:
@@ -819,7 +822,7 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
     added = f'{torch}.where({same}, 0.0, float("-inf"))[None, None].to({{0}})'
     lines += [
         Code(f"{total} = {{0}}.shape[{walk.first.split.dim}]", (source,)),
-        Code(f"{fits} = ({{0}}.sum() == {total}) & ({{0}} >= 0).all()", (held,)),
+        Code(f"{fits} = ({{0}}.sum() == {total}) & ({{0}} >= 0).all() & (len({{0}}) > 0)", (held,)),
         Code(f'{torch}._assert_async({fits}, "the lengths of the chunks must add up")'),
         Code(
             f"{chunk} = {torch}.searchsorted({{0}}.cumsum(0), "
@@ -848,12 +851,12 @@ def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
     if obstacle is not None:
         yield Finding(found.loop, message, assumption=obstacle)
         return
-    wishes = ("bounds", "inside", "size", "ends", "place")
-    bounds, inside, size, ends, place = (facts.fresh_name(f"_{wish}", found.loop) for wish in wishes)
+    wishes = ("bounds", "inside", "size", "place")
+    bounds, inside, size, place = (facts.fresh_name(f"_{wish}", found.loop) for wish in wishes)
     sides = [
-        Code(f"{ends} = {torch}.where({bounds} < 0, {bounds} + {size}, {bounds})"),
         Code(f"{place} = {torch}.arange({size}, device={bounds}.device)"),
-        Code(f"{inside}.append((({place} >= {ends}[:-1]) & ({place} < {ends}[1:])).float())"),
+        Code(f"{place} = {torch}.where({bounds} < 0, {place} - {size}, {place})"),
+        Code(f"{inside}.append((({place}[:-1] >= {bounds}[:-1]) & ({place}[1:] < {bounds}[1:])).float())"),
     ]
     same = f"({inside}[0].T @ {inside}[1] > 0).to({{0}}.device)"
     lines = [
@@ -865,4 +868,5 @@ def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
         complaint = Code('raise TypeError("bounds must be integers")')
         lines.insert(0, block(Code("if {0}.is_floating_point():", (found.bounds,)), [complaint]))
     imports = () if _where(facts, found.loop) else ("torch",)
-    yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), tuple(lines)),), imports=imports))
+    whole = block(Code("if len({0}) > 1:", (found.bounds,)), lines)  # what is no row of integers may be of no use
+    yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), (whole,)),), imports=imports))

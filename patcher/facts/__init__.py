@@ -37,6 +37,7 @@ from patcher.facts.indices import Indices
 from patcher.facts.infer import Inference
 from patcher.facts.known_numbers import Known, KnownNumbers
 from patcher.facts.lookups import Lookup
+from patcher.facts.loop_frames import LoopFrame, LoopFrames
 from patcher.facts.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.meetings import Meeting, Meetings
 from patcher.facts.merging import Choice, Merge, Merging
@@ -50,7 +51,9 @@ from patcher.facts.rejoined import Rejoined, Rejoining
 from patcher.facts.repeat_totals import RepeatTotals
 from patcher.facts.row_loops import RowLoops
 from patcher.facts.row_reads import RowRead, RowReads
+from patcher.facts.row_regions import RowRegion, RowRegions
 from patcher.facts.sizes import Sizes
+from patcher.facts.skipped_writes import SkippedWrites, SkippingTests
 from patcher.facts.steadiness import dynamic_names, may_be
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.tensor_state import Change, Step, TensorState, TensorStates
@@ -89,6 +92,7 @@ __all__ = [
     "Known",
     "Leaf",
     "Lookup",
+    "LoopFrame",
     "MaskedRead",
     "Meeting",
     "Merge",
@@ -104,6 +108,8 @@ __all__ = [
     "Required",
     "RowCall",
     "RowRead",
+    "RowRegion",
+    "SkippedWrites",
     "Split",
     "Step",
     "Store",
@@ -154,10 +160,23 @@ class Facts:
         self.place_lists = PlaceLists(self.syntax, self.inference, self.presumed, self.masked_reads)
         self.repeat_totals = RepeatTotals(self.syntax, self.inference, self.presumed, self.flow)
         self.row_calls = RowCalls(self.syntax, self.masked_reads)
+        self.row_regions = RowRegions(
+            self.syntax, self.inference, self.masked_reads, self.row_calls.rowwise, self.flow, self.grad_off
+        )
         self.effects = Effects(self.syntax, self.inference, self.flow)
         self.by_element = ByElement(self.inference, self.effects, self.grad_off)
         self.merging = Merging(self.syntax, self.inference, self.effects, self.flow, self.grad_off)
         self.conditions = self.merging.conditions
+        self.skipping_tests = SkippingTests(
+            self.syntax,
+            self.inference,
+            self.effects,
+            self.masked_reads,
+            self.row_regions,
+            self.conditions,
+            self.flow,
+            self.grad_off,
+        )
         self.guards = Guards(self.syntax, self.inference, self.effects, self.conditions)
         self.describing = Describing(self.syntax, self.inference)
         self.breaks = GraphBreaks(self.syntax, project, self.module)
@@ -185,6 +204,17 @@ class Facts:
         self.row_reads = RowReads(self.syntax, self.inference)
         self.bookkeepers = Bookkeepers(self.syntax, self.inference, project, self.module)
         self.clusters = Clusters(self.syntax, project, self.module, self.host_reads, self.bookkeepers, self.preparation)
+        self.loop_frames = LoopFrames(
+            self.syntax,
+            project,
+            self.module,
+            self.eager_calls.callees,
+            self.host_reads,
+            self.bookkeepers,
+            self.clusters,
+            self.preparation,
+            self.eager_only,
+        )
         self.chunks = Chunks(self.syntax, self.inference, self.flow)
         self.block_masks = BlockMasks(self.syntax, self.inference, self.chunks)
         self.rejoining = Rejoining(self.syntax, self.inference, self.chunks, self.reached)
@@ -211,6 +241,11 @@ class Facts:
         if cls not in self._cache_candidates:
             return None
         return cache_of(cls, self.class_facts(cls), self.syntax, self.inference, self.breaks)
+
+    def in_cache(self, node: ast.AST) -> bool:
+        """Whether ``node`` stands in a cache of keys and values, for which FC301 and its strategies answer."""
+        cls = self.syntax.class_of(node)
+        return "FC301" in self.active and cls is not None and self.cache(cls) is not None
 
     def allocations(self, cls: ast.ClassDef) -> Allocations | None:
         """Where ``cls``, a cache or not, makes buffers that compiled code writes in place and that nobody marks."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts.classes import self_name
 from patcher.facts.infer import Inference
@@ -99,8 +100,10 @@ class Bookkeepers:
 
     def _node(self, n: ast.AST) -> Bookwork:
         match n:
+            case ast.Call(func=ast.Name(id="map" | "filter"), args=[given, _, *_]) if not isinstance(given, ast.Lambda):
+                return self._called(given)
             case ast.Call():
-                return self._call(n)
+                return self._called(n.func)
             case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
                 return Bookwork(1, computes="a matrix product")
             case ast.BinOp() | ast.Compare() | ast.UnaryOp():
@@ -109,12 +112,14 @@ class Bookkeepers:
                 return Bookwork(0, computes=f"`{ast.unparse(n)}`")
             case ast.Attribute(ctx=ast.Load()) if self.inference.of(n).trainable:
                 return Bookwork(0, computes=f"`{ast.unparse(n)}`")
+            case ast.Attribute(ctx=ast.Load()) if n.attr in self._properties:
+                return self._own(n) or Bookwork(0)
             case ast.Await() | ast.Yield() | ast.YieldFrom():
                 return Bookwork(0, unknown="`yield` or `await`")
         return Bookwork(0)
 
-    def _call(self, call: ast.Call) -> Bookwork:
-        func, written = call.func, f"`{ast.unparse(call.func)}`"
+    def _called(self, func: ast.expr) -> Bookwork:
+        written = f"`{ast.unparse(func)}`"
         what = self.syntax.qualified(func) or ""
         name = what.rpartition(".")[2] or getattr(func, "attr", getattr(func, "id", ""))
         if what.startswith(_HOST_PACKAGES) or what in ("torch.jit.is_tracing", "torch.compiler.is_compiling"):
@@ -135,6 +140,12 @@ class Bookkeepers:
             return Bookwork(0)
         value = self.inference.of(func)
         return Bookwork(1, computes=written) if value.kind is Kind.MODULE else Bookwork(0, unknown=written)
+
+    @cached_property
+    def _properties(self) -> set[str]:
+        """The names of all properties that this module defines."""
+        functions = (f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef))
+        return {f.name for f in functions if any(ast.unparse(d).endswith("property") for d in f.decorator_list)}
 
     def _is_module(self, func: ast.Attribute) -> bool:
         return any(self.inference.of(e).kind is Kind.MODULE for e in (func, func.value) if not _is_self(e, self.syntax))

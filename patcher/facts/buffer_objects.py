@@ -102,10 +102,28 @@ class BufferObjects:
                             return True
         return False
 
+    def always(self, target: ast.Attribute) -> bool:
+        """Whether all that this file, and relatives, assign to attributes of that name is an ``nn.Buffer``."""
+        own = self.inference.instance_attribute(target)
+        family, _ = self.project.family(f"{self.module}.{self._qualname(own[0])}") if own is not None else ((), None)
+        for name in family:
+            summary = self.project.known_class(name)
+            here = name.startswith(f"{self.module}.")
+            if summary is not None and not here and target.attr in summary.stores | summary.init_stores:
+                return False
+        for n in self.syntax.by_type[ast.Attribute]:
+            assert isinstance(n, ast.Attribute)
+            if n.attr == target.attr and isinstance(n.ctx, ast.Store):
+                parent = self.syntax.parents[n]
+                made = isinstance(parent, (ast.Assign, ast.AnnAssign)) and self._makes(parent.value)
+                if not made and not isinstance(parent, ast.AugAssign):
+                    return False
+        return True
+
     def plain(self, target: ast.Attribute) -> bool:
         """Whether the class leaves the assignment of attributes to ``nn.Module``."""
         own = self.inference.instance_attribute(target)
         name = f"{self.module}.{self._qualname(own[0])}" if own is not None else self.inference.of(target.value).module
         family, _ = self.project.family(name)
         summaries = [c for f in family if (c := self.project.known_class(f)) is not None]
-        return not any("__setattr__" in c.methods for c in summaries)
+        return not any({"__setattr__", target.attr} & c.methods for c in summaries)

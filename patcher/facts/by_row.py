@@ -58,7 +58,7 @@ class RowCalls:
             isinstance(n, ast.Starred) or (isinstance(n, ast.Name) and n.id == mask.id) for n in others
         ):
             return None
-        if any(k.arg is None for k in call.keywords) or not self._rowwise(call):
+        if any(k.arg is None for k in call.keywords) or not self.rowwise(call):
             return None
         return RowCall(statement, mask, call, tuple(reads), tuple(written))
 
@@ -67,7 +67,7 @@ class RowCalls:
         same = read is not None and isinstance(read.mask, ast.Name) and read.mask.id == mask.id
         return same and read is not None and read.first and isinstance(read.base, ast.Name)
 
-    def _rowwise(self, call: ast.Call) -> bool:
+    def rowwise(self, call: ast.Call) -> bool:
         """Whether the function is one of this module that works along last dimensions only, as far as can be seen."""
         name = call.func.id if isinstance(call.func, ast.Name) else None
         functions = (f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef))

@@ -109,10 +109,24 @@ class Callees:
         own = self.inference.instance_attribute(e)
         stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
         found = {self._held(s.value) for s in stores if s.value is not None}
+        if own is not None and found == {None}:
+            found = {self._built(item) for item in self._appended(*own)}
         return found.pop() if len(found) == 1 else None
+
+    def _appended(self, cls: ast.ClassDef, name: str) -> list[ast.expr]:
+        """What methods of ``cls`` append to the list in the attribute ``name``."""
+        found: list[ast.expr] = []
+        for call in (n for n in ast.walk(cls) if isinstance(n, ast.Call)):
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr) as held, attr="append"), args=[item]):
+                    if attr == name and self.inference.instance_attribute(held) == (cls, name):
+                        found.append(item)
+        return found
 
     def _held(self, e: ast.expr) -> str | None:
         match e:
+            case ast.Starred(value=inner):
+                return self._held(inner)
             case ast.Call(args=[ast.expr() as inner]) if self._built(e) is None:
                 return self._held(inner)
             case ast.List(elts=[first, *_]):
@@ -152,6 +166,12 @@ def _source(e: ast.expr, path: tuple[int, ...]) -> tuple[ast.expr | None, tuple[
             case ast.Call(func=ast.Name(id="zip"), args=args), (int(at), *rest) if at < len(args):
                 e, path = args[at], tuple(rest)
             case ast.Call(func=ast.Name(id="reversed" | "list" | "tuple"), args=[inner]), _:
+                e = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "named_children"), args=[]), (1, *rest):
+                e, path = inner, tuple(rest)
+            case ast.Call(func=ast.Attribute(value=inner, attr="values" | "children"), args=[]), _:
+                e = inner
+            case ast.Subscript(value=inner, slice=ast.Slice()), _:
                 e = inner
             case ast.Call(), _:
                 return None, path

@@ -10,6 +10,8 @@ from patcher.facts.syntax import Syntax, dotted
 from patcher.facts.wording import suggests_change
 
 INITIALISERS = ("__init__", "__post_init__")
+#: Methods that hand a reference on.
+COLLECTING = frozenset("append insert add extend put".split())
 _HARMLESS = ("print", "set", "open", "input")
 _CHOICES = (ast.Constant, ast.IfExp, ast.BoolOp)
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
@@ -21,7 +23,8 @@ class Changes:
     ``changed``: attributes and (as "~name") globals whose object is changed in place: an element or attribute assigned,
     a method called whose name says so. What an initialiser changes on its own instance is ``module.Class.attribute``.
     ``doubts``: "function()" that returns None, "callee:argument" (keyword or position) that is passed None, "?name" for
-    an attribute that ``hasattr`` or a ``getattr`` with a default asks for.
+    an attribute that ``hasattr`` or a ``getattr`` with a default asks for. ``lent``: what is among ``changed`` only
+    because its object was put into a collection.
     """
 
     def __init__(self, syntax: Syntax, module: str, imports: Mapping[str, str], owner: Owner) -> None:
@@ -31,6 +34,7 @@ class Changes:
         self.owner = owner
         self.changed: set[str] = set()
         self.doubts: set[str] = set()
+        self._collected: list[ast.expr] = []
         self._aliases = self._taken_from()
         for kind in (ast.Attribute, ast.Subscript):
             for n in syntax.by_type[kind]:
@@ -47,6 +51,10 @@ class Changes:
             function = self.owner(n)[0]
             if function is not None and isinstance(n.value, ast.Constant) and n.value.value is None:
                 self.doubts.add(f"{self._name(function)}()")
+        surely = set(self.changed)
+        for e in self._collected:
+            self._change(e)
+        self.lent = self.changed - surely
 
     def _taken_from(self) -> dict[str, set[str]]:
         """Name -> attributes that it was taken from, anywhere in the module: ``words = model.words``."""
@@ -89,7 +97,9 @@ class Changes:
         changes = last not in _HARMLESS and last[:1].islower() and suggests_change(last)
         if changes and not self._resolved(text).startswith("torch."):
             for argument in n.args:  # a function that changes something may change what it is given
-                if isinstance(argument, ast.Attribute):
+                if isinstance(argument, ast.Attribute) and last in COLLECTING and isinstance(n.func, ast.Attribute):
+                    self._collected.append(argument)
+                elif isinstance(argument, ast.Attribute):
                     self._change(argument)
         if name in ("hasattr", "getattr", "setattr", "delattr") and len(n.args) > 1:
             if name in ("setattr", "delattr"):

@@ -130,6 +130,7 @@ class Chunks:
         elements = target.elts if isinstance(target, _SEQUENCES) else []
         names = tuple(e.id for e in elements if isinstance(e, ast.Name))
         zipped = isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "zip"
+        zipped = zipped and self.syntax.is_builtin(over.func)  # type: ignore[attr-defined]
         if not plain or not zipped or len(names) != len(elements) or len(set(names)) != len(names):
             return None
         assert isinstance(over, ast.Call)
@@ -232,7 +233,7 @@ class Chunks:
         return value.is_tensor and value.rank is not None and value.rank.base is None and value.rank.offset >= 1
 
     def is_steady(self, e: ast.expr, since: ast.stmt, until: ast.stmt) -> bool:
-        """Whether nothing between two statements of one block binds the names in ``e`` anew, or writes into them."""
+        """Whether nothing between two statements of one block binds the names in ``e`` anew, or writes in place."""
         if since is until:
             return True
         block = self.syntax.block_of(since)
@@ -240,9 +241,12 @@ class Chunks:
             return False
         names = {n.id for n in ast.walk(e) if isinstance(n, ast.Name)}
         for n in (n for s in block[block.index(since) : block.index(until)] for n in ast.walk(s)):
+            if isinstance(n, ast.Attribute) and n.attr.endswith("_") and not n.attr.endswith("__"):
+                return False  # they may share memory
             stored = isinstance(getattr(n, "ctx", None), ast.Store)
-            written = isinstance(n, ast.Attribute) and n.attr.endswith("_") and not n.attr.endswith("__")
-            if (stored or written) and any(isinstance(p, ast.Name) and p.id in names for p in ast.walk(n)):
+            if isinstance(n, ast.AugAssign) or (stored and isinstance(n, ast.Subscript)):
+                return False
+            if stored and any(isinstance(p, ast.Name) and p.id in names for p in ast.walk(n)):
                 return False
         return True
 
@@ -258,6 +262,42 @@ class Chunks:
                 return True
             child = parent
         return False
+
+    def is_certain(self, e: ast.expr) -> bool:
+        """Whether ``e`` is evaluated whenever its statement runs, and nothing gets a new name in there before."""
+        statement = self.syntax.statement_of(e)
+        child: ast.AST = e
+        for parent in self.syntax.ancestors(e):
+            if parent is statement:
+                break
+            match parent:
+                case ast.IfExp(test=first) | ast.BoolOp(values=[first, *_]):
+                    certain = child is first
+                case ast.Compare(left=left, comparators=[first, *_]):
+                    certain = child in (left, first)
+                case ast.ListComp(generators=[only]) | ast.GeneratorExp(generators=[only]) if not only.ifs:
+                    certain = child is only or bool(getattr(only.iter, "elts", ()))
+                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                    certain = False
+                case ast.Lambda():
+                    certain = False
+                case _:
+                    certain = True
+            if not certain:
+                return False
+            child = parent
+        named = (n for part in ast.iter_child_nodes(statement) if isinstance(part, ast.expr) for n in ast.walk(part))
+        return not any(isinstance(n, ast.NamedExpr) for n in named)
+
+    def is_followed_by(self, e: ast.expr, later: ast.expr) -> bool:
+        """Whether ``later``, in the same block, is evaluated whenever ``e`` was and nothing raised."""
+        since, until = self.syntax.statement_of(e), self.syntax.statement_of(later)
+        block = self.syntax.block_of(since)
+        if until not in block or block.index(until) < block.index(since) or not self.is_certain(later):
+            return False
+        between = (n for s in block[block.index(since) : block.index(until)] for n in ast.walk(s))
+        simple = isinstance(until, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr))
+        return simple and not any(isinstance(n, (ast.Return, ast.Continue, ast.Break)) for n in between)
 
     def is_row(self, lengths: ast.expr) -> bool:
         """Whether ``lengths`` is known to hold integers, and to have a dimension."""

@@ -16,6 +16,8 @@ from patcher.facts.syntax import FunctionNode, Syntax, bindings_of_import
 
 #: Decorators that leave a function what it is.
 _PLAIN = frozenset({*api.GRAD_OFF, "torch.enable_grad", "typing.override", "staticmethod", "classmethod", "property"})
+#: What lets a graph go on through a read.
+_CAPTURES = frozenset({"capture_scalar_outputs", "capture_dynamic_output_shape_ops"})
 #: So many operations after the last read are few enough to run eagerly as well.
 _LITTLE = 16
 #: So many names may go from a zone to what follows it.
@@ -70,7 +72,7 @@ class Clusters:
 
     def _of(self, function: FunctionNode) -> Cluster | str | None:
         reads = self.reads.of(function)
-        if not reads or self._is_left_out(function):
+        if not reads or self.is_left_out(function) or self._is_captured:
             return None
         work = self.bookkeepers.of(function)
         if work.computes or self._is_entry(function):
@@ -81,7 +83,7 @@ class Clusters:
             flag, sure = self._by_default(function, reads)
         if not sure or not _is_worth_it(reads, work.operations):
             return None
-        if any(self._is_left_out(c) or isinstance(self.of(c), Cluster) for c in self._callers(function)):
+        if any(self.is_left_out(c) or isinstance(self.of(c), Cluster) for c in self._callers(function)):
             return None  # the outer one takes this one along
         if work.unknown:
             return self._inner(function, reads) or f"what {work.unknown} does is not known"
@@ -127,7 +129,7 @@ class Clusters:
         if not any(r.looped and r.certain for r in inside) and (parts < 2 or operations <= parts):
             return None
         last = None if end == len(body) - 1 else body[end]
-        handed = self._handed(function, body[at], last)
+        handed = self.handed(function, body[at], last)
         if isinstance(handed, str):
             return handed
         left = [] if last is None else self.preparation.left(function, body[at], last, handed)
@@ -135,9 +137,18 @@ class Clusters:
             return None  # what is gained is not worth the reading
         return left if isinstance(left, str) else Cluster(inside, operations, body[at], handed, last, tuple(left))
 
-    def _handed(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None) -> tuple[Handed, ...] | str:
+    @cached_property
+    def _is_captured(self) -> bool:
+        """Whether this file asks for graphs that go on through reads."""
+        named = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        return any(n.attr in _CAPTURES and not isinstance(n.ctx, ast.Load) for n in named)
+
+    def handed(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None) -> tuple[Handed, ...] | str:
+        """What the statements from ``first`` to ``last`` need from above; or why they cannot be moved."""
         if self._is_scripted:
             return "`torch.jit.script` is used in this file"
+        if self._has_namesake(function):
+            return f"another class of that name may have a `{function.name}` as well"
         if self._is_borrowed(function):
             return f"`{function.name}` is taken from its class by name"
         return self.preparation.cut(function, first, last)
@@ -161,7 +172,7 @@ class Clusters:
             first = next((s for s in function.body if not _is_docstring(s)), None)
         if first is None:
             return Cluster(reads, self.bookkeepers.of(function).operations, flag=flag)
-        handed = self._handed(function, first, None)
+        handed = self.handed(function, first, None)
         return (
             handed
             if isinstance(handed, str)
@@ -178,18 +189,43 @@ class Clusters:
         if self.syntax.method_of(function) is not function:
             return False
         named = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        cls = self.syntax.class_of(function)
+        elsewhere = f"{self.module}.{self.syntax.qualname(function)}"
+        if cls is not None and any(elsewhere in f.mentions for s in self.project.modules.values() for f in s.functions):
+            return True
         owners = [n.value for n in named if n.attr == function.name and isinstance(n.value, ast.Name)]
         classes = {c.name for c in self.syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef)}
         return any(o.id in classes or (o.id in self.syntax.imports and o.id[:1].isupper()) for o in owners)
+
+    def has_relatives(self, function: FunctionNode) -> bool:
+        """Whether a class above or below may have a method of that name, which may be taken apart as this one is."""
+        return bool(self._relatives(function))
+
+    def _has_namesake(self, function: FunctionNode) -> bool:
+        cls = self.syntax.class_of(function)
+        return cls is not None and any(r.rpartition(".")[2] == cls.name for r in self._relatives(function))
+
+    def _relatives(self, function: FunctionNode) -> set[str]:
+        """The other classes above and below, by dotted name, that may have a method of that name."""
+        cls = self.syntax.class_of(function)
+        if cls is None:
+            return set()
+        name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
+        family, unknown = self.project.family(name)
+        known = ((c, self.project.known_class(c)) for c in family - {name})
+        unknown = {u for u in unknown if not u.startswith("torch.")}
+        return unknown | {c for c, summary in known if summary is None or function.name in summary.methods}
 
     def _is_entry(self, function: FunctionNode) -> bool:
         """Whether it is what gets compiled: with nothing left of it, there would be no graph at all."""
         name = f"{self.module}.{self.syntax.qualname(function)}"
         summary = self.project.function(name)
         method = self.syntax.method_of(function) is function
-        return summary is None or summary.compiled or (method and function.name in ("forward", "__call__"))
+        called = any({name, f".{function.name}"} & s.compiled for s in self.project.modules.values())
+        return summary is None or summary.compiled or called or (method and function.name in ("forward", "__call__"))
 
-    def _is_left_out(self, function: FunctionNode) -> bool:
+    def is_left_out(self, function: FunctionNode) -> bool:
+        """Whether a decorator keeps ``function`` out of graphs."""
         called = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
         return any(self.syntax.qualified(d) in api.DISABLE for d in called)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
+from functools import cached_property
 
 from patcher.facts import torch_api as api
+from patcher.facts.caught import Caught
 from patcher.facts.infer import Inference
 from patcher.facts.log_calls import log_call
-from patcher.facts.module_values import Bindings
+from patcher.facts.module_values import Bindings, imported
 from patcher.facts.syntax import Syntax, dotted
 from patcher.facts.values import Kind
 from patcher.facts.wording import words
@@ -32,6 +34,13 @@ _FUNCTIONS = frozenset(
     "torch.cuda.max_memory_allocated torch.cuda.memory_reserved torch.cuda.is_available torch.cuda.current_device "
     "torch.distributed.get_rank torch.distributed.get_world_size torch.distributed.is_initialized".split()
 )
+#: Those that change a module in place.
+_CONVERTING = frozenset("to cpu float double half int bool long short type".split())
+#: What gives something that can be gone through once.
+_ONCE = frozenset("iter map filter zip enumerate reversed".split())
+#: Errors that a message may end in.
+_FAILING = ("RuntimeError", "ValueError", "TypeError", "AttributeError", "IndexError", "KeyError")
+_PROPERTIES = frozenset({"property", "cached_property"})
 #: Words of context managers that read messages.
 _READING = frozenset("redirect capture captured catch caught record recorded warns raises logs assert".split())
 _LEAVES = (ast.Constant, ast.Name, ast.Lambda, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
@@ -62,6 +71,8 @@ class Describing:
         self.syntax = syntax
         self.inference = inference
         self.bindings = Bindings(syntax)
+        self.caught = Caught(syntax)
+        self._open: set[str] = set()
 
     def written_by(self, call: ast.Call) -> str | None:
         """How ``call`` is named when it writes a message for people, else None."""
@@ -93,7 +104,19 @@ class Describing:
                 called = dotted(e.func if isinstance(e, ast.Call) else e) or ""
                 if not _READING.isdisjoint(words(called)):
                     return f"`{_text(e)}` reads what is written"
-        return None
+        if self._redirected:
+            return "this file reads what is written"
+        return None if _is_total(statement) else self.caught.why(statement, _FAILING)
+
+    @cached_property
+    def _redirected(self) -> bool:
+        """Whether the file puts something else in the place of the streams."""
+        attributes = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        stored = (imported(self.syntax, n) for n in attributes if isinstance(n.ctx, ast.Store))
+        if any(what in ("sys.stdout", "sys.stderr") for what in stored):
+            return True
+        calls = (n for n in self.syntax.by_type[ast.Call] if isinstance(n, ast.Call))
+        return any(_called(c) in ("redirect_stdout", "redirect_stderr") for c in calls)
 
     def is_message(self, statement: ast.stmt) -> bool:
         """Whether ``statement`` is one call that writes a message, and changes nothing else."""
@@ -123,6 +146,13 @@ class Describing:
         """None when evaluating ``e`` only looks at things; else what in it may change something."""
         if isinstance(e, _LEAVES):
             return None
+        if isinstance(e, ast.Attribute) and self._runs_code(e.attr):
+            return f"`{_text(e)}` is a property"
+        if isinstance(e, ast.Subscript) and any(_called(v) == "defaultdict" for v in self.bindings.values(e.value)):
+            return f"`{_text(e)}` may add an item"
+        searches = isinstance(e, ast.Compare) and any(isinstance(op, (ast.In, ast.NotIn)) for op in e.ops)
+        if searches and any(map(self._is_iterator, e.comparators)):  # type: ignore[attr-defined]
+            return f"`{_text(e)}` goes through an iterator"
         if isinstance(e, _PLAIN):
             return self._first(list(ast.iter_child_nodes(e)))
         if isinstance(e, _COMPREHENSIONS):
@@ -157,18 +187,70 @@ class Describing:
             own = self.inference.instance_attribute(func)
             if func.attr == "join" and len(call.args) == 1:
                 return self.why_changing(func.value) or self._why_used_up(call.args[0])
-            if own is None and func.attr in _METHODS:
+            if own is None and func.attr in _METHODS and self._only_reads(func, call):
                 return self._first([func.value, *rest])
         return f"`{_text(call)}` may change something"
 
+    def _only_reads(self, func: ast.Attribute, call: ast.Call) -> bool:
+        """Whether ``func``, by its name a method of tensors or of Python's own types, is nothing else."""
+        value = self.inference.of(func.value)
+        if value.is_tensor or value.kind is Kind.PYTHON:
+            return True
+        if value.kind is Kind.MODULE or func.attr in self._own or (func.attr == "get" and not call.args):
+            return func.attr == "state_dict"
+        given = [self.inference.of(a) for a in call.args]
+        return func.attr not in _CONVERTING and all(v.kind is Kind.PYTHON for v in given)
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """Names of functions and attributes that the file makes."""
+        functions = (n for n in self.syntax.by_type[ast.FunctionDef] if isinstance(n, ast.FunctionDef))
+        attributes = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        return frozenset(f.name for f in functions) | {a.attr for a in attributes if isinstance(a.ctx, ast.Store)}
+
+    def _runs_code(self, name: str) -> bool:
+        """Whether a property of the file has that name, and may do more than to look at something."""
+        for f in self.syntax.by_type[ast.FunctionDef]:
+            assert isinstance(f, ast.FunctionDef)
+            if f.name != name or not any((dotted(d) or "").rpartition(".")[2] in _PROPERTIES for d in f.decorator_list):
+                continue
+            body = f.body[1:] if ast.get_docstring(f) is not None else f.body
+            if name in self._open or len(body) != 1 or not isinstance(body[0], ast.Return):
+                return True
+            self._open.add(name)
+            changes = body[0].value is not None and self.why_changing(body[0].value) is not None
+            self._open.discard(name)
+            if changes:
+                return True
+        return False
+
     def _why_used_up(self, items: ast.expr) -> str | None:
         """As ``why_changing``, for what is gone through: an iterator can be gone through once."""
-        if isinstance(items, ast.Name) and self.inference.of(items).kind is Kind.UNKNOWN:
-            return f"`{items.id}` may be an iterator, which can be gone through once"
+        named = isinstance(items, (ast.Name, ast.Attribute, ast.Subscript))
+        if (named and self.inference.of(items).kind is Kind.UNKNOWN) or self._is_iterator(items):
+            return f"`{_text(items)}` may be an iterator, which can be gone through once"
         return self.why_changing(items)
+
+    def _is_iterator(self, e: ast.expr) -> bool:
+        """Whether ``e`` names what is gone through once."""
+        values = self.bindings.values(e) if isinstance(e, (ast.Name, ast.Attribute)) else []
+        return any(isinstance(v, ast.GeneratorExp) or _called(v) in _ONCE for v in values)
 
     def _first(self, parts: Sequence[ast.AST]) -> str | None:
         return next((reason for p in parts if (reason := self.why_changing(p)) is not None), None)
+
+
+def _called(e: ast.expr) -> str:
+    """The last name of what ``e`` calls."""
+    return (dotted(e.func) or "").rpartition(".")[2] if isinstance(e, ast.Call) else ""
+
+
+def _is_total(statement: ast.stmt) -> bool:
+    """Whether nothing in the message of ``statement`` can fail."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    parts = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else [statement]
+    bad = (ast.stmt, ast.Call, ast.Subscript, ast.BinOp, ast.Starred, ast.comprehension)
+    return not any(isinstance(n, bad) for p in parts for n in ast.walk(p))
 
 
 def _logger_call(e: ast.expr) -> ast.AST:

@@ -6,9 +6,10 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
+from patcher.facts.caught import Caught
 from patcher.facts.conditions import Conditions
 from patcher.facts.effects import Effects
-from patcher.facts.errors import error_name, raised, raises, said, why_caught
+from patcher.facts.errors import error_name, raised, raises, said
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import Syntax
 from patcher.facts.values import INT64, Category, Kind, Value
@@ -96,6 +97,7 @@ class Guards:
         self.inference = inference
         self.effects = effects
         self.conditions = conditions
+        self.caught = Caught(syntax)
 
     def of(self, statement: ast.stmt) -> Guard | str | None:
         """The guard that ``statement`` is, why it cannot be taken apart, or None when it is no guard on tensor data."""
@@ -154,7 +156,7 @@ class Guards:
         if "tensor_all" in what:
             if _binds(condition):
                 return "the test binds a name"
-            if (caught := why_caught(statement, names, self.syntax)) is not None:
+            if (caught := self.caught.why(statement, names)) is not None:
                 return caught
             return Guard((Required(condition, True, boolean=self._is_boolean(condition), every=True),), said(message))
         value = self.inference.of(condition)
@@ -201,7 +203,7 @@ class Guards:
     def _guard(self, statement: ast.stmt, test: ast.expr, truth: bool, text: str, names: list[str]) -> Guard | str:
         if _binds(test):
             return "the test binds a name"
-        if (reason := why_caught(statement, names, self.syntax)) is not None:
+        if (reason := self.caught.why(statement, names)) is not None:
             return reason
         demands = self._demands(test, truth)
         worded = text if any(c.isalnum() for c in text) else ""

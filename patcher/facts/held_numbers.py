@@ -5,21 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from patcher.facts.changes import COLLECTING
 from patcher.facts.classes import ClassFacts, Store, attribute_of, self_name
 from patcher.facts.flow import Definition, Flow
 from patcher.facts.infer import Inference
-from patcher.facts.project import Project
+from patcher.facts.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
+from patcher.facts.project import ModuleSummary, Project
+from patcher.facts.renewals import Renewal, tested_classes
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.wording import suggests_change
 
 INT64 = frozenset({"torch.int64", "torch.long"})
-_MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"})
 _UNCANNY = frozenset("__dict__ __setattr__ __getattribute__ __getattr__ __new__ __slots__ vars".split())
 _PURE_CALLS = frozenset("int len abs max min round math.ceil math.floor math.prod".split())
+_BY_NAME = frozenset("register_buffer register_parameter get_buffer getattr".split())
 _ALL_BUFFERS = frozenset({"buffers", "named_buffers", "_buffers"})
-#: Methods that hand a reference on.
-_COLLECTING = frozenset("append insert add extend put".split())
 #: Layers that refuse to run with such a number when it is not positive.
 _POSITIVE = frozenset({"stride", "dilation", "kernel_size"})
 _GEOMETRY = _POSITIVE | {"padding", "output_padding"}
@@ -125,7 +127,7 @@ class HeldNumbers:
             del self.found[store.name]
             self.refused[store.name] = doubts[0]
             return
-        doubt = self._seen_from_outside(store.name)
+        doubt = self._seen_from_outside(held)
         if kept:
             doubt = f"checkpoints hold the value of `{store.name}` that the constructor computes"
         self.found[store.name] = HeldNumber(store.name, store.statement, recipe, doubt)
@@ -150,7 +152,7 @@ class HeldNumbers:
         if depth == 0:
             return None
         match e:
-            case ast.Call(args=[number], keywords=keywords) if self.syntax.qualified(e.func) in _MAKERS:
+            case ast.Call(args=[number], keywords=keywords) if self.syntax.qualified(e.func) in MAKERS:
                 given = {k.arg: k.value for k in keywords}
                 dtype = given.pop("dtype", None)
                 whole = dtype is not None and self.syntax.qualified(dtype) in INT64
@@ -182,8 +184,8 @@ class HeldNumbers:
             return None
         return Plain(e) if isinstance(a, Plain) and isinstance(b, Plain) else Combined(e, a, b)
 
-    def _number(self, e: ast.expr, depth: int = 20) -> bool:
-        """Whether ``e`` is one number, of whatever type, and no list."""
+    def _number(self, e: ast.expr, depth: int = 20, whole: bool = False) -> bool:
+        """Whether ``e`` is one number, of whatever type unless it is to be ``whole``, and no list."""
         if depth == 0:
             return False
         match e:
@@ -191,15 +193,15 @@ class HeldNumbers:
                 found = self.flow_of(self.init).reaching.get(e, frozenset())
                 values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
                 if values and len(values) == len(found):
-                    return all(self._number(v, depth - 1) for v in values)
-            case ast.BinOp(left=left, right=right):
-                return self._number(left, depth - 1) and self._number(right, depth - 1)
+                    return all(self._number(v, depth - 1, whole) for v in values)
+            case ast.BinOp(left=left, op=op, right=right) if not (whole and isinstance(op, (ast.Div, ast.Pow))):
+                return self._number(left, depth - 1, whole) and self._number(right, depth - 1, whole)
             case ast.Subscript(value=ast.Attribute(value=layer, attr=attr), slice=ast.Constant(value=int())):
                 stores = self.facts.stores.get(attribute_of(layer, self.me) or "", ())
                 made = [s.value for s in stores if isinstance(s.value, ast.Call)]
                 layers = [n for v in made if (n := self.syntax.qualified(v.func)) and n.startswith("torch.nn.")]
                 return bool(layers) and attr in _GEOMETRY
-        return self.inference.of(e).is_number and not self.inference.of(e).data
+        return self._int(e) if whole else self.inference.of(e).is_number and not self.inference.of(e).data
 
     def _kept(self, d: Definition) -> bool:
         """Whether the tensor that ``d`` binds is only computed with, and kept at one place."""
@@ -235,8 +237,9 @@ class HeldNumbers:
 
     def positive(self, name: str) -> bool:
         """Whether a layer of the class would not run if the number were not positive."""
-        text = self._spelled(self.found[name].recipe)
-        tree = ast.parse(text, mode="eval").body if text is not None else None
+        tree = self._known().get(name)
+        while isinstance(tree, ast.Call):
+            tree = tree.args[0]
         while isinstance(tree, ast.Subscript):
             tree = tree.value
         if not isinstance(tree, ast.Attribute) or tree.attr not in _POSITIVE:
@@ -256,13 +259,34 @@ class HeldNumbers:
             if summary.methods & _UNCANNY:
                 yield f"`{c.rpartition('.')[2]}` has its own ways with attributes"
 
-    def _seen_from_outside(self, name: str) -> str:
+    def _seen_from_outside(self, held: HeldNumber) -> str:
         """What modules that import this one do with attributes of that name."""
         for s in self.project.modules.values():
-            near = {*s.imports, *(i.rpartition(".")[0] for i in s.imports)}
-            if s.module != self.module and self.module in near and name in s.foreign_stores | s.changed:
-                return f"`{s.module}` does not change the `{name}` of this class"
+            if s.module == self.module or not self._imported_by(s):
+                continue
+            stored = held.name in s.foreign_stores | (s.changed - s.lent)
+            if stored or not all(self._renewed_alike(held, r) for r in s.renewals if r.attribute == held.name):
+                return f"`{s.module}` does not change the `{held.name}` of this class"
         return ""
+
+    def _imported_by(self, s: ModuleSummary) -> bool:
+        """Whether ``s`` imports this module, or something that has the name of a class here, from anywhere."""
+        return any(
+            self.module in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] in self._class_names for i in s.imports
+        )
+
+    @cached_property
+    def _class_names(self) -> frozenset[str]:
+        return frozenset(c.name for c in self.syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef))
+
+    def _renewed_alike(self, held: HeldNumber, renewal: Renewal) -> bool:
+        """Whether ``renewal`` writes what the constructor does, or writes it into something else."""
+        family, unknown = self.project.family(self.name)
+        if renewal.classes and not set(renewal.classes) & (family | unknown):
+            return all(self.project.known_class(c) is not None or c.startswith("torch.nn.") for c in renewal.classes)
+        if not renewal.text:
+            return False
+        return self._alike(held, ast.parse(renewal.text, mode="eval").body)
 
     def _writes(self, held: HeldNumber) -> Iterator[str]:
         """Everything in the file that may give the attribute another value than the constructor does."""
@@ -277,6 +301,14 @@ class HeldNumbers:
                 case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[_, key, *_]):
                     if getattr(key, "value", held.name) == held.name:
                         yield f"line {call.lineno} may set `{held.name}`"
+                case ast.Call(func=func) if ast.unparse(func).rpartition(".")[2] in _BY_NAME:
+                    given = [*call.args, *(k.value for k in call.keywords)]
+                    named = any(isinstance(a, ast.Constant) and a.value == held.name for a in given)
+                    if named and self.syntax.statement_of(call) is not held.statement:
+                        yield f"line {call.lineno} may set `{held.name}`"
+        for n in self.syntax.by_type[ast.Attribute]:
+            if isinstance(n, ast.Attribute) and n.attr == "_buffers":
+                yield f"line {n.lineno} may set `{held.name}`"
 
     def _sweeps(self) -> Iterator[str]:
         """Loops of the file that change buffers without naming them."""
@@ -300,15 +332,10 @@ class HeldNumbers:
         if method is not None and self_name(method) == owner.id:
             cls = self.syntax.class_of(method)
             return cls is None or f"{self.module}.{self.syntax.qualname(cls)}" in family | {self.name}
-        child: ast.AST = n
-        for parent in self.syntax.ancestors(n):
-            if isinstance(parent, ast.If) and child in parent.body:
-                classes = _tested(parent.test, owner.id)
-                names = {self.syntax.qualified(c) or f"{self.module}.{ast.unparse(c)}" for c in classes}
-                if classes and not names & (family | unknown):
-                    return False
-            child = parent
-        return True
+        function = self.syntax.function_of(n)
+        classes = tested_classes(self.syntax, self.flow_of(function), owner) if function is not None else []
+        names = {self.syntax.qualified(c) or f"{self.module}.{ast.unparse(c)}" for c in classes}
+        return not names or bool(names & (family | unknown))
 
     def _written(self, n: ast.Attribute) -> ast.expr | str | None:
         """What ``n`` is set to where it stands: an expression, "" when it is not known, None when it is only read."""
@@ -318,7 +345,9 @@ class HeldNumbers:
             return None if own is self.found[n.attr].statement else ""
         if isinstance(parent, ast.Call) and n in parent.args and isinstance(parent.func, (ast.Attribute, ast.Name)):
             last = parent.func.attr if isinstance(parent.func, ast.Attribute) else parent.func.id
-            if last in _COLLECTING or not (suggests_change(last) or last.endswith("_")):
+            if self._fills(last):
+                return ""
+            if last in COLLECTING or not (suggests_change(last) or last.endswith("_")):
                 return None
             simple = last in ("copy_", "constant_", "fill_") and parent.args[0] is n and len(parent.args) == 2
             return parent.args[1] if simple else ""
@@ -336,85 +365,91 @@ class HeldNumbers:
                 return call.args[0] if simple and isinstance(call, ast.Call) else ""
         return None
 
+    def _fills(self, name: str) -> bool:
+        """Whether a function of that name in this file changes something in place that it is given."""
+        functions = [f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef)]
+        return any(
+            changes_a_name({a.arg for a in ast.walk(f.args) if isinstance(a, ast.arg)}, f)
+            for f in functions
+            if f.name == name
+        )
+
     def _name_is_changed(self, statement: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> bool:
         """Whether what ``statement`` binds is no name, or one that is changed in place somewhere in the function."""
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         if not all(isinstance(t, ast.Name) for t in targets):
             return True
         names = {t.id for t in targets if isinstance(t, ast.Name)}
-        for n in ast.walk(self.syntax.function_of(statement) or self.syntax.tree):
-            match n:
-                case ast.AugAssign(target=ast.Name(id=name)) if name in names:
-                    return True
-                case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in names and attr[-1:] == "_":
-                    return True
-        return False
+        return changes_a_name(names, self.syntax.function_of(statement) or self.syntax.tree)
 
     def _same(self, held: HeldNumber, n: ast.Attribute, value: ast.expr | str) -> bool:
         function = self.syntax.function_of(n)
         if isinstance(value, str) or function is None or not isinstance(n.value, ast.Name):
             return False
-        here, there = self._expanded(value, function, n.value.id), self._spelled(held.recipe)
-        return here is not None and here == there
+        flow = self.flow_of(function)
+        instance = flow.reaching.get(n.value, frozenset())
+        if not instance or any(d.how != "parameter" for d in instance):
+            return False
+        here = instance_terms(value, instance, self.syntax, flow)
+        return here is not None and self._alike(held, here)
 
-    def _spelled(self, recipe: Recipe) -> str | None:
-        """The number in terms of the instance's attributes."""
+    def _alike(self, held: HeldNumber, terms: ast.expr) -> bool:
+        """Whether ``terms``, made an integer, is the number."""
+        known = self._known()
+        own = known.get(held.name)
+        if own is None:
+            return False
+        return spelled(own) == spelled(with_known(terms, known, whole=not converts(own)))
+
+    def _known(self) -> dict[str, ast.expr]:
+        """The numbers found so far, each in terms of attributes that are no such numbers."""
+        known: dict[str, ast.expr] = {}
+        for name, held in self.found.items():
+            terms = self._terms(held.recipe, known)
+            if terms is not None:
+                known[name] = terms
+        return known
+
+    def _terms(self, recipe: Recipe, known: dict[str, ast.expr]) -> ast.expr | None:
         match recipe:
-            case Made(expr=expr) | Plain(expr=expr):
-                return self._expanded(expr, self.init, self.me)
+            case Made(expr=number) if not self._whole(number):
+                inside = self._terms(Plain(number), known)
+                return ast.Call(ast.Name("int", ast.Load()), [inside], []) if inside is not None else None
+            case Made(expr=expr) | Plain(expr=expr) | Combined(expr=expr):
+                flow = self.flow_of(self.init)
+                instance = frozenset({flow.by_node[self.init.args.args[0]]})
+                terms = instance_terms(expr, instance, self.syntax, flow, self._whole)
+                return with_known(terms, known) if terms is not None else None
             case Local(recipe=inner):
-                return self._spelled(inner)
+                return self._terms(inner, known)
             case Own(name=name):
-                return self._spelled(self.found[name].recipe)
-            case Combined(expr=expr):
-                return self._expanded(expr, self.init, self.me)
+                return known.get(name)
 
-    def _expanded(self, e: ast.expr, function: FunctionNode, instance: str, depth: int = 40) -> str | None:
-        """``e`` with local names replaced by what they hold, the instance called self; None when that cannot be."""
-        if depth == 0:
-            return None
-        match e:
-            case ast.Constant():
-                return ast.unparse(e)
-            case ast.Name(id=name):
-                if name == instance:
-                    return "self"
-                found = self.flow_of(function).reaching.get(e, frozenset())
-                d = next(iter(found)) if len(found) == 1 else None
-                if d is None or d.how != "assign" or d.path or d.value is None:
-                    return None
-                return self._expanded(d.value, function, instance, depth - 1)
-            case ast.Call(args=[inner, *_]) if self.syntax.qualified(e.func) in _MAKERS or ast.unparse(e.func) == "int":
-                return self._expanded(inner, function, instance, depth - 1)
-            case ast.Attribute(value=base, attr=attr):
-                inside = self._expanded(base, function, instance, depth - 1)
-                if inside == "self" and attr in self.found:
-                    return self._spelled(self.found[attr].recipe)
-                return None if inside is None else f"{inside}.{attr}"
-            case ast.Subscript(value=base, slice=index):
-                a, b = (self._expanded(part, function, instance, depth - 1) for part in (base, index))
-                return None if a is None or b is None else f"{a}[{b}]"
-            case ast.BinOp(left=left, op=op, right=right):
-                a, b = (self._expanded(part, function, instance, depth - 1) for part in (left, right))
-                sign = _SIGNS.get(type(op))
-                return None if a is None or b is None or sign is None else f"({a} {sign} {b})"
-        return None
+    def _whole(self, e: ast.expr) -> bool:
+        return self._number(e, whole=True)
 
 
-_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
+def changes_a_name(names: set[str], inside: ast.AST) -> bool:
+    """Whether what one of ``names`` holds may be changed in place somewhere in ``inside``."""
+    for n in ast.walk(inside):
+        match n:
+            case ast.AugAssign(target=ast.Name(id=name)) if name in names:
+                return True
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in names and (
+                attr == "data" or attr[-1:] == "_"
+            ):
+                return True
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in names:
+                return True
+            case ast.Call(func=ast.Name() | ast.Attribute() as func):
+                last = func.attr if isinstance(func, ast.Attribute) else func.id
+                given = {a.id for a in [*n.args, *(k.value for k in n.keywords)] if isinstance(a, ast.Name)}
+                if given & names and (last[-1:] == "_" or suggests_change(last)):
+                    return True
+    return False
 
 
 def _persistent(call: ast.Call, position: int) -> bool:
     """Whether a buffer that is registered so is part of the state_dict."""
     given = [*call.args[position : position + 1], *(k.value for k in call.keywords if k.arg == "persistent")]
     return not (len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value is False)
-
-
-def _tested(test: ast.expr, name: str) -> list[ast.expr]:
-    """The classes that ``name`` is an instance of one of when ``test`` is true."""
-    match test:
-        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=tested), classes]) if tested == name:
-            return classes.elts if isinstance(classes, ast.Tuple) else [classes]
-        case ast.BoolOp(op=ast.And(), values=values):
-            return next((found for v in values if (found := _tested(v, name))), [])
-    return []

@@ -70,13 +70,25 @@ class HostRandom:
             return Draw(call, why="where the random numbers go is not known")
         flags = [self._flag(use) for use in uses]
         first = flags[0] if flags else None
+        found = Draw(call, why="what is computed depends on random numbers of the host, not in training alone")
         if first is not None and all(f is not None and ast.dump(f) == ast.dump(first) for f in flags):
-            return Draw(call, flag=first)
-        if what in _UNIFORM and uses and all(map(self._meets_a_tensor, uses)):
+            found = Draw(call, flag=first)
+        elif what in _UNIFORM and uses and all(map(self._meets_a_tensor, uses)):
             bounds = self._bounds(call, what)
-            if bounds is not None:
-                return Draw(call, uniform=bounds)
-        return Draw(call, why="what is computed depends on random numbers of the host, not in training alone")
+            found = Draw(call, uniform=bounds) if bounds is not None else found
+        if found.why:
+            return found
+        if _does_something(*call.args, *(k.value for k in call.keywords)):
+            return Draw(call, why="what the draw is asked for does something by itself")
+        if self._seeded(call):
+            return Draw(call, why="the host's generator is set up here, so that the number is not by chance")
+        return found
+
+    def _seeded(self, call: ast.Call) -> bool:
+        """Whether the function sets the state of a generator of the host."""
+        inside = [n for n in ast.walk(self.syntax.function_of(call) or call) if isinstance(n, ast.Call)]
+        named = [(self.syntax.qualified(c.func) or "").rpartition(".") for c in inside]
+        return any(m in ("random", "numpy.random") and n in ("seed", "setstate", "set_state") for m, _, n in named)
 
     def is_first(self, call: ast.Call) -> bool:
         """Whether ``call`` is the first draw of its function."""
@@ -101,6 +113,9 @@ class HostRandom:
         if not call.args:
             return None, None
         numbers = [self.inference.of(a) for a in call.args]
+        low, high = (_literal(a) for a in (call.args[0], call.args[-1]))
+        if low is not None and high is not None and low > high:
+            return None  # numpy goes down from one to the other, PyTorch does not
         if what.endswith(".uniform") and len(numbers) == 2 and all(n.is_number and not n.data for n in numbers):
             return call.args[0], call.args[1]
         return None
@@ -135,12 +150,20 @@ class HostRandom:
         """The flag without which nothing depends on ``use``."""
         for parent, child in self._around(use):
             flag = self._matters(parent, child)
-            if flag is None and isinstance(parent, ast.BoolOp) and isinstance(child, ast.Compare):
-                later = parent.values[parent.values.index(child) + 1 :]
-                wanted = isinstance(parent.op, ast.And)
-                flag = next((f for v in later if (f := self._set(v, wanted)) is not None), None)
+            if flag is None and isinstance(parent, ast.BoolOp) and _compares(child, use):
+                flag = self._later(parent, child)
             if flag is not None:
                 return flag
+        return None
+
+    def _later(self, test: ast.BoolOp, child: ast.AST) -> ast.expr | None:
+        """The flag without which ``test`` is the same whatever ``child`` is, and nothing else happens either."""
+        wanted = isinstance(test.op, ast.And)
+        for value in test.values[test.values.index(child) + 1 :]:  # type: ignore[arg-type]
+            if (flag := self._set(value, wanted)) is not None:
+                return flag
+            if _does_something(value):
+                return None
         return None
 
     def _matters(self, parent: ast.AST, child: ast.AST) -> ast.expr | None:
@@ -181,3 +204,26 @@ class HostRandom:
             return False
         other = self.inference.of(parent.right if parent.left is use else parent.left)
         return other.is_tensor and other.rank is not None and other.rank.offset > 0
+
+
+def _compares(e: ast.AST, use: ast.expr) -> bool:
+    """Whether ``e`` does nothing with ``use`` but compare it."""
+    return isinstance(e, ast.Compare) and len(e.ops) == 1 and use in (e.left, *e.comparators)
+
+
+def _does_something(*expressions: ast.expr) -> bool:
+    """Whether something may happen when these are evaluated, or not."""
+    doing = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
+    plain = ("len", "range", "list", "int", "float", "min", "max", "abs", "bool")
+    for n in (n for e in expressions for n in ast.walk(e)):
+        if isinstance(n, doing) or (isinstance(n, ast.Call) and ast.unparse(n.func) not in plain):
+            return True
+    return False
+
+
+def _literal(e: ast.expr) -> float | None:
+    try:
+        value = ast.literal_eval(e)
+    except ValueError:
+        return None
+    return float(value) if isinstance(value, (int, float)) else None

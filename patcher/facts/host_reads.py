@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts.flow import Definition
 from patcher.facts.infer import Inference
@@ -19,6 +20,8 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COPIES = frozenset({"item", "tolist"})
 #: Functions and methods whose result has as many elements as the data says.
 _SIZED_BY_DATA = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select"})
+#: Builtins that may leave some elements of what they are given alone.
+_LAZY = frozenset("any all next iter zip map filter enumerate".split())
 #: Functions that take sizes or ends, which have to be numbers.
 _TAKE_NUMBERS = frozenset("arange zeros ones full empty linspace".split())
 
@@ -74,6 +77,10 @@ class HostReads:
                 return child is parent.test
             case ast.BoolOp(values=[first, *_]):
                 return child is first
+            case ast.Compare(left=left, comparators=[first, *_]):
+                return child in (left, first)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                return _is_first(child, parent) or (not _is_filtered(parent) and self._is_used_up(parent))
             case ast.For(orelse=late) | ast.AsyncFor(orelse=late) | ast.While(orelse=late):
                 return child not in late and self._comes_by(child, parent.body)
             case ast.With(body=body) | ast.AsyncWith(body=body):
@@ -81,6 +88,12 @@ class HostReads:
             case ast.Try(body=body, finalbody=final):
                 return child in final or (child in body and self._comes_by(child, body))
         return not isinstance(parent, (ast.match_case, ast.ExceptHandler))
+
+    def _is_used_up(self, comprehension: ast.AST) -> bool:
+        """Whether its elements are made there: what a generator gives may be asked for later, or never."""
+        around = self.syntax.parents[comprehension]
+        lazy = isinstance(comprehension, ast.GeneratorExp)
+        return not lazy or (isinstance(around, ast.Call) and getattr(around.func, "id", "") not in _LAZY)
 
     def _comes_by(self, child: ast.AST, body: list[ast.stmt]) -> bool:
         before = body[: body.index(child)] if isinstance(child, ast.stmt) and child in body else []
@@ -97,13 +110,10 @@ class HostReads:
             return False
         match e:
             case ast.Call(func=ast.Attribute(value=held, attr=name), args=[], keywords=[]) if name in _COPIES:
-                value = self.inference.of(held)
-                return value is not FOREIGN and value.kind not in (Kind.PYTHON, Kind.MODULE)
+                return self._may_be_tensor(held, name)
             case ast.Call(func=ast.Attribute(value=held, attr=name)) if name in _SIZED_BY_DATA:
-                what, value = self.syntax.qualified(e.func), self.inference.of(held)
-                if what is not None:
-                    return what.startswith("torch.")
-                return value is not FOREIGN and value.kind not in (Kind.PYTHON, Kind.MODULE)
+                what = self.syntax.qualified(e.func)
+                return self._may_be_tensor(held, name) if what is None else what.startswith("torch.")
             case ast.Call(func=ast.Attribute(attr="where"), args=[_], keywords=[]):
                 return self.syntax.qualified(e.func) == "torch.where"
             case ast.Call(func=ast.Attribute(attr="repeat_interleave"), args=args, keywords=keywords):
@@ -120,6 +130,19 @@ class HostReads:
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
                 return any(self._is_mask(p) for p in parts) and self.inference.of(e.value).kind is not Kind.PYTHON
         return False
+
+    def _may_be_tensor(self, held: ast.expr, method: str) -> bool:
+        """Whether ``held`` is a tensor, or may be one and nothing in this file has a method of that name."""
+        value = self.inference.of(held)
+        if value is FOREIGN or value.kind in (Kind.PYTHON, Kind.MODULE):
+            return False
+        return method not in self._methods or self._is_tensor(held)
+
+    @cached_property
+    def _methods(self) -> set[str]:
+        """The names of all methods that this file defines."""
+        functions = (f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef))
+        return {f.name for f in functions if isinstance(self.syntax.parents[f], ast.ClassDef)}
 
     def _is_mask(self, e: ast.expr) -> bool:
         if isinstance(e, (ast.Constant, ast.Slice, ast.UnaryOp)) and not _is_negation(e):
@@ -172,6 +195,10 @@ def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
 def _is_first(child: ast.AST, comprehension: ast.AST) -> bool:
     """Whether ``child`` is what the comprehension iterates over first (its reads run once)."""
     return isinstance(child, ast.comprehension) and child is comprehension.generators[0]  # type: ignore[attr-defined]
+
+
+def _is_filtered(comprehension: ast.AST) -> bool:
+    return any(g.ifs for g in comprehension.generators)  # type: ignore[attr-defined]
 
 
 def _is_negation(e: ast.expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from patcher.facts import torch_api as api
 from patcher.facts.arguments import relate
@@ -18,6 +18,7 @@ from patcher.facts.values import (
     CONFIGURATION,
     FOREIGN,
     INT64,
+    OBJECT,
     PYTHON,
     SCALAR,
     UNKNOWN,
@@ -69,6 +70,7 @@ class Inference:
         self._values: dict[ast.AST, Value] = {}
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
         self._evidence: dict[Definition, bool] = {}
+        self._calls: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
         self._states: dict[str, list[object]] = {}
         self._families: dict[ast.ClassDef, list[ClassSummary]] = {}
         self._parameters: dict[FunctionNode, dict[str, Value]] = {}
@@ -159,8 +161,8 @@ class Inference:
         values = [self.defined(d) for d in definitions]
         value = reduce(join, values)
         if value.kind is Kind.UNKNOWN:
-            if value == FOREIGN:
-                return FOREIGN
+            if value in (FOREIGN, OBJECT):
+                return value
             if not all(
                 v.is_tensor or (v.kind is Kind.UNKNOWN and self._used_as_tensor(d))
                 for d, v in zip(definitions, values, strict=True)
@@ -186,10 +188,18 @@ class Inference:
         state = self.flow_of(function).state.get(name) if function is not None else None
         return state if state else name
 
+    @cached_property
+    def _stores(self) -> dict[str, list[ast.Name]]:
+        """Where each name is bound or deleted, anywhere in the module."""
+        found: dict[str, list[ast.Name]] = {}
+        for n in self.syntax.by_type[ast.Name]:
+            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
+                found.setdefault(n.id, []).append(n)
+        return found
+
     def _module_constant(self, name: str) -> Value:
         """A number or string that the module binds once, at its top level."""
-        bound = [n for n in self.syntax.by_type[ast.Name] if isinstance(n, ast.Name) and n.id == name]
-        stores = [n for n in bound if not isinstance(n.ctx, ast.Load)]
+        stores = self._stores.get(name, [])
         if len(stores) != 1 or name in self.syntax.imports or name in self.project.foreign_stores:
             return UNKNOWN
         statement = self.syntax.parents[stores[0]]
@@ -570,10 +580,17 @@ class Inference:
         definitions = self.definitions(store.value)
         if not definitions or not all(d.how == "parameter" for d in definitions):
             return False
-        return not any(
-            isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute) and ast.unparse(c.func) == ast.unparse(owner)
-            for c in ast.walk(place[0])
-        )
+        called = self._called(place[0]).get(owner.attr, []) if isinstance(owner, ast.Attribute) else []
+        return not any(ast.unparse(func) == ast.unparse(owner) for func in called)
+
+    def _called(self, cls: ast.ClassDef) -> dict[str, list[ast.Attribute]]:
+        """The attributes that ``cls`` calls, by name."""
+        if cls not in self._calls:
+            found = self._calls[cls] = {}
+            for c in ast.walk(cls):
+                if isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute):
+                    found.setdefault(c.func.attr, []).append(c.func)
+        return self._calls[cls]
 
     # --- operators --------------------------------------------------------------------------------------------------
 
@@ -627,6 +644,8 @@ class Inference:
             built = self._project_module(f"{self.module}.{text}")
             if built is not None:
                 return built
+            if self.project.is_plain_class(f"{self.module}.{text}"):
+                return OBJECT
         if isinstance(e.func, ast.Name):
             return UNKNOWN if self.is_rebound(e.func) else self._builtin(e, e.func.id)
         if not isinstance(e.func, ast.Attribute):
@@ -644,7 +663,8 @@ class Inference:
         if receiver.kind is Kind.MODULE:
             part = self.of(e.func)
             return self._module_call(e, part) if part.kind is Kind.MODULE else UNKNOWN
-        if not receiver.is_tensor and not (receiver.kind is Kind.UNKNOWN and e.func.attr in api.TENSOR_ONLY):
+        presumed = receiver.kind is Kind.UNKNOWN and receiver != OBJECT and e.func.attr in api.TENSOR_ONLY
+        if not receiver.is_tensor and not presumed:
             return UNKNOWN
         return self.operations.operation(e, e.func.attr, receiver, e.args)
 
@@ -707,6 +727,8 @@ class Inference:
             return Value(Kind.MODULE, module=what)
         if (built := self._project_module(what)) is not None:
             return built
+        if self.project.is_plain_class(what):
+            return OBJECT
         if what in api.CREATORS:
             return self.operations.creator(e, what)
         if what == "torch.Tensor" and e.args and all(self.of(a).is_number for a in e.args):

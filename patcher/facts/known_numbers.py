@@ -125,15 +125,24 @@ class KnownNumbers:
         return None
 
     def _content(self, content: ast.expr, whole: bool) -> _Made | None:
-        if self.sizes.is_shape(content):
-            return _Made((), False, False, content)
+        if self.sizes.is_shape(content):  # of nothing, the product is a float
+            return _Made((), False, False, content) if whole or self._has_sizes(content) else None
         flat = not isinstance(content, (ast.List, ast.Tuple))
         elements = content.elts if isinstance(content, (ast.List, ast.Tuple)) else [content]
-        sure = all(self._int(x) for x in elements)
+        # True is an int as well, for all that annotations say
+        sure = all(self.sizes.is_count(x) if whole else self._int(x) for x in elements)
         numbers = all(self.inference.of(x).is_number and not self.inference.of(x).data for x in elements)
         if not (sure or (whole and numbers)) or not all(map(self._pure, elements)):
             return None
         return _Made(tuple(elements), flat, not sure)
+
+    def _has_sizes(self, shape: ast.expr) -> bool:
+        """Whether the tensor that ``shape`` is the shape of is known to have a dimension."""
+        match shape:
+            case ast.Attribute(value=base) | ast.Call(func=ast.Attribute(value=base)):
+                rank = self.inference.of(base).rank
+                return rank is not None and rank.offset > 0
+        return False
 
     def _int(self, e: ast.expr) -> bool:
         value = self.inference.of(e)

@@ -11,7 +11,10 @@ from patcher.facts.wording import words
 
 _LEVELS = frozenset("debug info warning warn error exception critical fatal log".split())
 #: Words of a logger's methods that set or tell something.
-_OTHER = frozenset("set get is has add remove level enabled for handler handlers filter filters".split())
+_OTHER = frozenset(
+    "set get is has add remove level enabled for handler handlers filter filters metric metrics dict value values "
+    "scalar scalars hyperparams params image images table graph artifact model".split()
+)
 _LOGGERS = frozenset({"getLogger", "get_logger", "init_logger"})
 #: Methods of a logger that give a logger.
 _SAME = frozenset({"opt", "bind", "getChild", "patch"})
@@ -39,6 +42,8 @@ def log_call(call: ast.Call, syntax: Syntax, bindings: Bindings) -> str | None:
     if what in _WRITING or (what is not None and what.startswith("logging.") and _is_level(what[8:])):
         return what
     if isinstance(func, ast.Attribute) and _is_level(func.attr) and is_logger(func.value, syntax, bindings):
+        if func.attr == "log" and isinstance(func.value, ast.Attribute) and not bindings.values(func.value):
+            return None  # what keeps measurements has a method of that name as well
         return ast.unparse(func)
     return None
 
@@ -58,9 +63,10 @@ def is_logger(e: ast.expr, syntax: Syntax, bindings: Bindings) -> bool:
         if isinstance(e.func, ast.Attribute) and e.func.attr in _SAME:
             return is_logger(e.func.value, syntax, bindings)
         return (dotted(e.func) or "").rpartition(".")[2] in _LOGGERS
-    if isinstance(e, ast.Attribute) and e.attr.strip("_").lower() == "logger":
-        return True
     values = list(bindings.values(e))
+    made = any(isinstance(v, ast.Call) for v in values)
+    if isinstance(e, ast.Attribute) and e.attr.strip("_").lower() == "logger" and not made:
+        return True
     if isinstance(e, ast.Name):  # also of a function around this one
         values += [v for s in syntax.ancestors(e) for v in bindings.assigned.get((s, e.id), ())]
     return any(isinstance(v, ast.Call) and is_logger(v, syntax, bindings) for v in values)

@@ -123,11 +123,19 @@ class NumberFlow:
             return False
         child: ast.AST = n
         for parent in self.syntax.ancestors(n):
-            if isinstance(parent, (ast.If, ast.IfExp)) and "get_default_dtype" in ast.unparse(parent.test):
+            if isinstance(parent, (ast.If, ast.IfExp)) and self._asks_for_digits(parent.test):
                 other = parent.orelse if isinstance(parent.orelse, list) else [parent.orelse]
                 return child not in other  # what is left for numbers that floats cannot tell apart
             child = parent
         return True
+
+    def _asks_for_digits(self, test: ast.expr) -> bool:
+        """Whether ``test`` asks how many digits the default dtype has."""
+        if "get_default_dtype" in ast.unparse(test):
+            return True
+        names = [n for n in ast.walk(test) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        values = [d.value for n in names for d in self.inference.definitions(n) if d.value is not None]
+        return any("get_default_dtype" in ast.unparse(v) for v in values)
 
     def own_method(self, func: ast.expr) -> FunctionNode | None:
         """The method of the class, or the function of the module, that ``func`` is, when it can be nothing else."""

@@ -12,7 +12,14 @@ from patcher.facts.syntax import Syntax
 from patcher.facts.values import Rank
 
 _LISTING = frozenset({"torch.nonzero", "torch.argwhere"})
-_FLAT = frozenset({"flatten", "squeeze", "view", "reshape", "ravel"})
+#: What makes a vector of a column, with the arguments that do so. ``squeeze()`` may leave no dimension.
+_FLAT: dict[str, list[list[str]]] = {
+    "flatten": [[]],
+    "ravel": [[]],
+    "squeeze": [[], ["-1"], ["1"]],
+    "view": [["-1"]],
+    "reshape": [["-1"]],
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class PlaceLists:
 
     def count(self, places: Places) -> ast.expr | None:
         """The expression around it that says how many places there are."""
-        if places.apart and not places.flat:
+        if places.apart != places.flat and (places.apart or not self._column(places)):
             return None
         outer = self.syntax.parents[places.whole]
         above = self.syntax.parents[outer]
@@ -87,6 +94,13 @@ class PlaceLists:
         """Whether the condition is known to have one dimension."""
         return self.presumed.of(places.condition).rank == Rank(None, 1)
 
+    def _column(self, places: Places) -> bool:
+        """Whether a list that was made flat has one element for each place."""
+        if isinstance(places.whole, ast.Subscript):
+            return True
+        by_name = ast.unparse(places.whole).endswith(".squeeze()")  # of one place, that has no dimension and no length
+        return self.one_dimension(places) and not by_name
+
     def _tensor(self, e: ast.expr) -> bool:
         return self.presumed.of(e).is_tensor
 
@@ -98,6 +112,6 @@ class PlaceLists:
                 return Places(parent, condition, apart, flat=True)
         if isinstance(parent, ast.Attribute) and parent.attr in _FLAT and not apart:
             outer = self.syntax.parents[parent]
-            if isinstance(outer, ast.Call) and [ast.unparse(a) for a in outer.args] in ([], ["-1"], ["1"]):
-                return Places(outer, condition, apart, flat=True)
+            if isinstance(outer, ast.Call) and [ast.unparse(a) for a in outer.args] in _FLAT[parent.attr]:
+                return Places(outer, condition, apart, flat=not outer.keywords)
         return Places(call, condition, apart, flat=False)

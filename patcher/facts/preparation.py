@@ -109,15 +109,14 @@ class Preparation:
             return "functions and generators that are made there may live on"
         if any(isinstance(n, _ODD) for s in inside for n in ast.walk(s)):
             return "it may return, or gives names in unusual ways"
-        read = {
-            n.id for s in below for n in ast.walk(s) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)
-        }
-        read |= {
-            s.target.id
-            for b in below
-            for s in ast.walk(b)
-            if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name)
-        }
+        flow, made = self.inference.flow_of(function), {n for s in inside for n in ast.walk(s)}
+        read: set[str] = set()
+        for n in (n for s in below for n in ast.walk(s) if isinstance(n, ast.Name)):
+            if isinstance(n.ctx, ast.Store) and not isinstance(self.syntax.parents[n], ast.AugAssign):
+                continue
+            held = flow.reaching.get(n)
+            if held is None or any(d.node in made for d in held):
+                read.add(n.id)
         bound = [n.id for s in inside for n in _bindings(s)]
         known = {n.id for s in inside for n in _surely_bound(s)} | {h.name for h in handed}
         names = [n for n in dict.fromkeys(bound) if n in read]
@@ -127,7 +126,7 @@ class Preparation:
     def _why_one_call(self, rest: list[ast.stmt]) -> str | None:
         """What to do instead where ``rest`` calls a layer and nothing else."""
         calls = [n for s in rest[:1] for n in ast.walk(s) if isinstance(n, ast.Call)]
-        if len(calls) == 1 and self._is_module(calls[0]):
+        if len(calls) == 1 and self.calls_layer(calls[0]):
             return f"`{ast.unparse(calls[0].func)}` is all that follows: compile that"
         return None
 
@@ -160,7 +159,7 @@ class Preparation:
         for statement in head:
             about_list = lists.reads(statement)
             for call in (n for n in _run(statement) if isinstance(n, ast.Call)):
-                if self._is_module(call) or (not about_list and not self._is_cheap(call)):
+                if self.calls_layer(call) or (not about_list and not self._is_cheap(call)):
                     what = ast.unparse(call.func)
                     return f"`{what}` runs before the list is read for the last time: it would be compiled no more"
             operations = (n for n in _run(statement) if isinstance(n, ast.BinOp))
@@ -168,7 +167,8 @@ class Preparation:
                 return f"line {statement.lineno} computes before the list is read for the last time"
         return ""
 
-    def _is_module(self, call: ast.Call) -> bool:
+    def calls_layer(self, call: ast.Call) -> bool:
+        """Whether ``call`` is of a module, for all that is known."""
         own = self.inference.instance_attribute(call.func)
         if own is not None:
             stored = own[1] in self.inference.class_facts(own[0]).stores

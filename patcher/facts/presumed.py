@@ -67,11 +67,22 @@ class Presumed(Inference):
                 body = parent.body if isinstance(parent.body, list) else [parent.body]
                 if child in body and self._says_not_none(parent.test, name):
                     return True
+                if child not in body and self._says_none(parent.test, name):
+                    return True
             if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
                 before = parent.values[: parent.values.index(child)]  # type: ignore[arg-type]
                 if any(self._says_not_none(value, name) for value in before):
                     return True
             child = parent
+        return False
+
+    def _says_none(self, test: ast.expr, name: ast.Name) -> bool:
+        """Whether ``test`` is true wherever ``name`` is None."""
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+            return any(self._says_none(value, name) for value in test.values)
+        match test:
+            case ast.Compare(left=ast.Name() as left, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                return left.id == name.id and self.definitions(left) == self.definitions(name)
         return False
 
     def _says_not_none(self, test: ast.expr, name: ast.Name) -> bool:

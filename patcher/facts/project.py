@@ -18,6 +18,7 @@ from patcher.facts.conditions_taken import conditions_taken, may_check
 from patcher.facts.exposed import Exposed
 from patcher.facts.keeping import Keeping
 from patcher.facts.passing import Passed, Passing
+from patcher.facts.renewals import Renewal, Renewals
 from patcher.facts.syntax import Syntax, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -71,10 +72,10 @@ class ClassSummary:
 class ModuleSummary:
     """One file.
 
-    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed`` and ``doubts``: as
-    `Changes` has them; ``foreign_loads`` and ``opened``: as `Exposed` has them; ``flows``: as `Keeping` has them;
-    ``passed``: as `Passing` has it. ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break
-    is an error.
+    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed``, ``doubts`` and
+    ``lent``: as `Changes` has them; ``foreign_loads`` and ``opened``: as `Exposed` has them; ``flows``: as `Keeping`
+    has them; ``passed``: as `Passing` has it; ``renewals``: as `Renewals` has them. ``one_graph``: something is
+    compiled with ``fullgraph`` or exported: there, a break is an error.
     """
 
     path: str
@@ -91,6 +92,8 @@ class ModuleSummary:
     opened: frozenset[tuple[str, str]] = frozenset()
     flows: frozenset[tuple[str, str]] = frozenset()
     passed: frozenset[Passed] = frozenset()
+    lent: frozenset[str] = frozenset()
+    renewals: frozenset[Renewal] = frozenset()
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -285,6 +288,8 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(exposed.opened),
         Keeping(collector.syntax, collector.module, collector.imports, collector.owner).flows,
         frozenset(Passing(collector.syntax, collector.resolve, collector.imports).found),
+        frozenset(changes.lent),
+        frozenset(Renewals(collector.syntax, collector.resolve).found),
     )
 
 
@@ -436,6 +441,19 @@ class Project:
             stack.extend(self._classes[c].bases)
         return family, unknown
 
+    def is_plain_class(self, name: str) -> bool:
+        """Whether ``name`` is a class of the project all of whose bases are, so that it is no tensor."""
+        stack, seen = [name], set[str]()
+        while stack:
+            c = stack.pop()
+            if c in seen or c in _PLAIN_BASES:
+                continue
+            if c not in self._classes:
+                return False
+            seen.add(c)
+            stack.extend(self._classes[c].bases)
+        return True
+
     def has(self, package: str) -> bool:
         """Whether a module of that top-level name is in the index."""
         return package in self._packages
@@ -446,12 +464,19 @@ class Project:
 
     def called_by_name(self, method: str, module: str) -> bool:
         """Whether compiled code that can see ``module`` calls a method of that name on some object."""
-        return any(
-            f".{method}" in f.mentions and self.reached(f"{s.module}.{f.qualname}")
-            for s in self.modules.values()
-            if s.module == module or module in self._visible(s)
-            for f in s.functions
-        )
+        return any(module in seen for seen in self._mentioning.get(f".{method}", ()))
+
+    @cached_property
+    def _mentioning(self) -> dict[str, list[set[str]]]:
+        """What compiled code mentions (``.method``) -> for each module that does so, the modules that it sees."""
+        found: defaultdict[str, list[set[str]]] = defaultdict(list)
+        for s in self.modules.values():
+            compiled = [f.mentions for f in s.functions if self.reached(f"{s.module}.{f.qualname}")]
+            mentioned = {m for mentions in compiled for m in mentions if m.startswith(".")}
+            seen = self._visible(s) if mentioned else set()
+            for m in mentioned:
+                found[m].append(seen)
+        return dict(found)
 
     def _method(self, cls: str, method: str) -> list[str]:
         """What ``self.method`` may be in ``cls``: its own, the nearest inherited, or an override below."""

@@ -133,6 +133,8 @@ class RowLoops:
         short = self.counts.short(loop, hits.count, writing.values.parts)
         if short is not None:
             body = [*self._absent(short, writing, hits.mask.id), *body]
+        if not self.syntax.is_builtin(ast.Name("range", ast.Load())):
+            raise Refused("`range` is another name here")
         groups, doubtful = f"range({hits.mask.id}.shape[0])", hits.mask.id if hits.doubtful else ""
         return RowLoop(hits.chosen, writing.values.group, groups, tuple(body), writing.values.assumed(), doubtful)
 

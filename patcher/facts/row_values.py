@@ -60,6 +60,8 @@ class Held:
 
 
 FIXED, ROWS = Held(Sort.FIXED), Held(Sort.ROWS)
+#: Of these, a row that is picked twice has the sum.
+_LINEAR = (Sort.FACTOR, Sort.COLUMN, Sort.WEIGHED)
 
 
 class RowValues:
@@ -428,6 +430,8 @@ class RowValues:
         elif what is not None and what.startswith("torch."):
             if what in api.RANDOM:
                 raise Refused(f"`{_short(e.func)}` draws random numbers")
+            if what.endswith("_"):
+                raise Refused(f"`{_short(e.func)}` changes something in place")
             if self._all_fixed(e):
                 return FIXED
             return self._method(e, what.rpartition(".")[2], self._arguments(e))
@@ -463,12 +467,19 @@ class RowValues:
         self._taken_for[_short(e.func)] = None
         return ROWS
 
+    def _rounds(self, e: ast.Call, name: str) -> bool:
+        """Whether a conversion is to ints or truth values."""
+        dtypes = [self.syntax.qualified(a) for a in [*e.args, *(k.value for k in e.keywords)]]
+        return name in ("int", "long", "short", "bool") or any(d in api.INT_DTYPES | {"torch.bool"} for d in dtypes)
+
     def _method(self, e: ast.Call, name: str, held: list[Held]) -> Held:
         """A function of PyTorch; ``held``: the receiver and the arguments."""
         first, others = held[0], {h.sort for h in held[1:]}
         arguments = [ast.unparse(a) for a in [*e.args, *(k.value for k in e.keywords)]][1 - len(held) :]
         fixed = others <= {Sort.FIXED}
         if fixed and name in _CONVERSIONS:
+            if first.sort in _LINEAR and self._rounds(e, name):
+                raise Refused(f"`{_short(e)}` rounds what is weighed")  # the sum of two is not the one of their sum
             return first
         if first.sort is Sort.ROWS:
             if name in _ELEMENTWISE and others <= {Sort.FIXED, Sort.ROWS}:

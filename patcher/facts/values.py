@@ -130,6 +130,8 @@ class Value:
 UNKNOWN = Value(Kind.UNKNOWN)
 #: What another library made (a numpy array, say): not known, and not to be taken for a tensor either.
 FOREIGN = Value(Kind.UNKNOWN, python="foreign")
+#: An object of a class of the project that is no module and no tensor; what its methods return is not known.
+OBJECT = Value(Kind.UNKNOWN, python="object")
 PYTHON = Value(Kind.PYTHON)
 CONFIGURATION = Value(Kind.PYTHON, python="number")
 

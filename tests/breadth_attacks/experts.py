@@ -1,0 +1,657 @@
+"""Loops over experts, random numbers of the host, places that are listed, and repeats."""
+
+from __future__ import annotations
+
+MADE = "def make(): return Net()\n"
+PARTS = MADE + "calls = [([torch.ones(n) for n in v],) for v in ((1, 2), (2, 3), (4, 2))]"
+IDS = MADE + "calls = [(torch.tensor(v),) for v in ([[7, 1]], [[7, 7]], [[1, 1]], [7, 1])]"
+SIGNS = MADE + "calls = [(torch.linspace(-3, 3, 6).view(2, 3),), (torch.linspace(-2, 3, 6),)]"
+EVALUATED = "def make(): return Net().eval()\ncalls = [(torch.ones(2),), (torch.ones(3),)]"
+ROWS = MADE + "calls = [(torch.linspace(-1, 1, 6 * n).view(n, 6),) for n in (5, 1)]"
+
+ATTACKS: dict[str, tuple[str, str, str]] = {
+    "another sum": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        sum = torch.cat(parts).sum()
+        return torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths)) + sum
+""",
+        PARTS,
+    ),
+    "a list that is another one by then": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        repeats = torch.tensor(lengths)
+        lengths = [1 for p in parts]
+        return torch.repeat_interleave(torch.arange(len(lengths)), repeats)
+""",
+        PARTS,
+    ),
+    "numbers of an older list": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        numbers = torch.arange(len(lengths))
+        lengths = [2]
+        return torch.repeat_interleave(numbers, torch.tensor(lengths))
+""",
+        PARTS,
+    ),
+    "halves that are cut off": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) / 2 for p in parts]
+        return torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths).long())
+""",
+        PARTS,
+    ),
+    "repeats under another name": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        repeats = torch.tensor(lengths)
+        other = repeats
+        other += 1
+        return torch.repeat_interleave(torch.arange(len(lengths)), repeats)
+""",
+        PARTS,
+    ),
+    "repeats through a view": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        repeats = torch.tensor(lengths)
+        row = repeats.view(-1)
+        row[0] = 3
+        return torch.repeat_interleave(torch.arange(len(lengths)), repeats)
+""",
+        PARTS,
+    ),
+    "repeats as an out": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        repeats = torch.tensor(lengths)
+        torch.add(repeats, 1, out=repeats)
+        return torch.repeat_interleave(torch.arange(len(lengths)), repeats)
+""",
+        PARTS,
+    ),
+    "truth values": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) for p in parts]
+        return torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths).to(torch.bool).long())
+""",
+        PARTS,
+    ),
+    "bytes": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, parts):
+        lengths = [len(p) * 100 for p in parts]
+        repeats = torch.tensor(lengths).to(torch.uint8)
+        return torch.repeat_interleave(torch.arange(len(lengths)), repeats.long())
+""",
+        PARTS,
+    ),
+    "no dimension": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, x, dim=None):
+        return x.repeat_interleave(torch.full((1,), 2), dim=dim)
+""",
+        MADE + "calls = [(torch.ones(2, 3),), (torch.ones(2, 3), 1)]",
+    ),
+    "a size that is another one by then": (
+        "FC403",
+        """
+class Net(nn.Module):
+    def forward(self, c: torch.Tensor, n):
+        places = torch.arange(n)
+        n = 7
+        return places - torch.repeat_interleave(c, c)
+""",
+        MADE + "calls = [(torch.tensor([1, 2]), 3)]",
+    ),
+    "coordinates that are counted, squeezed": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        n = len((x == 7).nonzero().squeeze())
+        if n > 2:
+            raise ValueError(n)
+        return x * 2
+""",
+        IDS,
+    ),
+    "coordinates that are counted, flat": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        n = torch.nonzero(x == 7).view(-1).size(0)
+        if n > 2:
+            raise ValueError(n)
+        return x * 2
+""",
+        IDS,
+    ),
+    "coordinates that are counted, flat from the second on": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        n = len(torch.argwhere(x == 7).flatten(1))
+        if n > 2:
+            raise ValueError(n)
+        return x * 2
+""",
+        IDS,
+    ),
+    "coordinates that are counted, apart": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        n = len(torch.nonzero(x == 7, as_tuple=True))
+        if n > 2:
+            raise ValueError(n)
+        return x * 2
+""",
+        IDS,
+    ),
+    "a mask that is the rest of what is written": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x):
+        mask = x > 0
+        mask[1:][mask[:-1].nonzero(as_tuple=True)] = True
+        return mask
+""",
+        MADE + "calls = [(torch.tensor([1.0, -1, -1, 1, -1]),), (torch.tensor([-1.0]),)]",
+    ),
+    "a mask that is what is written, turned": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x):
+        mask = (x > 0).view(2, 2)
+        mask.T[torch.where(mask)] = False
+        return mask
+""",
+        MADE + "calls = [(torch.tensor([1.0, -1, 1, 1]),)]",
+    ),
+    "a mask that is written through its places": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x):
+        mask = x > 0
+        mask[torch.where(mask)] = False
+        other = x > 1
+        places = torch.where(other)
+        other[:] = True
+        other[places] = False
+        return mask, other
+""",
+        SIGNS,
+    ),
+    "a mask that changes before it is used": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        mask = h > 0
+        places = torch.where(mask)
+        mask.logical_not_()
+        h[places] = 0
+        return h, mask
+""",
+        SIGNS,
+    ),
+    "a tensor that is its own condition": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x):
+        h = x.clone()
+        places = torch.where(h)
+        h.zero_()
+        h[places] = 3
+        return h
+""",
+        SIGNS,
+    ),
+    "places that are other ones on one path": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        places = torch.where(h > 0)
+        if h.dim() == 1:
+            places = torch.arange(2)
+        h[places] = 0
+        return h
+""",
+        SIGNS,
+    ),
+    "places that a closure counts": (
+        "FC405",
+        """
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        places = torch.where(h > 0)
+        h[places] = 1
+        return h, (lambda: len(places))()
+""",
+        SIGNS,
+    ),
+    "a number that is kept": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        if (p := random.random()) < 0.5 and self.training:
+            x = x * 2
+        return x, p > 0
+""",
+        EVALUATED,
+    ),
+    "the logarithm of a number": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        if -math.log(random.random()) < 0.5 and self.training:
+            x = x * 2
+        return x + 1
+""",
+        EVALUATED,
+    ),
+    "a reciprocal of a number": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        p = np.random.uniform(1, 2)
+        if 1 / p < 0.5 and self.training:
+            x = x * 2
+        return x + 1
+""",
+        EVALUATED,
+    ),
+    "a number that something else gets": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        if self.note(random.random() > 0) == 1 and self.training:
+            x = x * 2
+        return x + 1, list(self.seen)
+""",
+        EVALUATED,
+    ),
+    "something that happens in between": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        if random.random() < 2 and self.note(1) and self.training:
+            x = x * 2
+        return x + 1, list(self.seen)
+""",
+        EVALUATED,
+    ),
+    "something that happens for the draw": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        k = random.choice([self.note(1), 2])
+        if self.training:
+            x = x * k
+        return x * 2, list(self.seen)
+""",
+        EVALUATED,
+    ),
+    "a generator that is set up": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        np.random.seed(3)
+        y = x.reshape(-1, 1) * np.random.rand()
+        return y * 2
+""",
+        EVALUATED,
+    ),
+    "bounds the wrong way round": (
+        "FC604",
+        """
+import math
+import random
+
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def note(self, p):
+        self.seen.append(p)
+        return 1
+
+    def forward(self, x):
+        y = x.reshape(-1, 1) * np.random.uniform(1.5, 0.5)
+        return y * 0
+""",
+        EVALUATED,
+    ),
+    "another range": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        mask = F.one_hot(chosen, 4).permute(2, 1, 0)
+        range = 3
+        for e in (mask.sum((1, 2)) > 0).nonzero():
+            e = e[0]
+            place, token = torch.where(mask[e])
+            y = self.experts[e](x[token]) * range
+            out.index_add_(0, token, y * weights[token, place, None])
+        return out
+""",
+        ROWS,
+    ),
+    "a sign that turns for each group that was hit": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        sign = torch.ones(1)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            if token.numel() == 0:
+                continue
+            y = expert(x[token]) * torch.neg_(sign)
+            out.index_add_(0, token, y * weights[token, place, None])
+        return out
+""",
+        ROWS,
+    ),
+    "weighed rows that are rounded": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        chosen = chosen[:, :1].expand(-1, 2)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            y = expert(x[token]) * 50
+            out.index_add_(0, token, (y * weights[token, place, None]).int().to(out.dtype))
+        return out
+""",
+        ROWS,
+    ),
+    "weights that are truth values in the end": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        chosen = chosen[:, :1].expand(-1, 2)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            w = weights[token, place, None].bool()
+            out.index_add_(0, token, expert(x[token]) * w)
+        return out
+""",
+        ROWS,
+    ),
+    "rows that a module changes in place": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            y = self.act(x[token])
+            out.index_add_(0, token, y * weights[token, place, None])
+        return out
+""",
+        ROWS,
+    ),
+    "a result that is the input": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        x = x.clone()
+        out = x.view(-1, 6)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            out[token] += expert(x[token]) * weights[token, place, None]
+        return out
+""",
+        ROWS,
+    ),
+    "the same group twice for each row": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        chosen = chosen[:, :1].expand(-1, 2)
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            y = expert(x[token])
+            out.index_add_(0, token, y * weights[token, place, None])
+        return out
+""",
+        ROWS,
+    ),
+    "numbers that run out": (
+        "FC404",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(6, 4)
+        self.experts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        numbers = [1.0, 2.0, 3.0, 4.0]
+        for i, expert in enumerate(self.experts):
+            token, place = torch.where(chosen == i)
+            if token.numel() == 0:
+                continue
+            y = expert(x[token]) * numbers.pop()
+            out.index_add_(0, token, y * weights[token, place, None])
+        return out
+""",
+        ROWS,
+    ),
+}
