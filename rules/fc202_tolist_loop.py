@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts, Rejoined
-from patcher.facts.chunks import is_plain, read_of
+from patcher.facts.chunked.chunks import is_plain, read_of
 from patcher.rule import (
     Applicability,
     Code,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts, HeldNumbers, NumberUses
-from patcher.facts.evaluated import surely_evaluated
-from patcher.facts.held_numbers import Combined, Local, Made, Own, Plain, Recipe
+from patcher.facts.numbers.evaluated import surely_evaluated
+from patcher.facts.numbers.held_numbers import Combined, Local, Made, Own, Plain, Recipe
 from patcher.rule import (
     Applicability,
     Code,

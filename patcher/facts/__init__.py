@@ -8,57 +8,57 @@ from collections.abc import Callable, Iterable, Sequence
 from patcher.facts import host_api, wording
 from patcher.facts import torch_api as api
 from patcher.facts.allocations import Allocation, Allocations, allocations_of
-from patcher.facts.block_masks import BlockMask, BlockMasks
 from patcher.facts.bookkeeping import CacheMethod
-from patcher.facts.bookwork import Bookkeepers
 from patcher.facts.breaks import GraphBreaks
-from patcher.facts.buffer_objects import BufferObjects
-from patcher.facts.by_element import ByElement
-from patcher.facts.by_row import RowCall, RowCalls
 from patcher.facts.caches import Cache, cache_of, candidates
-from patcher.facts.chunks import Chunks
+from patcher.facts.checks.describing import Describing
+from patcher.facts.checks.errors import raises
+from patcher.facts.checks.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
+from patcher.facts.chunked.block_masks import BlockMask, BlockMasks
+from patcher.facts.chunked.chunks import Chunks
+from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
+from patcher.facts.chunked.rejoined import Rejoined, Rejoining
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
-from patcher.facts.clusters import Cluster, Clusters
 from patcher.facts.compiled_models import CompiledModel, CompiledModels
 from patcher.facts.conditions import Condition, Junction, Leaf, Negation, Tensor
-from patcher.facts.describing import Describing
 from patcher.facts.eager_calls import EagerCalls, Given
 from patcher.facts.effects import Effects
-from patcher.facts.errors import raises
 from patcher.facts.flags import Flags, Reach
 from patcher.facts.flow import Definition, Flow
+from patcher.facts.groups.row_loops import RowLoops
 from patcher.facts.growing import Growing, Growth
-from patcher.facts.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
-from patcher.facts.held_numbers import HeldNumbers
 from patcher.facts.holdings import Held, Holdings, Read
-from patcher.facts.host_random import HostRandom
-from patcher.facts.host_reads import HostReads
 from patcher.facts.indices import Indices
 from patcher.facts.infer import Inference
-from patcher.facts.known_numbers import Known, KnownNumbers
 from patcher.facts.lookups import Lookup
-from patcher.facts.loop_frames import LoopFrame, LoopFrames
-from patcher.facts.masked_reads import MaskedRead, MaskedReads
+from patcher.facts.masks.by_element import ByElement
+from patcher.facts.masks.by_row import RowCall, RowCalls
+from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
+from patcher.facts.masks.places import PlaceLists, Places
+from patcher.facts.masks.repeat_totals import RepeatTotals
+from patcher.facts.masks.row_regions import RowRegion, RowRegions
+from patcher.facts.masks.skipped_writes import SkippedWrites, SkippingTests
 from patcher.facts.meetings import Meeting, Meetings
 from patcher.facts.merging import Choice, Merge, Merging
-from patcher.facts.number_flow import NumberFlow, NumberUses
-from patcher.facts.packed_attention import PackedAttention, PackedAttentions
-from patcher.facts.places import PlaceLists, Places
+from patcher.facts.numbers.buffer_objects import BufferObjects
+from patcher.facts.numbers.held_numbers import HeldNumbers
+from patcher.facts.numbers.known_numbers import Known, KnownNumbers
+from patcher.facts.numbers.number_flow import NumberFlow, NumberUses
 from patcher.facts.preparation import Preparation, Split
 from patcher.facts.presumed import Presumed
 from patcher.facts.project import Project, module_name
-from patcher.facts.rejoined import Rejoined, Rejoining
-from patcher.facts.repeat_totals import RepeatTotals
-from patcher.facts.row_loops import RowLoops
-from patcher.facts.row_reads import RowRead, RowReads
-from patcher.facts.row_regions import RowRegion, RowRegions
 from patcher.facts.sizes import Sizes
-from patcher.facts.skipped_writes import SkippedWrites, SkippingTests
 from patcher.facts.steadiness import dynamic_names, may_be
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.tensor_state import Change, Step, TensorState, TensorStates
 from patcher.facts.values import Category, DType, Kind, Rank, Value, leading
 from patcher.facts.variations import Variations
+from patcher.facts.zones.bookwork import Bookkeepers
+from patcher.facts.zones.clusters import Cluster, Clusters
+from patcher.facts.zones.host_random import HostRandom
+from patcher.facts.zones.host_reads import HostReads
+from patcher.facts.zones.loop_frames import LoopFrame, LoopFrames
+from patcher.facts.zones.row_reads import RowRead, RowReads
 from patcher.settings import Settings, Varied
 
 __all__ = [

@@ -17,8 +17,8 @@ from patcher.facts.compiling_tests import asks_for_compiling
 from patcher.facts.conditions_taken import conditions_taken, may_check
 from patcher.facts.exposed import Exposed
 from patcher.facts.keeping import Keeping
+from patcher.facts.numbers.renewals import Renewal, Renewals
 from patcher.facts.passing import Passed, Passing
-from patcher.facts.renewals import Renewal, Renewals
 from patcher.facts.syntax import Syntax, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

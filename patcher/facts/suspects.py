@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from patcher.facts import torch_api as api
-from patcher.facts.log_calls import log_call
+from patcher.facts.checks.log_calls import log_call
 from patcher.facts.module_values import Bindings, imported
 from patcher.facts.syntax import FunctionNode, Syntax
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from patcher.facts.classes import INITIALISERS
 from patcher.facts.flow import Definition, Flow
-from patcher.facts.held_numbers import INT64
 from patcher.facts.infer import Inference
+from patcher.facts.numbers.held_numbers import INT64
 from patcher.facts.sizes import Sizes
 from patcher.facts.syntax import FunctionNode, Syntax
 

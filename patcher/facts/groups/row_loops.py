@@ -15,10 +15,10 @@ from typing import TypeGuard
 
 from patcher.facts import torch_api as api
 from patcher.facts.flow import Flow
-from patcher.facts.group_counts import GroupCounts
-from patcher.facts.group_hits import GroupHits, Hits
+from patcher.facts.groups.group_counts import GroupCounts
+from patcher.facts.groups.group_hits import GroupHits, Hits
+from patcher.facts.groups.row_values import FIXED, Held, Refused, RowValues, Sort
 from patcher.facts.infer import Inference
-from patcher.facts.row_values import FIXED, Held, Refused, RowValues, Sort
 from patcher.facts.syntax import FunctionNode, Syntax
 
 #: An expression longer than this gets a line of its own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patcher.facts.chunks import Chunks, integer, is_plain
+from patcher.facts.chunked.chunks import Chunks, integer, is_plain
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import Syntax, dotted
 from patcher.facts.values import Rank

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
 from patcher.facts.flow import Definition
-from patcher.facts.host_reads import HostRead
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Kind
+from patcher.facts.zones.host_reads import HostRead
 
 #: Functions and methods whose result shares memory with nothing else.
 _NEW = frozenset(

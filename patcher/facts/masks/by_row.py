@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
-from patcher.facts.masked_reads import MaskedReads
+from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.syntax import FunctionNode, Syntax
 
 #: What takes each element by itself, or is told which dimension to work along.

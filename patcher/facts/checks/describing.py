@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from patcher.facts import torch_api as api
-from patcher.facts.caught import Caught
+from patcher.facts.checks.caught import Caught
+from patcher.facts.checks.log_calls import log_call
 from patcher.facts.infer import Inference
-from patcher.facts.log_calls import log_call
 from patcher.facts.module_values import Bindings, imported
 from patcher.facts.syntax import Syntax, dotted
 from patcher.facts.values import Kind

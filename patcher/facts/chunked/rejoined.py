@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from patcher.facts.chunks import Chunks, Split, integer, read_of
+from patcher.facts.chunked.chunks import Chunks, Split, integer, read_of
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 

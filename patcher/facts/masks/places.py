@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.infer import Inference
-from patcher.facts.masked_reads import MaskedReads
+from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.presumed import Presumed
 from patcher.facts.syntax import Syntax
 from patcher.facts.values import Rank

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
 from patcher.facts.flow import Flow
+from patcher.facts.groups.row_values import Held, Refused, RowValues, Sort
 from patcher.facts.infer import Inference
-from patcher.facts.masked_reads import MaskedReads
-from patcher.facts.mixing import mixes
-from patcher.facts.row_values import Held, Refused, RowValues, Sort
+from patcher.facts.masks.masked_reads import MaskedReads
+from patcher.facts.masks.mixing import mixes
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Kind
 

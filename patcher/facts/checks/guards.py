@@ -6,10 +6,10 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
-from patcher.facts.caught import Caught
+from patcher.facts.checks.caught import Caught
+from patcher.facts.checks.errors import error_name, raised, raises, said
 from patcher.facts.conditions import Conditions
 from patcher.facts.effects import Effects
-from patcher.facts.errors import error_name, raised, raises, said
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import Syntax
 from patcher.facts.values import INT64, Category, Kind, Value

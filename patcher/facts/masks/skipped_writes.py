@@ -11,8 +11,8 @@ from patcher.facts.conditions import Conditions
 from patcher.facts.effects import Effects
 from patcher.facts.flow import Definition, Flow
 from patcher.facts.infer import Inference
-from patcher.facts.masked_reads import MaskedReads
-from patcher.facts.row_regions import RowRegion, RowRegions
+from patcher.facts.masks.masked_reads import MaskedReads
+from patcher.facts.masks.row_regions import RowRegion, RowRegions
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Category
 

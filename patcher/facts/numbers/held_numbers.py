@@ -11,9 +11,9 @@ from patcher.facts.changes import COLLECTING
 from patcher.facts.classes import ClassFacts, Store, attribute_of, self_name
 from patcher.facts.flow import Definition, Flow
 from patcher.facts.infer import Inference
-from patcher.facts.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
+from patcher.facts.numbers.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
+from patcher.facts.numbers.renewals import Renewal, tested_classes
 from patcher.facts.project import ModuleSummary, Project
-from patcher.facts.renewals import Renewal, tested_classes
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.wording import suggests_change
 

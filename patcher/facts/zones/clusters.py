@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import pairwise
 
 from patcher.facts import torch_api as api
-from patcher.facts.bookwork import Bookkeepers
-from patcher.facts.host_reads import HostRead, HostReads
 from patcher.facts.preparation import Handed, Preparation
 from patcher.facts.project import Project
 from patcher.facts.syntax import FunctionNode, Syntax, bindings_of_import
+from patcher.facts.zones.bookwork import Bookkeepers
+from patcher.facts.zones.host_reads import HostRead, HostReads
 
 #: Decorators that leave a function what it is.
 _PLAIN = frozenset({*api.GRAD_OFF, "torch.enable_grad", "typing.override", "staticmethod", "classmethod", "property"})

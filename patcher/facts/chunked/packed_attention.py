@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from patcher.facts.chunks import Chunks, Walk, integer
+from patcher.facts.chunked.chunks import Chunks, Walk, integer
 from patcher.facts.classes import ClassFacts
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import Syntax, dotted

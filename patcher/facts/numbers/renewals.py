@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from patcher.facts.flow import Flow
-from patcher.facts.instance_terms import instance_terms
+from patcher.facts.numbers.instance_terms import instance_terms
 from patcher.facts.syntax import FunctionNode, Syntax
 
 _WRITERS = ("copy_", "constant_", "fill_")

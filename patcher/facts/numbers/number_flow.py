@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from patcher.facts.flow import Definition, Flow
-from patcher.facts.held_numbers import INT64
 from patcher.facts.infer import Inference
+from patcher.facts.numbers.held_numbers import INT64
 from patcher.facts.project import Project
 from patcher.facts.sizes import Sizes
 from patcher.facts.syntax import FunctionNode, Syntax, dotted

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from patcher.facts.bookwork import Bookkeepers
 from patcher.facts.callees import Callees
 from patcher.facts.classes import self_name
-from patcher.facts.clusters import Clusters
-from patcher.facts.host_reads import HostRead, HostReads
 from patcher.facts.preparation import Handed, Preparation
 from patcher.facts.project import Project
 from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.zones.bookwork import Bookkeepers
+from patcher.facts.zones.clusters import Clusters
+from patcher.facts.zones.host_reads import HostRead, HostReads
 
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 #: How far down calls are followed.
