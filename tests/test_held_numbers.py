@@ -11,6 +11,7 @@ import torch
 from patcher.engine import patch
 from patcher.facts.project import Project, summarise
 from patcher.settings import Settings
+from rules.fc201_item_call import ItemCall
 from rules.fc203_tensor_held_size import TensorHeldSize
 
 HOME = """\
@@ -241,3 +242,17 @@ class Cut(nn.Module):
             torch.set_default_dtype(torch.float32)
     assert outputs[0] == outputs[1]
     assert all(type(n) is int for n in outputs[1])
+
+
+def test_a_width_that_others_have_too_is_known_all_the_same() -> None:
+    """Another file sets an attribute of that name on an object of its own."""
+    wave = (
+        "import torch\nimport torch.nn as nn\n\n\nclass Wave(nn.Module):\n    def __init__(self, width: int):\n"
+        "        super().__init__()\n        self.width = width\n\n    def forward(self, x):\n"
+        "        width = torch.IntTensor([self.width])\n        return x[:, : width[0]]\n"
+    )
+    other = "def widened(config):\n    config.width = 2 * config.width\n    return config\n"
+    files = {"wave.py": wave, "other.py": other}
+    project = Project([summarise(ast.parse(text), path) for path, text in files.items()])
+    result = patch(wave, "wave.py", (ItemCall(),), Settings(), project)
+    assert "x[:, : int(self.width)]" in result.text

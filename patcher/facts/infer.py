@@ -461,12 +461,13 @@ class Inference:
         ) or (name == "training" and self.project.is_module_class(f"{self.module}.{self.syntax.qualname(cls)}"))
 
     def _stored(self, cls: ast.ClassDef, name: str) -> Value:
-        value = self._stored_here(cls, name)
+        value = self.stored(cls, name)
         if value.kind not in (Kind.TENSOR, Kind.PYTHON) or name == "training":
             return value
         return UNKNOWN if name in self.project.foreign_stores or self._set_elsewhere(cls, name) else value
 
-    def _stored_here(self, cls: ast.ClassDef, name: str) -> Value:
+    def stored(self, cls: ast.ClassDef, name: str) -> Value:
+        """What the methods of ``cls`` itself make ``self.name``, whoever else may set it."""
         stores = self.class_facts(cls).stores.get(name, [])
         stores = [s for s in stores if s.how != "declared"] or stores
         if not stores:

@@ -131,10 +131,16 @@ class KnownNumbers:
         elements = content.elts if isinstance(content, (ast.List, ast.Tuple)) else [content]
         # True is an int as well, for all that annotations say
         sure = all(self.sizes.is_count(x) if whole else self._int(x) for x in elements)
-        numbers = all(self.inference.of(x).is_number and not self.inference.of(x).data for x in elements)
+        numbers = all(map(self._is_number, elements))
         if not (sure or (whole and numbers)) or not all(map(self._pure, elements)):
             return None
         return _Made(tuple(elements), flat, not sure)
+
+    def _is_number(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a number. Of an attribute its class alone is asked: ``int()`` takes what others make it."""
+        own = self.inference.instance_attribute(e)
+        value = self.inference.of(e) if own is None else self.inference.stored(*own)
+        return value.is_number and not value.data
 
     def _has_sizes(self, shape: ast.expr) -> bool:
         """Whether the tensor that ``shape`` is the shape of is known to have a dimension."""
