@@ -117,13 +117,20 @@ def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path) -> N
     assert [fix["code"] for fix in branch["fixes"]] == ["FC101"]
     assert "+        y = torch.where(" in branch["fixes"][0]["diff"]
     assert branch["verify"].endswith("--test --dry-run --select FC101 --quick --case case.py --backend eager .")
-    assert printed["fixes"] == []
-    assert printed["fate"] == "remains"
-    assert any("logging" in advice["flag"] for advice in printed["advice"])
+    assert [fix["code"] for fix in printed["fixes"]] == ["FC602"]
+    assert printed["fate"] == "removed"
     assert [remark["where"] for remark in told["static_only"]] == ["net.py:24", "net.py:47"]
     assert any("`print`" in remark["what"] and "`Net.__init__`" in remark["what"] for remark in told["fine"])
     assert told["sites"][0]["where"] == "train.py:5"
     assert {item["name"] for item in told["diagnostics"]} == {"fullgraph", "baseline"}
+
+
+def test_a_cause_that_no_rule_of_the_run_fixes_remains_with_advice(project: Path) -> None:
+    told = document(project, "--ignore", "FC602", "--case", "case.py", ".")
+    printed = next(cause for cause in told["causes"] if cause["where"] == "net.py:49")
+    assert printed["fixes"] == []
+    assert printed["fate"] == "remains"
+    assert any("logging" in advice["flag"] for advice in printed["advice"])
 
 
 def test_prove_keeps_what_helps_and_restore_takes_it_back(project: Path) -> None:
