@@ -146,7 +146,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch)
         store = calls.store_for(paths[0], config, backup_dir)
         try:
-            results = _results(paths, rules, settings, config, jobs, quiet)
+            results = _results(paths, rules, settings, config, jobs, quiet, fixes=not verify_only)
         except KeyboardInterrupt:
             return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
         call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
@@ -302,13 +302,19 @@ def _rules(rules: Sequence[Rule]) -> click.Command:
 
 
 def _results(
-    paths: tuple[str, ...], rules: Sequence[Rule], settings: Settings, config: Config, jobs: int | None, quiet: bool
+    paths: tuple[str, ...],
+    rules: Sequence[Rule],
+    settings: Settings,
+    config: Config,
+    jobs: int | None,
+    quiet: bool,
+    fixes: bool,
 ) -> list[FileResult]:
     exclude = Exclude(config.exclude, str(config.root or os.curdir))
     if quiet or not sys.stderr.isatty():
-        return run(paths, rules, settings, jobs or config.jobs, None, exclude)
+        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes)
     try:
-        return run(paths, rules, settings, jobs or config.jobs, _progress(), exclude)
+        return run(paths, rules, settings, jobs or config.jobs, _progress(), exclude, fixes)
     finally:
         click.echo("\r\x1b[K", err=True, nl=False)
 

@@ -1,4 +1,4 @@
-"""One source text, all rules, to a fixpoint: find, choose, apply, check, again."""
+"""One source text, all rules: what they find, and the text with their fixes: find, choose, apply, check, again."""
 
 from __future__ import annotations
 
@@ -41,17 +41,13 @@ def patch(
     ``path`` tells the module's name; nothing is read from it. Raises SyntaxError, ValueError or RecursionError for a
     text that Python itself does not take.
     """
-    if tree is None:
-        tree = ast.parse(text)
-    if project is None:
-        project = Project([summarise(tree, path)])
-    active = [r for r in rules if settings.wants(r.code, r.name) and not _settled(r, settings)]
-    compiles = _compiles(text)
+    tree, project, active = _prepared(text, path, rules, settings, project, tree)
     bugs: list[Bug] = []
     fixed: list[Reported] = []
     distrusted: set[str] = set()
     found = first = _find(tree, text, path, active, settings, project, bugs)
     current, seen = text, {text}
+    compiles = any(_allowed(f, settings) for f in found) and _compiles(text)
     for _ in range(MAX_PASSES):
         wanted = [f for f in found if _allowed(f, settings) and f.rule.code not in distrusted]
         after, made, refused = _step(current, [f for f in wanted if not _is_last(f)] or wanted, compiles)
@@ -63,16 +59,56 @@ def patch(
             bugs += [Bug(f.rule.code, _line(f.finding), "its rewrite undoes an earlier one") for f in made]
             break
         seen.add(after)
-        fixed += [_reported(f, current) for f in made]
+        fixed += _reported(made, current)
         current = after
         found = _find(ast.parse(current), current, path, active, settings, project, bugs)
     else:
         bugs.append(Bug("engine", 0, f"still finding things to fix after {MAX_PASSES} passes"))
+    return _result(text, first, fixed, current, found, bugs)
+
+
+def find(
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project | None = None,
+    tree: ast.Module | None = None,
+) -> PatchResult:
+    """Everything that ``rules`` find in ``text``, as `patch` has it, and the text as it is: no fix is made.
+
+    Whether a fix can be made is not known then: one that `patch` would refuse is found all the same. Raises as `patch`.
+    """
+    tree, project, active = _prepared(text, path, rules, settings, project, tree)
+    bugs: list[Bug] = []
+    found = _find(tree, text, path, active, settings, project, bugs)
+    return _result(text, found, [], text, found, bugs)
+
+
+def _prepared(
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project | None,
+    tree: ast.Module | None,
+) -> tuple[ast.Module, Project, list[Rule]]:
+    """The tree, the project (of this file alone when none is given), and the rules that take part."""
+    if tree is None:
+        tree = ast.parse(text)
+    if project is None:
+        project = Project([summarise(tree, path)])
+    return tree, project, [r for r in rules if settings.wants(r.code, r.name) and not _settled(r, settings)]
+
+
+def _result(
+    text: str, first: list[_Found], fixed: list[Reported], current: str, found: list[_Found], bugs: list[Bug]
+) -> PatchResult:
     return PatchResult(
         text=current,
-        found=tuple(_reported(f, text) for f in first),
+        found=_reported(first, text),
         fixed=tuple(fixed),
-        remaining=tuple(_reported(f, current) for f in found if not f.suppressed),
+        remaining=_reported([f for f in found if not f.suppressed], current),
         suppressed=sum(f.suppressed for f in found),
         bugs=tuple(dict.fromkeys(bugs)),
     )
@@ -192,9 +228,13 @@ def _line(finding: Finding) -> int:
     return int(getattr(finding.node, "lineno", 0))
 
 
-def _reported(f: _Found, text: str) -> Reported:
+def _reported(found: Sequence[_Found], text: str) -> tuple[Reported, ...]:
+    lines = split_lines(text) if found else []
+    return tuple(_report(f, lines) for f in found)
+
+
+def _report(f: _Found, lines: list[str]) -> Reported:
     node = f.finding.node
-    lines = split_lines(text)
     line, end = node.lineno, node.end_lineno or node.lineno  # type: ignore[attr-defined]
     column, end_column = node.col_offset, node.end_col_offset or 0  # type: ignore[attr-defined]
     return Reported(

@@ -8,6 +8,7 @@ import gc
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,18 @@ def run(
     jobs: int | None = None,
     progress: Progress | None = None,
     exclude: Exclude | None = None,
+    fixes: bool = True,
 ) -> list[FileResult]:
     """One result per file and per path that is not one, in the order in which they were found; nothing is written.
 
+    ``fixes``: whether fixes are made, in memory; without, the results say what was found, and no file is changed.
     ``jobs``: processes at most; 1 works in this process, None takes what the machine has and the number of files is
     worth. The results do not depend on it. ``progress`` is called with (files done, files).
     """
     entries = discover(paths, exclude)
     todo = [entry.path for entry in entries if not entry.error]
     count = _processes(jobs, len(todo))
-    steps = engine_steps()
+    steps = engine_steps() if fixes else finding_steps()
     around = Surroundings(tuple(todo))
     make_share = functools.partial(Share, rules, settings, steps, KEPT_SOURCE_BYTES // count)
     tick = _ticker(len(todo), progress)
@@ -60,6 +63,13 @@ def engine_steps() -> Steps:
     from patcher.facts.project import Project, summarise
 
     return Steps(summarise, Project, patch)
+
+
+def finding_steps() -> Steps:
+    """The same with an engine that only looks: parsing a file with LibCST and editing it costs more than looking."""
+    from patcher.engine import find
+
+    return replace(engine_steps(), patch=find)
 
 
 def available_cpus() -> int:

@@ -153,6 +153,7 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
     document = json.loads(out)
     assert (status, document["schema"], document["call"]) == (1, 1, "verify-only")
     assert [finding["status"] for finding in document["files"][0]["findings"]] == ["fixable", "unsafe", "no-fix"]
+    assert document["files"][0]["changed"] is True
     assert "diff" in json.loads(tool("--dry-run", "--format", "json", ".")[1])["files"][0]
     assert tool("--verify-only", "--format", "github", ".")[1].startswith("::warning file=m.py,line=1,")
     (tmp_path / "pyproject.toml").write_text("[tool.fix-compile]\nformat = 'json'\n")

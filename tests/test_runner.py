@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from toy import RULES
 
-from patcher import parallel, runner, share
+from patcher import engine, parallel, runner, share
 from patcher.discover import Exclude
 from patcher.results import FileResult
 from patcher.runner import run
@@ -60,6 +60,18 @@ def test_bad_files_are_results(folder: Path) -> None:
     assert len(changed) == 13
     assert results["good01.py"].after == b"import torch\nx = fast()\ny = 1\n"
     assert results["good00.py"] == FileResult(str(folder / "good00.py"))
+
+
+def test_looking_finds_the_same_and_makes_no_fix(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = by_name(run([str(folder)], RULES, Settings(), jobs=1))
+    monkeypatch.setattr(engine, "apply", None)  # what makes a fix
+    looked = by_name(run([str(folder)], RULES, Settings(), jobs=1, fixes=False))
+    assert not any(result.changed for result in looked.values())
+    assert {name: result.error for name, result in looked.items()} == {name: r.error for name, r in made.items()}
+    for name, result in made.items():
+        seen = looked[name].patch
+        assert (seen.found if seen else ()) == (result.patch.found if result.patch else ()), name
+        assert seen is None or (seen.remaining, seen.fixed) == (seen.found, ())
 
 
 @pytest.mark.parametrize("terms", [900, 5000])  # a part of the Pythons takes the longer one

@@ -41,11 +41,12 @@ def _telling(outcome: Outcome, result: FileResult) -> bool:
 
 
 def _file(outcome: Outcome, result: FileResult) -> dict[str, Any]:
+    entries = outcome.entries_of(result)
     told: dict[str, Any] = {
         "path": result.path,
         "error": outcome.error_of(result) or None,
-        "changed": result.path in outcome.written if outcome.call == "apply" else result.changed,
-        "findings": [_finding(entry) for entry in outcome.entries_of(result)],
+        "changed": _changed(outcome, result, entries),
+        "findings": [_finding(entry) for entry in entries],
         "suppressed": result.patch.suppressed if result.patch else 0,
         "bugs": [
             {"code": bug.code, "line": bug.line, "message": bug.message}
@@ -55,6 +56,14 @@ def _file(outcome: Outcome, result: FileResult) -> dict[str, Any]:
     if outcome.call == "dry-run" and result.changed:
         told["diff"] = file_diff(result, result.path).decode(result.encoding, "replace")
     return told
+
+
+def _changed(outcome: Outcome, result: FileResult, entries: list[Entry]) -> bool:
+    if outcome.call == "apply":
+        return result.path in outcome.written
+    if outcome.call == "verify-only":  # it makes no fix
+        return any(entry.status == "fixable" for entry in entries)
+    return result.changed
 
 
 def _finding(entry: Entry) -> dict[str, Any]:
