@@ -51,5 +51,5 @@ bench: $(STAMP)  ## CPU seconds of a scan (ARGS='--python-lint PATH' adds other 
 	$(BIN)/python benchmarks/scan.py $(ARGS)
 
 clean:  ## remove .venv, caches and build output
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.* htmlcov
+	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,393 +1,143 @@
-"""What Dynamo does with a callable, and whether two callables agree: the test suite's own instrument.
+"""What executing a source gives, remembered between runs of the suite: the instrument of the tests that run examples.
 
-Dynamo's counters miss some breaks (a tensor ``if`` in the outermost function), so this counts its log records, and what
-arrives at a backend of our own. A frame that Dynamo gave up on has few breaks and runs eagerly: hence ``operators``.
+It is `patcher.harness.examples`, which ``fix-compile selftest`` runs too. What is kept is the outcome of executing one
+text (outputs, gradients, Dynamo's figures), never what a test made of it; its key holds the text, the versions of torch
+and Python, and the instrument's own source.
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import dataclasses
-import importlib.util
-import io
-import itertools
-import logging
-import shutil
+import hashlib
+import inspect
+import os
+import pickle
+import platform
 import sys
 import tempfile
-import types
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-import torch._dynamo
-import torch._logging
 
-from patcher.harness.worker import Listener, attend
+from patcher.harness import examples, worker
+from patcher.harness.examples import (
+    PREAMBLE,
+    SEED,
+    Call,
+    Compared,
+    Counts,
+    Raised,
+    Ran,
+    count,
+    equal,
+    imported,
+    loaded,
+    run_eagerly,
+    tensors,
+    text_of,
+)
 
-torch.set_num_threads(1)
+__all__ = [
+    "PREAMBLE",
+    "SEED",
+    "Call",
+    "Compared",
+    "Counts",
+    "Raised",
+    "Ran",
+    "compiled",
+    "count",
+    "eager",
+    "equal",
+    "imported",
+    "loaded",
+    "run_eagerly",
+    "run_example",
+    "tensors",
+    "text_of",
+]
 
-PREAMBLE = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
-SEED = 20
-
-Call = Any  # a tuple of arguments, (arguments, keywords), or a function of the callable under test
-Backend = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
-Hook = Callable[[Any, Backend], Any]
+ROOT = Path(__file__).resolve().parent.parent
+#: Where outcomes are kept; a folder that may be removed at any time.
+FOLDER = Path(os.environ.get("FIX_COMPILE_CACHE") or ROOT / ".cache") / "tests"
+_MADE_BY = hashlib.sha256(
+    "\0".join(
+        (
+            *(inspect.getsource(module) for module in (examples, worker, sys.modules[__name__])),
+            str(torch.__version__),
+            platform.python_version(),
+            platform.machine(),
+        )
+    ).encode()
+).hexdigest()
+examples.settle()
+_Outcome = TypeVar("_Outcome", Ran, Counts)
 
 
 @dataclass(frozen=True)
-class Raised:
-    """An exception in the place of an output. Any two are equal: a patch may change the type, not the fact."""
+class Thing:
+    """An object of a class that the executed source has made: the name of the class, and what is in it."""
 
     kind: str
-    message: str = field(default="", compare=False)
+    held: Any
 
 
-@dataclass(frozen=True)
-class Counts:
-    """How a sequence of calls compiled.
+def eager(text: str) -> Ran:
+    """As `examples.eager`."""
+    return _remembered("eager", text, examples.eager)
 
-    ``breaks``: break events; ``graphs``: graphs that the backend compiled; ``recompiles``: guard failures that compiled
-    again; ``limit_hits``: functions given up after too many of them; ``dropped_frames``: how often the rest of a frame
-    was left to run eagerly, because a break stands where it cannot resume. ``launches`` and ``operators`` are of the
-    last call alone: graphs launched, and operators that ran inside them. ``notes`` says where and why, one line each;
-    ``outputs`` are those of the calls.
+
+def compiled(text: str) -> Counts:
+    """As `examples.compiled`."""
+    return _remembered("compiled", text, examples.compiled)
+
+
+def run_example(before: str, after: str, run: str) -> Compared:
+    """As `examples.run_example`."""
+    return examples.run_example(before, after, run, eagerly=eager, compiling=compiled)
+
+
+def _remembered(kind: str, text: str, execute: Callable[[str], _Outcome]) -> _Outcome:
+    """What executing the text gives, in plain form, whether it was executed now or before.
+
+    A text that raises raises each time: only outcomes are kept.
     """
-
-    breaks: int
-    graphs: int
-    launches: int
-    operators: int
-    recompiles: int
-    limit_hits: int
-    dropped_frames: int
-    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    outputs: tuple[Any, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def cost(self) -> tuple[int, int, int]:
-        """Smaller is better: what runs eagerly for good comes first, for it hides the rest."""
-        return (self.limit_hits + self.dropped_frames, self.breaks + self.recompiles, self.graphs)
-
-    def __str__(self) -> str:
-        figures = (f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self) if f.compare)
-        return "\n  ".join((" ".join(figures), *self.notes))
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[Listener]:
-    """All that torch logs goes to the yielded object, as in the harness, and nothing to the terminal."""
-    listener = Listener(str)
-    saved = [(log, log.handlers, log.propagate) for log in map(logging.getLogger, _torch_loggers())]
+    key = hashlib.sha256("\0".join((_MADE_BY, kind, text)).encode("utf-8", "surrogatepass")).hexdigest()
+    path = FOLDER / key[:2] / key[2:]
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            attend(listener, verbose=False)
-            yield listener
-    finally:
-        for log, handlers, propagate in saved:
-            log.handlers, log.propagate = handlers, propagate
-        torch._logging.set_logs()
+        return pickle.loads(path.read_bytes())  # type: ignore[no-any-return]
+    except (OSError, EOFError, pickle.UnpicklingError):
+        pass
+    outcome = execute(text)
+    outcome = replace(outcome, **{f.name: plain(getattr(outcome, f.name)) for f in fields(outcome)})
+    data = pickle.dumps(outcome)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(data)
+    Path(file.name).replace(path)
+    return outcome
 
 
-def _notes(records: Listener) -> Iterator[tuple[str, ...]]:
-    yield from (("break", *item) for item in records.breaks)
-    yield from (("recompile", *item) for item in records.recompiles)
-    yield from (("limit", *item) for item in records.limits)
-    yield from (("dropped", *item) for item in records.dropped)
-
-
-def _torch_loggers() -> list[str]:
-    return [name for name in logging.root.manager.loggerDict if name == "torch" or name.startswith("torch.")]
-
-
-class _Backend:
-    """Counts graphs, launches and the operators launched, on top of one of Dynamo's own backends."""
-
-    def __init__(self, name: str) -> None:
-        self.compile = torch._dynamo.lookup_backend(name)
-        self.graphs = self.launches = self.operators = 0
-
-    def __call__(self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
-        size = sum(node.op.startswith("call_") for node in graph.graph.nodes)
-        compiled = self.compile(graph, inputs)
-        self.graphs += 1  # only now: a backend may refuse, and Dynamo then drops the frame
-
-        def launch(*args: Any) -> Any:
-            self.launches += 1
-            self.operators += size
-            return compiled(*args)
-
-        return launch
-
-
-def count(
-    fn: Callable[..., Any],
-    calls: Iterable[Call],
-    *,
-    train: bool = False,
-    grad: bool = False,
-    backend: str | None = None,
-    hook: Hook | None = None,
-) -> Counts:
-    """Compile ``fn`` afresh, make the calls one after another, and say what Dynamo did.
-
-    ``train``: sum the outputs and go backward (on ``aot_eager``, for tracing backward has breaks of its own); ``grad``:
-    gradient mode is on, the calls do the rest. Otherwise gradient mode is off, on ``eager``. ``hook(fn, backend)`` does
-    the compiling itself and returns what to call.
-    """
-    torch._dynamo.reset()
-    torch._dynamo.utils.reset_graph_break_dup_checker()
-    counting = _Backend(backend or ("aot_eager" if train else "eager"))
-    outputs: list[Any] = []
-    try:
-        with _listening() as records:
-            compiled = hook(fn, counting) if hook else torch.compile(fn, backend=counting)
-            torch.manual_seed(SEED)
-            for call in calls:
-                counting.launches = counting.operators = 0
-                outputs.append(_make(compiled, call, train=train, grad=grad))
-    finally:
-        torch._dynamo.reset()
-    return Counts(
-        breaks=len(records.breaks),
-        graphs=counting.graphs,
-        launches=counting.launches,
-        operators=counting.operators,
-        recompiles=len(records.recompiles),
-        limit_hits=len(records.limits),
-        dropped_frames=len(records.dropped),
-        notes=tuple(" ".join(note) for note in _notes(records)),
-        outputs=tuple(outputs),
-    )
-
-
-@dataclass(frozen=True)
-class Ran:
-    """One eager run, call by call.
-
-    ``outputs``: the output, or `Raised`, and the tensor arguments as the call left them. ``gradients``: of the
-    parameters, in training. ``aliases``: which of the tensors in output and arguments share memory; each is given the
-    position of the first that it shares with.
-    """
-
-    outputs: tuple[Any, ...]
-    gradients: tuple[dict[str, torch.Tensor | None], ...]
-    aliases: tuple[Any, ...]
-
-
-def run_eagerly(fn: Callable[..., Any], calls: Iterable[Call], *, train: bool = False, grad: bool = False) -> Ran:
-    """Make the calls without Dynamo."""
-    torch.manual_seed(SEED)
-    outputs, grads, aliases = [], [], []
-    for call in calls:
-        if isinstance(fn, torch.nn.Module):
-            fn.zero_grad()
-        raw = _make(fn, call, train=train, grad=grad, detach=False)
-        arguments = [] if callable(call) else tensors(call)
-        aliases.append(_sharing([*tensors(raw), *arguments]))
-        outputs.append(_detached((raw, arguments)))
-        if train and isinstance(fn, torch.nn.Module):
-            grads.append(gradients(fn))
-    return Ran(tuple(outputs), tuple(grads), tuple(aliases))
-
-
-def gradients(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
-    """Copies of the parameters' gradients, by name."""
-    return {name: None if p.grad is None else p.grad.clone() for name, p in module.named_parameters()}
-
-
-def equal(a: object, b: object, tolerance: float = 0.0, where: str = "output") -> str | None:
-    """Name the first difference between two nested values, or return None.
-
-    Tensors must agree in dtype, shape and every element (NaN equals NaN, -0.0 is not 0.0), or, with ``tolerance``
-    (relative and absolute), in every element nearly. Exceptions agree with exceptions.
-    """
-    if isinstance(a, Raised) or isinstance(b, Raised):
-        return None if isinstance(a, Raised) and isinstance(b, Raised) else f"{where}: {_short(a)} against {_short(b)}"
-    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return _equal_tensors(a, b, tolerance, where)
-    if type(a).__name__ != type(b).__name__:  # by name, for the two sources define their classes twice
-        return f"{where}: {type(a).__name__} against {type(b).__name__}"
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        if list(a) != list(b):
-            return f"{where}: keys {list(a)} against {list(b)}"
-        return _first(equal(a[key], b[key], tolerance, f"{where}[{key!r}]") for key in a)
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        if len(a) != len(b):
-            return f"{where}: {len(a)} items against {len(b)}"
-        pairs = enumerate(zip(a, b, strict=True))
-        return _first(equal(x, y, tolerance, f"{where}[{i}]") for i, (x, y) in pairs)
-    if isinstance(a, float) and isinstance(b, float):
-        return _equal_tensors(
-            torch.tensor(a, dtype=torch.double), torch.tensor(b, dtype=torch.double), tolerance, where
-        )
-    if a is None or isinstance(a, (bool, int, str, bytes, complex, torch.Size, torch.dtype)):
-        return None if a == b else f"{where}: {a!r} against {b!r}"
-    if hasattr(a, "__dict__"):
-        return equal(vars(a), vars(b), tolerance, where)
-    return None
-
-
-def _equal_tensors(a: torch.Tensor, b: torch.Tensor, tolerance: float, where: str) -> str | None:
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return f"{where}: {a.dtype} {tuple(a.shape)} against {b.dtype} {tuple(b.shape)}"
-    if a.is_complex():
-        return _equal_tensors(torch.view_as_real(a), torch.view_as_real(b), tolerance, where)
-    if tolerance:
-        same = torch.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
-    else:
-        same = ((a == b) & (torch.signbit(a) == torch.signbit(b))) | ((a != a) & (b != b))
-    if bool(same.all()):
-        return None
-    place = tuple((~same).nonzero()[0].tolist())
-    return f"{where}{list(place)}: {a[place].item()} against {b[place].item()} ({int((~same).sum())} elements differ)"
-
-
-def _first(differences: Iterable[str | None]) -> str | None:
-    return next((d for d in differences if d), None)
-
-
-def _short(value: object) -> str:
-    return f"{value.kind}({value.message})" if isinstance(value, Raised) else type(value).__name__
-
-
-def tensors(value: object) -> list[torch.Tensor]:
-    """All tensors of a nested value, in order. Objects that are no containers are not looked into."""
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
-
-
-def _detached(value: object) -> Any:
-    return torch.utils._pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, value)
-
-
-def _sharing(found: list[torch.Tensor]) -> tuple[int, ...]:
-    """For each tensor the position of the first one in the same memory."""
-    addresses = [t.untyped_storage().data_ptr() or -i for i, t in enumerate(found)]
-    return tuple(addresses.index(address) for address in addresses)
-
-
-def _make(fn: Callable[..., Any], call: Call, *, train: bool, grad: bool, detach: bool = True) -> Any:
-    """Make one call; an exception becomes its value. A tensor output is copied, for a later call may write to it."""
-    try:
-        with torch.set_grad_enabled(train or grad):
-            if callable(call):
-                out = call(fn)
-            elif len(call) == 2 and isinstance(call[0], (tuple, list)) and isinstance(call[1], dict):
-                out = fn(*call[0], **call[1])
-            else:
-                out = fn(*call)
-            parts = [t for t in tensors(out) if t.requires_grad]
-            if train and parts:
-                torch.stack([t.sum().double() for t in parts]).sum().backward()
-    except Exception as error:
-        return Raised(type(error).__name__, (str(error).strip().splitlines() or [""])[0])
-    return _detached(out) if detach else out
-
-
-_modules = itertools.count()
-_folder: Path | None = None
-
-
-@contextlib.contextmanager
-def imported(source: str) -> Iterator[types.ModuleType]:
-    """The source as a module with a file of its own: Dynamo and dataclasses look both up."""
-    global _folder
-    if _folder is None:
-        _folder = Path(tempfile.mkdtemp(prefix="examples-"))
-        atexit.register(shutil.rmtree, _folder, ignore_errors=True)
-    name = f"example_{next(_modules)}"
-    path = _folder / f"{name}.py"
-    path.write_text(source, encoding="utf-8")
-    with loaded(path, name) as module:
-        yield module
-
-
-@contextlib.contextmanager
-def loaded(path: Path, name: str) -> Iterator[types.ModuleType]:
-    """The file as a module that is forgotten afterwards."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        del sys.modules[name]
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Two sources, run in the same way. ``difference``: of eager outputs, of the arguments afterwards, of gradients.
-
-    ``compiled_difference``: between the second source's eager and compiled outputs. ``aliasing``: how the memory that
-    outputs and arguments share differs. ``raised``: how many of the first source's calls raised.
-    """
-
-    before: Counts
-    after: Counts
-    difference: str | None
-    compiled_difference: str | None
-    aliasing: str | None
-    raised: int
-
-    @property
-    def better(self) -> bool:
-        """Whether the second source compiles better."""
-        return self.after.cost < self.before.cost
-
-    @property
-    def worse(self) -> bool:
-        """Whether it compiles worse."""
-        return self.after.cost > self.before.cost
-
-    def __str__(self) -> str:
-        parts = [f"before: {self.before}", f"after: {self.after}"]
-        parts += [f"{n}: {v}" for n in ("difference", "compiled_difference", "aliasing") if (v := getattr(self, n))]
-        return "\n".join(parts)
-
-
-def run_example(
-    before: str, after: str, run: str, *, tolerance: float = 0.0, gradient_tolerance: float = 1e-5
-) -> Compared:
-    """Run two sources in the way that ``run`` says, eagerly and under Dynamo.
-
-    Both stand below `PREAMBLE`, ``run`` below them: it defines ``make()`` (a module or function), ``calls``, and
-    optionally ``train = True``, ``grad = True`` or ``hook(obj, backend)``. Gradients get their own tolerance: where
-    several places share one row, the sum over them may be taken in another order.
-    """
-    first, first_counts = _run_source(before, run)
-    second, second_counts = _run_source(after, run)
-    difference = equal(list(first.outputs), list(second.outputs), tolerance) or equal(
-        list(first.gradients), list(second.gradients), gradient_tolerance, "gradient"
-    )
-    return Compared(
-        before=first_counts,
-        after=second_counts,
-        difference=difference,
-        compiled_difference=equal([out for out, _ in second.outputs], list(second_counts.outputs), 1e-5, "compiled"),
-        aliasing=equal(list(first.aliases), list(second.aliases), 0.0, "aliases"),
-        raised=sum(isinstance(out, Raised) for out, _ in first.outputs),
-    )
-
-
-def _run_source(source: str, run: str) -> tuple[Ran, Counts]:
-    text = f"{PREAMBLE}{source}\n\n{run}\n"
-    with imported(text) as module:
-        fn = _built(module.make)
-        train, grad = getattr(module, "train", False), getattr(module, "grad", False)
-        ran = run_eagerly(fn, module.calls, train=train, grad=grad)
-    with imported(text) as module:  # again, for calls may have changed their arguments
-        hook = getattr(module, "hook", None)
-        counts = count(_built(module.make), module.calls, train=train, grad=grad, hook=hook)
-    return ran, counts
-
-
-def _built(make: Callable[[], Any]) -> Any:
-    torch.manual_seed(SEED)
-    return make()
+def plain(value: object) -> Any:
+    """The value in types that can be kept, such that `equal` sees in it what it sees in the original."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if value is None or type(value) in (bool, int, float, complex, str, bytes, torch.Size, torch.dtype, torch.device):
+        return value
+    if isinstance(value, Raised):
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(plain(item) for item in value)  # type: ignore[call-arg, attr-defined]
+    if type(value) is dict:
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Mapping):
+        return Thing(type(value).__name__, {plain(key): plain(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return Thing(type(value).__name__, [plain(item) for item in value])
+    if isinstance(value, (bool, int, float, str, bytes)):
+        return Thing(type(value).__name__, repr(value))
+    if hasattr(value, "__dict__"):
+        return Thing(type(value).__name__, {name: plain(item) for name, item in vars(value).items()})
+    return Thing(type(value).__name__, None)

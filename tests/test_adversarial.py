@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 
 import pytest
-import torch
 
 from patcher.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
-from tests.dynamo import PREAMBLE, SEED, equal, imported, run_eagerly
+from tests.dynamo import PREAMBLE, eager, equal
 
 RULES = tuple(r for r in load_rules() if r.code in ("FC101", "FC401"))
 SETTINGS = Settings(target_torch=(2, 6))
@@ -23,13 +22,8 @@ calls = [(torch.ones(2, 3) * k,) for k in (1.0, -1.0, 9.0)]
 
 def outcome(text: str, run: str) -> tuple[object, ...]:
     """Outputs, arguments, gradients, aliases, and whatever ``state(module)`` tells, of eager calls."""
-    with imported(f"{text}\n\n{run}\n") as module:
-        torch.manual_seed(SEED)
-        fn = module.make()
-        train, grad = getattr(module, "train", False), getattr(module, "grad", False)
-        ran = run_eagerly(fn, module.calls, train=train, grad=grad)
-        state = module.state(fn) if hasattr(module, "state") else None
-    return list(ran.outputs), list(ran.aliases), state, list(ran.gradients)
+    ran = eager(f"{text}\n\n{run}\n")
+    return list(ran.outputs), list(ran.aliases), ran.state, list(ran.gradients)
 
 
 CASES = {

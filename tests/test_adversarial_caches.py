@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 
 import pytest
-import torch
 
 from patcher.engine import patch
 from patcher.facts.project import Project, summarise
@@ -24,7 +23,7 @@ from tests.caches_attacks.lines import LINES, one_line
 from tests.caches_attacks.meaning import DIFFERENT, LATE, WRITTEN
 from tests.caches_attacks.relatives import INHERITED, KEPT_CASES
 from tests.caches_attacks.views import MOMENTS, VIEWS
-from tests.dynamo import PREAMBLE, SEED, Counts, Raised, count, equal, imported, run_eagerly
+from tests.dynamo import PREAMBLE, Counts, Raised, compiled, eager, equal
 
 RULES = tuple(load_rules())
 GROUPS = (VIEWS, MOMENTS, LEAVING, SEEN, INHERITED, KEPT_CASES, DIFFERENT, WRITTEN, LATE, BREAKS, EFFECTS, ADDRESSES)
@@ -51,17 +50,9 @@ def patched(text: str, settings: Settings, *others: str) -> PatchResult:
 
 def outputs(text: str, run: str) -> list[object]:
     """Outputs, tensors that share memory, and gradients, of eager calls."""
-    with imported(f"{text}\n\n{run}\n") as module:
-        torch.manual_seed(SEED)
-        ran = run_eagerly(module.make(), module.calls)
+    ran = eager(f"{text}\n\n{run}\n")
     assert not any(isinstance(out, Raised) for out, _ in ran.outputs), ran.outputs
     return [list(ran.outputs), list(ran.aliases)]
-
-
-def compiled(text: str, run: str) -> Counts:
-    with imported(f"{text}\n\n{run}\n") as module:
-        torch.manual_seed(SEED)
-        return count(module.make(), module.calls)
 
 
 def compare(text: str, after: str, run: str, *, compiling: bool = True) -> Counts | None:
@@ -76,10 +67,10 @@ def compare(text: str, after: str, run: str, *, compiling: bool = True) -> Count
     if not compiling:
         return None
     eagerly = [out for out, _ in before[0]]  # type: ignore[attr-defined]
-    got = compiled(after, run)
+    got = compiled(f"{after}\n\n{run}\n")
     difference = equal(eagerly, list(got.outputs), 1e-5, "compiled")
     if difference is not None or got.cost[0]:
-        first = compiled(text, run)
+        first = compiled(f"{text}\n\n{run}\n")
         assert difference is None or equal(eagerly, list(first.outputs), 1e-5) is not None, f"{difference}\n{after}"
         assert got.cost[0] <= first.cost[0], f"{first} -> {got}\n{after}"
     return got

@@ -140,6 +140,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.worker": set(),
     "patcher.harness.differences": set(),
     "patcher.harness.probes": {"patcher.harness.worker"},
+    "patcher.harness.examples": {"patcher.harness.worker"},
     "patcher.analysis": {
         "patcher.discover",
         "patcher.parallel",
@@ -268,7 +269,12 @@ WALLS: dict[str, set[str]] = {
 LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
 LIBCST_IS_FOR = {"patcher.concrete"}
 # they run in processes of their own
-TORCH_IS_FOR = {"patcher.harness.worker", "patcher.harness.differences", "patcher.harness.probes"}
+TORCH_IS_FOR = {
+    "patcher.harness.worker",
+    "patcher.harness.differences",
+    "patcher.harness.probes",
+    "patcher.harness.examples",
+}
 # run.py where it was carried to and there is no command line; the worker into a log of its own
 PRINTS = {"patcher.cli", "patcher.harness.run", "patcher.harness.worker"}
 FORBIDDEN_WORDS = {
@@ -363,8 +369,8 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
 
 @pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
 def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
-    # the probes import the worker that lies beside them; by its full name only for types
-    beside = {"worker", "patcher"} if module == "patcher.harness.probes" else set()
+    # these import the worker that lies beside them; by its full name only for types, or where they are imported
+    beside = {"worker", "patcher"} if module in {"patcher.harness.probes", "patcher.harness.examples"} else set()
     assert {n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside == set()
 
 

@@ -10,12 +10,11 @@ import importlib
 from pathlib import Path
 
 import pytest
-import torch
 
 from patcher.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
-from tests.dynamo import PREAMBLE, SEED, Raised, count, equal, imported, run_eagerly
+from tests.dynamo import PREAMBLE, Raised, compiled, eager, equal
 
 RULES = {rule.code: rule for rule in load_rules()}
 AREAS = sorted(p.stem for p in (Path(__file__).parent / "breadth_attacks").glob("[a-z]*.py"))
@@ -27,16 +26,12 @@ ATTACKS: dict[str, tuple[str, str, str]] = {
 
 
 def eagerly(text: str, run: str) -> list[object]:
-    with imported(f"{text}\n\n{run}\n") as module:
-        torch.manual_seed(SEED)
-        ran = run_eagerly(module.make(), module.calls)
+    ran = eager(f"{text}\n\n{run}\n")
     return [list(ran.outputs), list(ran.aliases)]
 
 
-def compiled(text: str, run: str) -> list[object]:
-    with imported(f"{text}\n\n{run}\n") as module:
-        torch.manual_seed(SEED)
-        return list(count(module.make(), module.calls).outputs)
+def when_compiled(text: str, run: str) -> list[object]:
+    return list(compiled(f"{text}\n\n{run}\n").outputs)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -52,7 +47,9 @@ def test_unchanged_or_the_same(name: str) -> None:
         return
     assert patch(result.text, "example.py", (RULES[code],), Settings(unsafe=True)).text == result.text, "stable"
     assert equal(before, eagerly(result.text, run)) is None, result.text
-    now = compiled(result.text, run)
+    now = when_compiled(result.text, run)
     difference = equal(outputs, now, 1e-5, "compiled")
     # what the original does not do when it is compiled is not asked for
-    assert difference is None or equal(outputs, compiled(text, run), 1e-5) is not None, f"{difference}\n{result.text}"
+    assert difference is None or equal(outputs, when_compiled(text, run), 1e-5) is not None, (
+        f"{difference}\n{result.text}"
+    )

@@ -9,18 +9,16 @@ of the patched source; ``launches`` are a step's, the rest is of all rounds), ``
 from __future__ import annotations
 
 import functools
-import types
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from patcher.engine import patch
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules import load_rules
-from tests.dynamo import SEED, Counts, Raised, Ran, count, equal, imported, run_eagerly
+from tests.dynamo import Counts, Raised, Ran, compiled, eager, equal, imported
 
 FOLDER = Path(__file__).resolve().parent / "caches"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -49,20 +47,17 @@ REFUSED = [name for name in NAMES if said(name, "REFUSED")]
 UNSEEN = [name for name in NAMES if said(name, "UNSEEN")]
 
 
-def built(module: types.ModuleType) -> Any:
-    torch.manual_seed(SEED)
-    return module.build()
+def executed(text: str) -> str:
+    return f"{text}\n\nmake, calls = build, rounds\n"
 
 
 @functools.cache
-def eager(text: str) -> Ran:
-    with imported(text) as module:
-        return run_eagerly(built(module), module.rounds())
+def eagerly(text: str) -> Ran:
+    return eager(executed(text))
 
 
-def compiled(text: str) -> Counts:
-    with imported(text) as module:
-        return count(built(module), module.rounds())
+def when_compiled(text: str) -> Counts:
+    return compiled(executed(text))
 
 
 def strategies(result: PatchResult) -> set[str]:
@@ -83,7 +78,7 @@ def test_each_file_says_what_is_to_come_of_it() -> None:
 def test_patched_cache_runs_the_same(name: str) -> None:
     result = patched(name)
     assert result.bugs == ()
-    before, after = eager(source(name)), eager(result.text)
+    before, after = eagerly(source(name)), eagerly(result.text)
     assert not any(isinstance(output, Raised) for output in outputs(before))
     assert equal(list(before.outputs), list(after.outputs)) is None
     assert equal(list(before.aliases), list(after.aliases)) is None
@@ -100,20 +95,20 @@ def test_patched_cache_is_stable(name: str) -> None:
 def test_patched_cache_keeps_the_promise(name: str) -> None:
     promise, result = said(name, "PROMISE"), patched(name)
     assert promise["strategy"] in strategies(result)
-    after = compiled(result.text)
+    after = when_compiled(result.text)
     assert (after.breaks, after.limit_hits, after.dropped_frames) == (promise["breaks"], 0, 0), str(after)
     assert after.launches == promise["launches"] * STEPS, str(after)
     assert after.recompiles <= promise["recompiles_at_most"], str(after)
-    assert equal(outputs(eager(result.text)), list(after.outputs), TOLERANCE) is None
+    assert equal(outputs(eagerly(result.text)), list(after.outputs), TOLERANCE) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED + UNSEEN)
 def test_refused_cache_compiles_no_worse(name: str) -> None:
     result = patched(name)
-    before, after = compiled(source(name)), compiled(result.text)
+    before, after = when_compiled(source(name)), when_compiled(result.text)
     assert after.cost <= before.cost, f"before: {before}\nafter: {after}"
-    assert equal(outputs(eager(result.text)), list(after.outputs), TOLERANCE) is None
+    assert equal(outputs(eagerly(result.text)), list(after.outputs), TOLERANCE) is None
 
 
 @pytest.mark.parametrize("name", REFUSED)

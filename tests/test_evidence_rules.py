@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 import pytest
-import torch
 
 from patcher.engine import patch
 from patcher.facts.project import Project, summarise
@@ -13,7 +12,7 @@ from patcher.results import PatchResult
 from patcher.rule import Rule
 from patcher.settings import Settings, Varied
 from rules import load_rules
-from tests.dynamo import PREAMBLE, SEED, Raised, Ran, equal, imported, run_eagerly, run_example
+from tests.dynamo import PREAMBLE, Raised, Ran, eager, equal, run_example, text_of
 from tests.evidence_attacks.lists import LEFT, SPLIT
 from tests.evidence_attacks.sizes import MARKED, UNMARKED
 
@@ -82,9 +81,7 @@ def ran(source: str, result: PatchResult, run: str, *, compiled: bool) -> None:
 
 
 def eagerly(source: str, run: str) -> Ran:
-    with imported(f"{PREAMBLE}{source}\n\n{run}\n") as module:
-        torch.manual_seed(SEED)
-        return run_eagerly(module.make(), module.calls)
+    return eager(text_of(source, run))
 
 
 @pytest.mark.parametrize("title", SPLIT)
