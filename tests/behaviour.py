@@ -41,12 +41,14 @@ class Attributes(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Seen:
-    """One call. ``results``: what came out, the arguments afterwards, which tensors share memory, gradients.
+    """One call. ``results``: what came out, the arguments afterwards, which tensors share memory.
 
+    ``gradients``: of arguments and of what the object holds; the sum over several uses may be taken in another order.
     ``traces``: what was printed, logged and warned, and a digest of the random number generators.
     """
 
     results: Any
+    gradients: Any
     traces: Any = None
 
 
@@ -72,6 +74,7 @@ def difference(before: Behaviour, after: Behaviour) -> str | None:
         where = f"call {number}"
         if isinstance(a, Seen) and isinstance(b, Seen):
             found = _differ(a.results, b.results, where) or _differ(a.traces, b.traces, f"{where}, traces")
+            found = found or equal(a.gradients, b.gradients, 1e-5, f"{where}, gradients")
         else:
             found = equal(a, b, 0.0, where)
         if found:
@@ -184,9 +187,9 @@ def _seen(fn: Any, made: Any, call: Any, train: bool, grad: bool, mode: Mode) ->
     arguments = [] if callable(call) else list(call)
     held = [] if module is None else [*module.parameters(), *module.buffers()]
     shared = [*tensors(out), *tensors(arguments), *held]
-    gradients = [t.grad for t in [*tensors(arguments), *held] if t.is_leaf]
-    results = [plain(out), plain(arguments), _sharing(shared), plain(gradients)]
-    return Seen(results, _traces(records) if mode == "eager" else None)
+    gradients = [None if t.grad is None else t.grad.clone() for t in [*tensors(arguments), *held] if t.is_leaf]
+    results = [plain(out), plain(arguments), _sharing(shared)]
+    return Seen(results, gradients, _traces(records) if mode == "eager" else None)
 
 
 def _called(fn: Any, call: Any) -> Any:
@@ -282,8 +285,7 @@ def _parts(name: str, value: Any) -> bool:
 def _plain_tensor(value: torch.Tensor) -> Any:
     copy = value.detach().clone().as_subclass(torch.Tensor)
     flags = f"requires_grad={value.requires_grad} leaf={value.is_leaf} {value.dtype} {tuple(value.shape)}"
-    grad = value.grad.detach().clone() if value.is_leaf and value.grad is not None else "no gradient"
-    return [type(value).__name__, flags, copy, grad]
+    return [type(value).__name__, flags, copy]
 
 
 def _number(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Fine-tuned embedding of positions: gradients of the arm that was taken, none for the table of the other arm."""
+"""Fine-tuned frequencies: gradients of the arm that was taken, none for the table of the other arm."""
 
 import torch
 import torch.nn as nn
@@ -13,13 +13,22 @@ class Rotary(nn.Module):
         self.long = nn.Parameter(torch.full((4,), 2.0))
 
     @torch.no_grad()
-    @trainable
     def forward(self, positions):
+        return self.table(positions)
+
+    @trainable
+    @torch.no_grad()
+    def scale(self, positions):
+        return positions * 2.0
+
+    @torch.no_grad()
+    @trainable
+    def table(self, positions):
         end = positions.max() + 1
         if end > 8:
             frequencies = self.long / 2
         else:
-            frequencies = self.short * 3
+            frequencies = self.short / 3
         return positions.unsqueeze(-1) * frequencies
 
 # run
