@@ -151,6 +151,7 @@ def _find(
         return not _chosen(code, path, scope, settings) or quiet.covers(code, name, first, last)
 
     facts = Facts(tree, path, project, settings, frozenset(rule.code for rule in rules), silenced)
+    stronger = {r.code: [o for o in rules if o.code in r.yields_to] for r in rules}
     listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
     raw = text.encode("utf-8", "surrogatepass")
     for rule in rules:
@@ -162,6 +163,8 @@ def _find(
         for node in facts.syntax.by_type[kind]:
             for rule in listening:
                 try:
+                    if any(other.handles(node, facts) for other in stronger[rule.code]):
+                        continue
                     findings = list(rule.check(node, facts))
                 except RecursionError:
                     raise

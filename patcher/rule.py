@@ -222,6 +222,7 @@ class Rule(Protocol):
     """One pattern. A rule holds no state; its docstring has the headings that the documentation is made of.
 
     ``fixed_in``: the version of PyTorch from which on the pattern does no harm. ``costs``: what a run may show of it.
+    ``yields_to``: the codes of rules that come first: this rule is not asked about what one of them handles.
     """
 
     code: ClassVar[str]
@@ -232,6 +233,11 @@ class Rule(Protocol):
     valid: ClassVar[tuple[NearMiss, ...]]
     fixed_in: ClassVar[tuple[int, int] | None]
     costs: ClassVar[tuple[Cost, ...]]
+    yields_to: ClassVar[tuple[str, ...]] = ()
+
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether this rule, where it takes part in a run, answers for ``node``, and those that yield to it do not."""
+        return False
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Yield what is wrong at ``node``, which is one of ``listens_to``."""

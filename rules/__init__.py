@@ -1,8 +1,9 @@
-"""The rules, one per file. A file that is put here is found: there is no list to keep."""
+"""The rules: one file each, or one folder with ``rule.py``. What is put here is found: there is no list to keep."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 
 from patcher.rule import Rule
@@ -10,10 +11,9 @@ from patcher.rule import Rule
 
 def load_rules() -> tuple[Rule, ...]:
     """One instance of each rule, sorted by code. Raises ``TypeError`` for a file that does not define exactly one."""
-    names = [
-        found.name for found in pkgutil.iter_modules(__path__) if not found.ispkg and not found.name.startswith("_")
-    ]
-    return tuple(sorted((_rule_in(f"{__name__}.{name}") for name in names), key=lambda rule: rule.code))
+    found = [f"{__name__}.{m.name}{'.rule' if m.ispkg else ''}" for m in pkgutil.iter_modules(__path__)]
+    names = [name for name in found if importlib.util.find_spec(name) is not None]
+    return tuple(sorted(map(_rule_in, names), key=lambda rule: rule.code))
 
 
 def _rule_in(module_name: str) -> Rule:

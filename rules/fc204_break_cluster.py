@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Cluster, Facts, self_name
-from patcher.rule import Code, Cost, Decorate, Edit, Example, Finding, Fix, Insert, MoveTail, NearMiss
+from patcher.facts import Facts
+from patcher.facts.classes import self_name
+from patcher.facts.zones.clusters import Cluster, Clusters
+from patcher.rule import Code, Cost, Decorate, Edit, Example, Finding, Fix, Insert, MoveTail, NearMiss, Rule
 
 _WIDTH = 110
 
 
-class BreakCluster:
+class BreakCluster(Rule):
     """A function that reads tensor data on the host again and again, to build indices, positions or masks.
 
     What it does:
@@ -60,13 +62,14 @@ class BreakCluster:
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
     fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
+    yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the function ``node`` when it is a cluster of reads."""
         assert isinstance(node, ast.FunctionDef)
-        if not facts.reached(node) or facts.eager_only(node) or facts.in_cache(node):
+        if not facts.reached(node) or facts.eager_only(node):
             return
-        around, cluster = facts.function_of(node), facts.clusters.of(node)
+        around, cluster = facts.function_of(node), facts.ask(Clusters).of(node)
         if cluster is None or (around is not None and facts.reached(around)):  # made anew with every call of that one
             return
         if isinstance(cluster, str):
@@ -77,7 +80,7 @@ class BreakCluster:
         message = f"`{node.name}` reads tensor data on the host ({where}): one break around it costs less"
         message += f" (takes {cluster.operations} operations out of the graph)"
         disable = facts.spelled("torch.compiler.disable", node)
-        if disable is None or not facts.clusters.has_early(disable.partition(".")[0], node):
+        if disable is None or not facts.ask(Clusters).has_early(disable.partition(".")[0], node):
             yield Finding(node, message, assumption="`torch` is not imported above it")
             return
         whole = (Decorate(node, Code(disable)),)
@@ -791,6 +794,6 @@ def _moved(function: ast.FunctionDef, cluster: Cluster, disable: str, facts: Fac
 
 def _fresh(function: ast.FunctionDef, suffix: str, cls: ast.AST | None, facts: Facts) -> str:
     wish = f"_{function.name.strip('_')}_{suffix}"
-    if isinstance(cls, ast.ClassDef) and facts.clusters.has_relatives(function):
+    if isinstance(cls, ast.ClassDef) and facts.ask(Clusters).has_relatives(function):
         wish = f"_{re.sub('(?<=[a-z0-9])(?=[A-Z])', '_', cls.name).strip('_').lower()}{wish}"
     return facts.fresh_attribute(wish, cls) if isinstance(cls, ast.ClassDef) else facts.fresh_name(wish, function)

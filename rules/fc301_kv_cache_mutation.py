@@ -6,7 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Cache, CacheMethod, Facts, TensorState, api, dotted
+from patcher.facts import Facts
+from patcher.facts import torch_api as api
+from patcher.facts.bookkeeping import CacheMethod
+from patcher.facts.caches import Cache, Caches
+from patcher.facts.syntax import dotted
+from patcher.facts.tensor_state import TensorState
+from patcher.facts.tensor_state.state import TensorStates
 from patcher.rule import (
     Applicability,
     Code,
@@ -19,6 +25,7 @@ from patcher.rule import (
     Insert,
     NearMiss,
     ReplaceStatements,
+    Rule,
 )
 from rules.examples import CACHED_DECODING
 
@@ -56,7 +63,7 @@ calls = [go, go]
 """
 
 
-class KVCacheMutation:
+class KVCacheMutation(Rule):
     """A method of a key/value cache that reads or changes, in compiled code, how far the cache is filled.
 
     What it does:
@@ -121,10 +128,14 @@ class KVCacheMutation:
     strategy_key: ClassVar[str] = "kv-cache"
     strategies: ClassVar[tuple[str, ...]] = ("auto", "single-graph", "graph-break", "eager-zone")
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` stands in a cache."""
+        return facts.ask(Caches).hold(node)
+
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the methods of the cache class ``node`` that the chosen strategy is about."""
         assert isinstance(node, ast.ClassDef)
-        cache = facts.cache(node)
+        cache = facts.ask(Caches).of(node)
         if cache is None or any(facts.qualified(d) in api.COMPILE for d in node.decorator_list):
             return
         for method in cache.methods:
@@ -1082,7 +1093,7 @@ def _called_in_graph(cache: Cache, method: CacheMethod, facts: Facts) -> bool:
 def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Finding]:
     strategy = facts.strategy("kv-cache")
     if strategy in ("auto", "single-graph"):
-        state = facts.tensor_states.of(cache.cls)
+        state = facts.ask(TensorStates).of(cache.cls)
         if state is None and not method.host_reads:
             yield from _needless(cache, method, facts, strategy)
             return
@@ -1126,7 +1137,7 @@ def _obstacle(state: TensorState | None, facts: Facts) -> str:
 def _needless(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) -> Iterator[Finding]:
     """Explicit breaks in a method whose index is held in Python integers, which Dynamo traces."""
     for late in method.breaks:
-        reason = facts.tensor_states.kept_by_module(cache.cls) or facts.why_not_removed(late)
+        reason = facts.ask(TensorStates).kept_by_module(cache.cls) or facts.why_not_removed(late)
         if strategy == "auto" and "FC502" not in facts.active:
             reason = reason or "without it, flags that are comparisons of sizes end the graph: that is for FC502"
         fix = None if reason else Fix((ReplaceStatements((late,), ()),))

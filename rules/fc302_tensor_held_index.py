@@ -6,7 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Change, Facts, Step, TensorState
+from patcher.facts import Facts
+from patcher.facts.caches import Caches
+from patcher.facts.tensor_state import Change, Step, TensorState
+from patcher.facts.tensor_state.state import TensorStates
 from patcher.rule import (
     Applicability,
     Code,
@@ -18,6 +21,7 @@ from patcher.rule import (
     NearMiss,
     Replace,
     ReplaceStatements,
+    Rule,
     filled,
 )
 from rules.examples import CACHED_DECODING
@@ -46,7 +50,7 @@ _WRITTEN = {
 }
 
 
-class TensorHeldIndex:
+class TensorHeldIndex(Rule):
     """Integers that an object keeps in tensors, such as how far each layer's cache is filled, and reads on the host.
 
     What it does:
@@ -97,10 +101,10 @@ class TensorHeldIndex:
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the attributes of the class ``node`` that hold such integers."""
         assert isinstance(node, ast.ClassDef)
-        state = facts.tensor_states.of(node)
+        state = facts.ask(TensorStates).of(node)
         if state is None or facts.strategy("kv-cache") not in ("auto", "single-graph"):
             return
-        cache = facts.cache(node) is not None  # which comes to compiled code as an argument
+        cache = facts.ask(Caches).of(node) is not None  # which comes to compiled code as an argument
         if not cache and (state.strange or not facts.may_be_used_in_graph(node)):
             return
         strategy = "single-graph" if cache else ""

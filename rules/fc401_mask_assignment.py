@@ -6,8 +6,11 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Category, Facts, Kind, Value, dotted, leading
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, block
+from patcher.facts import Facts
+from patcher.facts.effects import Effects
+from patcher.facts.syntax import dotted
+from patcher.facts.values import Category, Kind, Value, leading
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
 
 MOST_ROW_DIMENSIONS = 3
 ROWS = """\
@@ -23,7 +26,7 @@ train = True
 """
 
 
-class MaskAssignment:
+class MaskAssignment(Rule):
     """An assignment ``x[mask] = value`` with a boolean mask and a tensor value.
 
     What it does:
@@ -546,7 +549,7 @@ class _Form:
             return f"`{ast.unparse(self.into)}` is not a plain name or attribute"
         if not self.into_value.is_tensor or self.into_value.dtype is None:
             return f"what `{ast.unparse(self.into)}` holds is not known"
-        if self.facts.effects.may_overlap(self.into):
+        if self.facts.ask(Effects).may_overlap(self.into):
             return f"`{ast.unparse(self.into)}` may be an expanded view"
         if (reason := self.facts.why_not_replaced(self.node, self.imports)) is not None:
             return reason
@@ -593,7 +596,7 @@ class _Form:
                 call, source = source, inner
         if not isinstance(source, ast.Subscript) or not self.facts.same_expression(source.slice, self.mask):
             return None
-        if (reason := self.facts.effects.why_not_total(self.mask)) is not None:
+        if (reason := self.facts.ask(Effects).why_not_total(self.mask)) is not None:
             return reason  # it is written twice, and evaluated once
         other = self.facts.value(source.value)
         if not other.is_tensor or other.shape is None:
@@ -633,7 +636,11 @@ class _Form:
             return f"what `{ast.unparse(node.value)}` holds is not known"
         elif not (floating or (value.python in ("int", "size") and sign != "/")):
             return "an integer tensor may not take this value"
-        if sign in "*/" and not self.facts.grad_off(node) and self.facts.effects.why_not_smooth(node.value) is not None:
+        if (
+            sign in "*/"
+            and not self.facts.grad_off(node)
+            and self.facts.ask(Effects).why_not_smooth(node.value) is not None
+        ):
             return "infinity times the zero gradient of a place that the mask leaves out is no zero"
         if sign == "/" and not (isinstance(node.value, ast.Constant) and node.value.value):
             return "a division by zero could reach the gradient at places that the mask leaves out"

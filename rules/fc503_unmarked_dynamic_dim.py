@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from patcher.facts import Facts, Given, Varied
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, block
+from patcher.facts import Facts
+from patcher.facts.eager_calls import EagerCalls, Given
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, block
+from patcher.settings import Varied
 
 _ASK = "torch.compiler.is_compiling"
 _MAYBE = "torch._dynamo.maybe_mark_dynamic"
@@ -36,7 +38,7 @@ calls = [(torch.ones(b, 4),) for b in (2, 3, 4)]
 """
 
 
-class UnmarkedDynamicDim:
+class UnmarkedDynamicDim(Rule):
     """A tensor whose sizes change between calls, given to compiled code without a mark.
 
     What it does:
@@ -79,14 +81,14 @@ class UnmarkedDynamicDim:
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is the first call in its statement of what was compiled again for other sizes."""
         assert isinstance(node, ast.Call)
-        if not facts.settings.evidence or facts.eager_calls.callee(node) is None:
+        if not facts.settings.evidence or facts.ask(EagerCalls).callee(node) is None:
             return
-        if node is not (calls := facts.eager_calls.beside(node))[0]:
+        if node is not (calls := facts.ask(EagerCalls).beside(node))[0]:
             return
-        given = [g for call in calls for g in facts.eager_calls.arguments(call)]
+        given = [g for call in calls for g in facts.ask(EagerCalls).arguments(call)]
         if not given:
             return
-        callee = (facts.eager_calls.callee(node) or "").rpartition(".")[2]
+        callee = (facts.ask(EagerCalls).callee(node) or "").rpartition(".")[2]
         sizes = dict.fromkeys(f"{_dimensions(g.dims)} of `{g.parameter}`" for g in given)
         message = f"`{callee}` was compiled again for other sizes in {', '.join(sizes)}: a mark says it at once"
         marked = [g for g in given if not g.why_not]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule
 
 
-class Lie:
+class Lie(Rule):
     """Statements of a function become others.
 
     What it does:

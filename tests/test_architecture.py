@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE = {"__future__", "ast", "collections", "dataclasses", "enum", "functools", "itertools", "math", "re", "typing"}
+PURE = {
+    "__future__", "ast", "builtins", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator",
+    "re", "typing",
+}  # fmt: skip
 
 TYPES = {"patcher.rule", "patcher.results", "patcher.settings"}
 
@@ -20,7 +23,7 @@ TYPES = {"patcher.rule", "patcher.results", "patcher.settings"}
 # import. A module of a package may always import its own package.
 WALLS: dict[str, set[str]] = {
     "fix_compile": {"rules", "patcher"},
-    "rules": {"patcher.rule", "patcher.facts", "rules.examples"},
+    "rules": {"patcher.rule", "patcher.facts", "patcher.settings", "rules.examples"},
     "rules.examples": {"patcher.rule"},
     "patcher.rule": {"patcher.facts", "patcher.settings"},
     "patcher.settings": set(),
@@ -324,19 +327,44 @@ def imported(module: str) -> Iterator[str]:
             yield from [str(node.args[0].value)] if isinstance(node.args[0], ast.Constant) else []
 
 
+def needed() -> dict[str, set[str]]:
+    """For each module outside of facts, the modules in facts that it imports, directly or through others there."""
+    imports = {m: {n for n in imported(m) if n in SOURCES} for m in SOURCES}
+    found = {}
+    for module in SOURCES:
+        if module.startswith("patcher.facts."):
+            continue
+        reached, todo = set(), [module]
+        while todo:
+            for name in imports[todo.pop()]:
+                if name.startswith("patcher.facts.") and name not in reached:
+                    reached.add(name)
+                    todo.append(name)
+        found[module] = reached
+    return found
+
+
 def inside(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
+
+
+def folder(module: str) -> str:
+    """What a module of a rule belongs to: the rule's folder, or the one file that it is."""
+    return ".".join(module.split(".")[:2])
 
 
 def wall_of(module: str) -> str:
     return max((w for w in WALLS if inside(module, w)), key=len)
 
 
+NEEDED = needed()
+
+
 @each_module
 def test_walls_between_our_modules(module: str) -> None:
     wall = wall_of(module)
     allowed = WALLS[wall]
-    own = wall if wall not in {"patcher", "rules"} else module
+    own = folder(module) if wall == "rules" else module if wall == "patcher" else wall
     for name in imported(module):
         if name.partition(".")[0] in OURS and not inside(name, own):
             assert any(inside(name, a) for a in allowed), f"{module} imports {name}; allowed: {sorted(allowed)}"
@@ -344,6 +372,14 @@ def test_walls_between_our_modules(module: str) -> None:
 
 def test_every_module_of_the_engine_has_a_wall() -> None:
     assert [m for m in SOURCES if wall_of(m) == "patcher" and m != "patcher"] == []
+
+
+@pytest.mark.parametrize("module", sorted(m for m in SOURCES if m.startswith("patcher.facts.")))
+def test_a_file_in_facts_is_asked_by_more_than_one_rule(module: str) -> None:
+    """What one rule alone asks, whether by itself or through other facts, lives beside that rule."""
+    if SOURCES[module].name != "__init__.py":
+        askers = {folder(m) if wall_of(m) == "rules" else "" for m in SOURCES if module in NEEDED.get(m, ())}
+        assert "" in askers or len(askers) > 1, f"only {askers} needs it"
 
 
 @each_module
@@ -401,24 +437,29 @@ def words(name: str) -> set[str]:
 
 @each_module
 def test_names_say_what_they_do(module: str) -> None:
-    # a rule's file is named for its pattern, in the words of whoever wrote that code
-    named = [] if wall_of(module) == "rules" else [*module.split(".")]
+    # a rule's file or folder is named for its pattern, in the words of whoever wrote that code
+    named = module.split(".")[2 if wall_of(module) == "rules" else 0 :]
     named += [
         n.name for n in ast.walk(parsed(module)) if isinstance(n, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     assert [n for n in named if words(n) & FORBIDDEN_WORDS] == []
 
 
-@pytest.mark.parametrize("module", sorted(m for m in SOURCES if wall_of(m) == "rules" and m != "rules"))
+RULES = sorted(m for m in SOURCES if m.endswith(".rule") or (m.startswith("rules.fc") and m.count(".") == 1))
+
+
+@pytest.mark.parametrize("module", [m for m in RULES if SOURCES[m].name != "__init__.py"])
 def test_a_rule_is_short(module: str) -> None:
-    """Under 150 lines of code, without examples and docstrings; longer means that a question is missing in facts."""
+    """Under 150 lines of code, without imports, examples and docstrings; longer: a question is missing beside it."""
     tree = parsed(module)
     lines: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not isinstance(node, ast.ClassDef | ast.FunctionDef):
             lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     for node in ast.walk(tree):
-        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        text = isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        )
         target = (
             node.target
             if isinstance(node, ast.AnnAssign)

@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from patcher.facts import Facts
+from patcher.facts.breaks import GraphBreaks
 from patcher.facts.project import Project, summarise
 from patcher.settings import Settings
 
@@ -93,7 +94,7 @@ def is_break(source: str, *others: str) -> bool:
     facts = Facts(trees[0], "memory.py", project, Settings(), frozenset())
     (method,) = (f for f in facts.syntax.by_type[ast.FunctionDef] if getattr(f, "name", "") == "append")
     assert isinstance(method, ast.FunctionDef)
-    return facts.breaks.is_break(method.body[-1])
+    return facts.ask(GraphBreaks).is_break(method.body[-1])
 
 
 @pytest.mark.parametrize("name", SURE)

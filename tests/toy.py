@@ -15,10 +15,10 @@ from typing import ClassVar
 
 from patcher import cli
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 
 
-class SlowCall:
+class SlowCall(Rule):
     """A call of ``slow``.
 
     What it does:
@@ -55,7 +55,7 @@ class SlowCall:
             yield Finding(node, "stuck call", assumption="there is no way")
 
 
-class OddName:
+class OddName(Rule):
     """A name that is odd."""
 
     code: ClassVar[str] = "FC902"

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from patcher.diagnose.diagnosis import Remark
-from patcher.facts import INITIALISERS, Facts, FunctionNode
+from patcher.facts import Facts
+from patcher.facts.classes import INITIALISERS
 from patcher.facts.project import Project, summarise
 from patcher.facts.suspects import Suspect, suspects
+from patcher.facts.syntax import FunctionNode
 from patcher.settings import Settings
 
 Reason = Literal["constructor", "elsewhere", "left out", "traced", "assertion"]

@@ -3,128 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
-from patcher.facts import host_api, wording
+from patcher.facts import host_api
 from patcher.facts import torch_api as api
-from patcher.facts.allocations import Allocation, Allocations, allocations_of
-from patcher.facts.bookkeeping import CacheMethod
-from patcher.facts.breaks import GraphBreaks
-from patcher.facts.caches import Cache, cache_of, candidates
-from patcher.facts.checks.describing import Describing
-from patcher.facts.checks.errors import raises
-from patcher.facts.checks.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
-from patcher.facts.chunked.block_masks import BlockMask, BlockMasks
-from patcher.facts.chunked.chunks import Chunks
-from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
-from patcher.facts.chunked.rejoined import Rejoined, Rejoining
-from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
-from patcher.facts.compiled_models import CompiledModel, CompiledModels
-from patcher.facts.conditions import Condition, Junction, Leaf, Negation, Tensor
-from patcher.facts.eager_calls import EagerCalls, Given
-from patcher.facts.effects import Effects
-from patcher.facts.flags import Flags, Reach
-from patcher.facts.flow import Definition, Flow
-from patcher.facts.groups.row_loops import RowLoops
-from patcher.facts.growing import Growing, Growth
-from patcher.facts.holdings import Held, Holdings, Read
-from patcher.facts.indices import Indices
+from patcher.facts.classes import ClassFacts
+from patcher.facts.eager_tests import EagerTests
+from patcher.facts.flow import Flow
 from patcher.facts.infer import Inference
-from patcher.facts.lookups import Lookup
-from patcher.facts.masks.by_element import ByElement
-from patcher.facts.masks.by_row import RowCall, RowCalls
-from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
-from patcher.facts.masks.places import PlaceLists, Places
-from patcher.facts.masks.repeat_totals import RepeatTotals
-from patcher.facts.masks.row_regions import RowRegion, RowRegions
-from patcher.facts.masks.skipped_writes import SkippedWrites, SkippingTests
-from patcher.facts.meetings import Meeting, Meetings
-from patcher.facts.merging import Choice, Merge, Merging
-from patcher.facts.numbers.buffer_objects import BufferObjects
-from patcher.facts.numbers.held_numbers import HeldNumbers
-from patcher.facts.numbers.known_numbers import Known, KnownNumbers
-from patcher.facts.numbers.number_flow import NumberFlow, NumberUses
-from patcher.facts.preparation import Preparation, Split
 from patcher.facts.presumed import Presumed
 from patcher.facts.project import Project, module_name
-from patcher.facts.sizes import Sizes
 from patcher.facts.steadiness import dynamic_names, may_be
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
-from patcher.facts.tensor_state import Change, Step, TensorState, TensorStates
-from patcher.facts.values import Category, DType, Kind, Rank, Value, leading
-from patcher.facts.variations import Variations
-from patcher.facts.zones.bookwork import Bookkeepers
-from patcher.facts.zones.clusters import Cluster, Clusters
-from patcher.facts.zones.host_random import HostRandom
-from patcher.facts.zones.host_reads import HostReads
-from patcher.facts.zones.loop_frames import LoopFrame, LoopFrames
-from patcher.facts.zones.row_reads import RowRead, RowReads
-from patcher.settings import Settings, Varied
+from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.values import Value
+from patcher.settings import Settings
 
-__all__ = [
-    "INITIALISERS",
-    "Allocation",
-    "Allocations",
-    "AnyOf",
-    "BlockMask",
-    "Cache",
-    "CacheMethod",
-    "Category",
-    "Change",
-    "Choice",
-    "ClassFacts",
-    "Cluster",
-    "CompiledModel",
-    "Condition",
-    "DType",
-    "Definition",
-    "Demand",
-    "Facts",
-    "Flow",
-    "FunctionNode",
-    "Given",
-    "Growth",
-    "Guard",
-    "Held",
-    "HeldNumbers",
-    "Junction",
-    "Kind",
-    "Known",
-    "Leaf",
-    "Lookup",
-    "LoopFrame",
-    "MaskedRead",
-    "Meeting",
-    "Merge",
-    "Negation",
-    "NumberUses",
-    "PackedAttention",
-    "Places",
-    "Plain",
-    "Rank",
-    "Reach",
-    "Read",
-    "Rejoined",
-    "Required",
-    "RowCall",
-    "RowRead",
-    "RowRegion",
-    "SkippedWrites",
-    "Split",
-    "Step",
-    "Store",
-    "Tensor",
-    "TensorState",
-    "Value",
-    "Varied",
-    "When",
-    "api",
-    "attribute_of",
-    "dotted",
-    "leading",
-    "self_name",
-    "wording",
-]
+T = TypeVar("T")
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -145,6 +40,7 @@ class Facts:
         active: frozenset[str],
         silenced: Callable[[str, str, ast.stmt, str], bool] = lambda *_: False,
     ) -> None:
+        self.path = path
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
         self.project = project
@@ -153,72 +49,17 @@ class Facts:
         self._silenced = silenced
         self._flows: dict[FunctionNode, Flow] = {}
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
+        self._asked: dict[Callable[[Facts], object], object] = {}
         self._taken: dict[ast.AST, set[str]] = {}
         self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
         self.presumed = Presumed(self.syntax, self.flow, self.class_facts, project, self.module)
-        self.masked_reads = MaskedReads(self.syntax, self.inference, self.presumed, self.flow, project, self.module)
-        self.place_lists = PlaceLists(self.syntax, self.inference, self.presumed, self.masked_reads)
-        self.repeat_totals = RepeatTotals(self.syntax, self.inference, self.presumed, self.flow)
-        self.row_calls = RowCalls(self.syntax, self.masked_reads)
-        self.row_regions = RowRegions(
-            self.syntax, self.inference, self.masked_reads, self.row_calls.rowwise, self.flow, self.grad_off
-        )
-        self.effects = Effects(self.syntax, self.inference, self.flow)
-        self.by_element = ByElement(self.inference, self.effects, self.grad_off)
-        self.merging = Merging(self.syntax, self.inference, self.effects, self.flow, self.grad_off)
-        self.conditions = self.merging.conditions
-        self.skipping_tests = SkippingTests(
-            self.syntax,
-            self.inference,
-            self.effects,
-            self.masked_reads,
-            self.row_regions,
-            self.conditions,
-            self.flow,
-            self.grad_off,
-        )
-        self.guards = Guards(self.syntax, self.inference, self.effects, self.conditions)
-        self.describing = Describing(self.syntax, self.inference)
-        self.breaks = GraphBreaks(self.syntax, project, self.module)
-        self._cache_candidates: frozenset[ast.ClassDef] | None = None
-        self.indices = Indices(self.syntax, self.inference, self.effects, self.flow, project, self.module)
-        self.sizes = Sizes(self.syntax, self.inference)
-        self.buffer_objects = BufferObjects(self.syntax, self.inference, project, self.module)
-        self.known_numbers = KnownNumbers(self.syntax, self.inference, self.sizes, self.flow)
-        self.flags = Flags(
-            self.syntax, self.inference, self.sizes, self.flow, self.is_module_class, project, self.module
-        )
-        self.meetings = Meetings(self.syntax, self.inference)
-        self.holdings = Holdings(self.syntax, self.inference, project, self.module, self.meetings)
-        self.tensor_states = TensorStates(
-            self.syntax, self.inference, self.sizes, project, self.module, self.class_facts
-        )
-        self.growing = Growing(self.syntax, self.inference, project, self.module, self.reached)
-        self.variations = Variations(self.syntax, project, self.module, path, settings.evidence)
-        self.eager_calls = EagerCalls(self.syntax, self.inference, self.flow, project, self.module, self.variations)
-        self.compiled_models = CompiledModels(self.syntax, self.eager_calls.callees)
-        self.preparation = Preparation(self.syntax, self.inference, self.eager_calls.callees)
-        self.row_loops = RowLoops(self.syntax, self.inference, self.flow)
-        self.host_random = HostRandom(self.syntax, self.inference, self.flow, self.conditions.eager_tests)
-        self.host_reads = HostReads(self.syntax, self.inference)
-        self.row_reads = RowReads(self.syntax, self.inference)
-        self.bookkeepers = Bookkeepers(self.syntax, self.inference, project, self.module)
-        self.clusters = Clusters(self.syntax, project, self.module, self.host_reads, self.bookkeepers, self.preparation)
-        self.loop_frames = LoopFrames(
-            self.syntax,
-            project,
-            self.module,
-            self.eager_calls.callees,
-            self.host_reads,
-            self.bookkeepers,
-            self.clusters,
-            self.preparation,
-            self.eager_only,
-        )
-        self.chunks = Chunks(self.syntax, self.inference, self.flow)
-        self.block_masks = BlockMasks(self.syntax, self.inference, self.chunks)
-        self.rejoining = Rejoining(self.syntax, self.inference, self.chunks, self.reached)
-        self.packed_attentions = PackedAttentions(self.syntax, self.inference, self.chunks, self.class_facts)
+        self.eager_tests = EagerTests(self.syntax, project, self.module)
+
+    def ask(self, analysis: Callable[[Facts], T]) -> T:
+        """The one instance of ``analysis`` for this module, made when first asked for and kept."""
+        if analysis not in self._asked:
+            self._asked[analysis] = analysis(self)
+        return cast(T, self._asked[analysis])
 
     # --- structure --------------------------------------------------------------------------------------------------
 
@@ -233,54 +74,6 @@ class Facts:
         if cls not in self._classes:
             self._classes[cls] = ClassFacts(cls, self.syntax)
         return self._classes[cls]
-
-    def cache(self, cls: ast.ClassDef) -> Cache | None:
-        """``cls`` as a cache of keys and values, or None when it is none as far as can be told."""
-        if self._cache_candidates is None:
-            self._cache_candidates = candidates(self.syntax)
-        if cls not in self._cache_candidates:
-            return None
-        return cache_of(cls, self.class_facts(cls), self.syntax, self.inference, self.breaks)
-
-    def in_cache(self, node: ast.AST) -> bool:
-        """Whether ``node`` stands in a cache of keys and values, for which FC301 and its strategies answer."""
-        cls = self.syntax.class_of(node)
-        return "FC301" in self.active and cls is not None and self.cache(cls) is not None
-
-    def allocations(self, cls: ast.ClassDef) -> Allocations | None:
-        """Where ``cls``, a cache or not, makes buffers that compiled code writes in place and that nobody marks."""
-        if self.is_module_class(cls):  # Dynamo marks what it reaches through a module
-            return None
-        cache, name = self.cache(cls), self.qualname(cls) or cls.name
-        if cache is None and not self.may_be_used_in_graph(cls):
-            return None
-        found = allocations_of(self.class_facts(cls), cache, self.syntax, self.inference, self.project, name)
-        if cache is None and found is not None and self.tensor_states.of(cls) is not None:
-            return None  # the host reads its bookkeeping: there is no one graph that marks would help
-        return found
-
-    def held_numbers(self, cls: ast.ClassDef) -> HeldNumbers | None:
-        """The numbers that the module ``cls`` keeps in tensors; None when it keeps none."""
-        if not self.is_module_class(cls):
-            return None
-        name = self.qualname(cls) or cls.name
-        held = HeldNumbers(
-            self.class_facts(cls), name, self.module, self.syntax, self.inference, self.flow, self.project
-        )
-        return held if held.found or held.refused else None
-
-    def number_uses(self, cls: ast.ClassDef, held: Iterable[str]) -> NumberUses:
-        """What compiled code does with the numbers that ``cls`` keeps in the attributes ``held``."""
-        name = self.qualname(cls) or cls.name
-        flow = NumberFlow(cls, name, held, self.syntax, self.inference, self.sizes, self.flow, self.project)
-        return flow.uses(lambda method: self.reached(method) and not self.eager_only(method.body[0]))
-
-    def sizes_in_tensors(self, read: ast.expr) -> NumberUses:
-        """What the code does with the number in the 0-d tensor ``read``."""
-        function, cls = self.function_of(read), self.syntax.class_of(read)
-        name = (self.qualname(cls) or cls.name) if cls is not None else self.module
-        flow = NumberFlow(cls, name, (), self.syntax, self.inference, self.sizes, self.flow, self.project)
-        return flow.uses_of({function: [read]} if function is not None else {})
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node``."""
@@ -331,10 +124,6 @@ class Facts:
         """What ``expr`` holds where it stands."""
         return self.inference.of(expr)
 
-    def error_follows(self, statement: ast.stmt) -> bool:
-        """Whether the block that ``statement`` stands in ends in an error of its own."""
-        return raises(self.syntax.following(statement))
-
     def same_expression(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether two expressions are written alike (positions and load/store aside)."""
         return _dump(a) == _dump(b)
@@ -372,7 +161,7 @@ class Facts:
         """Whether ``node`` stands under a test that compiled code never passes (``not is_compiling()``, tracing)."""
         child = node
         for parent in self.syntax.ancestors(node):
-            if self.conditions.eager_tests.is_left_out(child, parent):
+            if self.eager_tests.is_left_out(child, parent):
                 return True
             if isinstance(parent, _FUNCTIONS):
                 for d in parent.decorator_list:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from patcher.facts import torch_api as api
-from patcher.facts.flow import Definition, Flow
-from patcher.facts.infer import Inference
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow import Definition
+from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.values import Kind
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -42,13 +42,8 @@ _PURE_MODULES = frozenset(
 )
 
 
-class Aliasing:
+class Aliasing(Analysis):
     """Aliases of expressions of one module."""
-
-    def __init__(self, syntax: Syntax, inference: Inference, flow_of: Callable[[FunctionNode], Flow]) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.flow_of = flow_of
 
     def aliases(self, e: ast.expr) -> bool:
         """Whether ``e`` may give an object (or a view of one) that exists already."""

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.breaks import GraphBreaks
-from patcher.facts.infer import Inference
 from patcher.facts.origins import Origins, is_python, own_nodes
-from patcher.facts.syntax import Syntax
 
 #: Special methods that are not called while a model computes.
 OUTSIDE = frozenset(
@@ -59,21 +59,12 @@ class CacheMethod:
     heavy: bool
 
 
-class Bookkeeping:
+class Bookkeeping(Analysis):
     """The methods of one class, read with the question what they do to its index. ``stored``: its attributes."""
 
-    def __init__(
-        self,
-        origins: Origins,
-        syntax: Syntax,
-        inference: Inference,
-        breaks: GraphBreaks,
-        stored: frozenset[str],
-    ) -> None:
+    def __init__(self, facts: Facts, origins: Origins, stored: frozenset[str]) -> None:
+        super().__init__(facts)
         self.origins = origins
-        self.syntax = syntax
-        self.inference = inference
-        self.breaks = breaks
         self.stored = stored
 
     def methods(
@@ -117,7 +108,9 @@ class Bookkeeping:
 
     def _is_break(self, s: ast.stmt, f: ast.FunctionDef) -> bool:
         parent = self.syntax.parents[s]
-        return self.breaks.is_break(s) and not (isinstance(parent, ast.If) and self.breaks.is_break(parent))
+        return self.facts.ask(GraphBreaks).is_break(s) and not (
+            isinstance(parent, ast.If) and self.facts.ask(GraphBreaks).is_break(parent)
+        )
 
     def _outermost(self, node: ast.AST, f: ast.FunctionDef) -> ast.stmt:
         path = [node, *self.syntax.ancestors(node)]
@@ -194,14 +187,19 @@ class Bookkeeping:
             if last in _HEAVY or what.startswith("torch.nn.functional.") or (name and name in self.stored):
                 return f"`{ast.unparse(n.func)}`", True
             own = name is not None and name in self.origins.own
-            if last not in _CHEAP and not own and not self.breaks.is_break(ast.Expr(n)) and not self._in_guard(n):
+            if (
+                last not in _CHEAP
+                and not own
+                and not self.facts.ask(GraphBreaks).is_break(ast.Expr(n))
+                and not self._in_guard(n)
+            ):
                 unknown = unknown or f"`{ast.unparse(n.func)}`"
         return unknown, False
 
     def _in_guard(self, n: ast.AST) -> bool:
         """Whether ``n`` stands in an explicit break, or in an error that is raised."""
         return any(
-            isinstance(p, ast.Raise) or (isinstance(p, ast.stmt) and self.breaks.is_break(p))
+            isinstance(p, ast.Raise) or (isinstance(p, ast.stmt) and self.facts.ask(GraphBreaks).is_break(p))
             for p in self.syntax.ancestors(n)
         )
 

@@ -9,9 +9,10 @@ import ast
 from collections import defaultdict
 from functools import cached_property
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
-from patcher.facts.project import Project
-from patcher.facts.syntax import Syntax, bindings_of_import, dotted
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax import bindings_of_import, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda, ast.Module)
@@ -19,13 +20,11 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 _BINDING = (*_FUNCTIONS, *_IMPORTS, ast.ClassDef, ast.arg, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.Name)
 
 
-class GraphBreaks:
+class GraphBreaks(Analysis):
     """What stands for ``torch._dynamo.graph_break`` in one module."""
 
-    def __init__(self, syntax: Syntax, project: Project, module: str) -> None:
-        self.syntax = syntax
-        self.project = project
-        self.module = module
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self._known: dict[tuple[ast.AST, str, frozenset[str]], bool] = {}
 
     def is_break(self, statement: ast.stmt) -> bool:

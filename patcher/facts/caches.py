@@ -12,11 +12,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import CREATES, Bookkeeping, CacheMethod, elements_of, last_name, makes_tensor
-from patcher.facts.breaks import GraphBreaks
-from patcher.facts.classes import INITIALISERS, ClassFacts
-from patcher.facts.infer import Inference
+from patcher.facts.classes import INITIALISERS
 from patcher.facts.origins import WRAPS, Origins, is_python, own_nodes, parts_of
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Category
@@ -44,7 +44,7 @@ class _Write:
     position: int
 
 
-def candidates(syntax: Syntax) -> frozenset[ast.ClassDef]:
+def _candidates(syntax: Syntax) -> frozenset[ast.ClassDef]:
     """The classes that both make a tensor and write into something, which is what most classes do not."""
     making: set[ast.ClassDef | None] = set()
     writing: set[ast.ClassDef | None] = set()
@@ -63,25 +63,34 @@ def candidates(syntax: Syntax) -> frozenset[ast.ClassDef]:
     return frozenset(c for c in making & writing if c is not None)
 
 
-def cache_of(
-    cls: ast.ClassDef, facts: ClassFacts, syntax: Syntax, inference: Inference, breaks: GraphBreaks
-) -> Cache | None:
-    """``cls`` as a cache, or None when it is none as far as can be told."""
-    return _Reading(cls, facts, syntax, inference, breaks).cache()
+class Caches(Analysis):
+    """The caches of keys and values of a module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._candidates = _candidates(self.syntax)
+        self._known: dict[ast.ClassDef, Cache | None] = {}
+
+    def of(self, cls: ast.ClassDef) -> Cache | None:
+        """``cls`` as a cache, or None when it is none as far as can be told."""
+        if cls not in self._known:
+            self._known[cls] = _Reading(self.facts, cls).cache() if cls in self._candidates else None
+        return self._known[cls]
+
+    def hold(self, node: ast.AST) -> bool:
+        """Whether ``node`` stands in a cache."""
+        cls = self.syntax.class_of(node)
+        return cls is not None and self.of(cls) is not None
 
 
-class _Reading:
+class _Reading(Analysis):
     """One class, read with the question whether it is a cache."""
 
-    def __init__(
-        self, cls: ast.ClassDef, facts: ClassFacts, syntax: Syntax, inference: Inference, breaks: GraphBreaks
-    ) -> None:
+    def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
+        super().__init__(facts)
         self.cls = cls
-        self.facts = facts
-        self.syntax = syntax
-        self.inference = inference
-        self.breaks = breaks
-        self.origins = Origins(cls, syntax, inference)
+        self.members = facts.class_facts(cls)
+        self.origins = Origins(cls, self.syntax, self.inference)
         self.initial = self._initial_methods()
         self.tensors: frozenset[str] = frozenset()
         self.methods = [f for fs in self.origins.own.values() for f in fs if f not in self.initial]
@@ -143,7 +152,7 @@ class _Reading:
         }
         first = [*self.initial, *(f for name in called for f in self.origins.own.get(name, ()))]
         made: dict[str, list[ast.expr]] = {}
-        for name, stores in self.facts.stores.items():
+        for name, stores in self.members.stores.items():
             values = [s.value for s in stores if s.value is not None and s.method in first and s.how != "other"]
             if not values:
                 values = [v for s in stores if s.method is None and (v := _declared(s.value)) is not None]
@@ -336,8 +345,8 @@ class _Reading:
     def _bookkeeping(
         self, index: frozenset[str], buffers: frozenset[str], tensors: frozenset[str]
     ) -> tuple[CacheMethod, ...]:
-        stored = frozenset(self.facts.stores)
-        books = Bookkeeping(self.origins, self.syntax, self.inference, self.breaks, stored)
+        stored = frozenset(self.members.stores)
+        books = Bookkeeping(self.facts, self.origins, stored)
         return tuple(books.methods(self.methods, index, buffers, tensors))
 
     def _foreign(self, writes: list[_Write], state: frozenset[str], index: frozenset[str]) -> ast.expr | None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.classes import self_name
 from patcher.facts.flow import Definition
-from patcher.facts.infer import Inference
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -19,14 +19,11 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SAME = frozenset("to cuda cpu eval train half float double bfloat16 requires_grad_".split())
 
 
-class Callees:
+class Callees(Analysis):
     """Calls of one module."""
 
-    def __init__(self, syntax: Syntax, inference: Inference, project: Project, module: str) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.project = project
-        self.module = module
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self._here: dict[str, FunctionNode] | None = None
 
     def of(self, call: ast.Call) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patcher.facts.eager_tests import EagerTests
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.effects import Effects
-from patcher.facts.infer import Inference
 from patcher.facts.values import Category, Kind
 
 
@@ -47,13 +47,12 @@ class Condition:
     conjunction: bool = True
 
 
-class Conditions:
+class Conditions(Analysis):
     """Takes tests apart."""
 
-    def __init__(self, inference: Inference, effects: Effects) -> None:
-        self.inference = inference
-        self.effects = effects
-        self.eager_tests = EagerTests(inference.syntax, inference.project, inference.module)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.effects = facts.ask(Effects)
 
     def reads_data(self, test: ast.expr) -> bool:
         """Whether evaluating ``test`` as a truth value in compiled code reads a tensor, for all that is known."""
@@ -62,7 +61,7 @@ class Conditions:
                 for v in values:
                     if self.reads_data(v):
                         return True
-                    if self.eager_tests.ends_compiled(v, op):
+                    if self.facts.eager_tests.ends_compiled(v, op):
                         break
                 return False
             case ast.UnaryOp(op=ast.Not(), operand=operand):

@@ -7,16 +7,16 @@ is traced leaves them out.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.callees import Callees
-from patcher.facts.flow import Definition, Flow
-from patcher.facts.infer import Inference
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.flow import Definition
+from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.values import Kind
 from patcher.facts.variations import Variations
 
@@ -44,25 +44,13 @@ class Given:
     why_not: str = ""
 
 
-class EagerCalls:
+class EagerCalls(Analysis):
     """The calls in one module that may be made by eager code, of functions that are compiled on their own."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        inference: Inference,
-        flow_of: Callable[[FunctionNode], Flow],
-        project: Project,
-        module: str,
-        variations: Variations,
-    ) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.flow_of = flow_of
-        self.project = project
-        self.module = module
-        self.variations = variations
-        self.callees = Callees(syntax, inference, project, module)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.variations = facts.ask(Variations)
+        self.callees = facts.ask(Callees)
         self._known: dict[ast.Call, str | None] = {}
         self._arguments: dict[ast.Call, tuple[Given, ...]] = {}
 

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.callees import Callees
 from patcher.facts.flow import Definition, Flow
-from patcher.facts.infer import Inference
 from patcher.facts.list_lengths import ListLengths
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -52,13 +53,12 @@ class Split:
     handed: tuple[Handed, ...]
 
 
-class Preparation:
+class Preparation(Analysis):
     """Splits functions of one module."""
 
-    def __init__(self, syntax: Syntax, inference: Inference, callees: Callees) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.callees = callees
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.callees = facts.ask(Callees)
 
     def split(self, function: FunctionNode, parameters: tuple[str, ...]) -> Split | str | None:
         """The two halves; why there are none; or None where the rest does nothing but hand on or return.

@@ -5,21 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
-from patcher.facts.infer import Inference
-from patcher.facts.syntax import Syntax
 from patcher.facts.values import Kind
 
 
-class Sizes:
+class Sizes(Analysis):
     """Recognises sizes by how they are read: ``x.shape[1]``, ``x.size(0)``, ``len(x)``, and names for these.
 
     What has a ``shape`` is taken for a tensor (or an array), whose sizes are ints.
     """
 
-    def __init__(self, syntax: Syntax, inference: Inference) -> None:
-        self.syntax = syntax
-        self.inference = inference
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self._open: set[ast.AST] = set()
 
     def is_shape(self, e: ast.expr) -> bool:

@@ -128,6 +128,11 @@ class Syntax:
                 return value
         raise LookupError("a statement outside of any block")
 
+    def is_elif(self, node: ast.AST) -> bool:
+        """Whether ``node`` is the ``elif`` of the ``if`` around it."""
+        parent = self.parents[node]
+        return isinstance(parent, ast.If) and parent.orelse == [node] and parent.col_offset == node.col_offset  # type: ignore[attr-defined]
+
     def alone(self, statement: ast.stmt) -> bool:
         """Whether the lines of ``statement`` hold nothing else: no ``a; b`` and no ``if c: a``."""
         parent, block = self.parents[statement], self.block_of(statement)

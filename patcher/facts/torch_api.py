@@ -169,3 +169,6 @@ TRACING_GUARDS = frozenset({"torch.jit.is_tracing", "torch.jit.is_scripting"})
 GRAPH_BREAK = frozenset(
     {"torch._dynamo.graph_break", "torch.compiler.graph_break", "torch._dynamo.decorators.graph_break"}
 )
+
+#: How the dtype of 64-bit integers is spelled.
+INT64 = frozenset({"torch.int64", "torch.long"})

@@ -6,22 +6,15 @@ import ast
 from functools import cached_property
 from pathlib import PurePath
 
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax import FunctionNode
 from patcher.settings import Varied
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-class Variations:
+class Variations(Analysis):
     """The evidence of a run, as one module has to do with it: functions go by their dotted names."""
-
-    def __init__(self, syntax: Syntax, project: Project, module: str, path: str, evidence: tuple[Varied, ...]) -> None:
-        self.syntax = syntax
-        self.project = project
-        self.module = module
-        self.path = path
-        self.evidence = evidence
 
     def of(self, function: str) -> tuple[Varied, ...]:
         """What has varied in the function of that dotted name, of this module or another one."""
@@ -40,15 +33,15 @@ class Variations:
     def definitions(self) -> dict[str, FunctionNode]:
         """Those of ``functions`` that stand in this module."""
         here = [f for kind in _FUNCTIONS for f in self.syntax.by_type[kind] if isinstance(f, _FUNCTIONS)]
-        named = {f"{self.module}.{self.syntax.scope_of(f)}": f for f in here} if self.evidence else {}
+        named = {f"{self.module}.{self.syntax.scope_of(f)}": f for f in here} if self.facts.settings.evidence else {}
         return {name: f for name, f in named.items() if name in self._named}
 
     @cached_property
     def _named(self) -> dict[str, tuple[Varied, ...]]:
         modules = {PurePath(path): summary.module for path, summary in self.project.modules.items()}
-        modules[PurePath(self.path)] = self.module
+        modules[PurePath(self.facts.path)] = self.module
         found: dict[str, dict[Varied, None]] = {}
-        for varied in self.evidence:
+        for varied in self.facts.settings.evidence:
             module = modules.get(PurePath(varied.path))
             if module is not None:
                 found.setdefault(f"{module}.{varied.function.replace('<locals>.', '')}", {})[varied] = None

@@ -7,8 +7,10 @@ import builtins
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax import FunctionNode, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
@@ -19,11 +21,11 @@ _SIGNALS = frozenset({"StopIteration", "StopAsyncIteration", "GeneratorExit", "S
 _ERRORS = ("Error", "Exception", "Warning")
 
 
-class Caught:
+class Caught(Analysis):
     """What the ``try`` and ``with`` statements of one module catch."""
 
-    def __init__(self, syntax: Syntax) -> None:
-        self.syntax = syntax
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self._reached: dict[ast.AST, frozenset[str]] = {}
 
     def why(self, statement: ast.stmt, names: Sequence[str]) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patcher.facts.flow import Definition, Flow
-from patcher.facts.infer import Inference
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow import Definition
+from patcher.facts.syntax import dotted
 from patcher.facts.values import Category
 
 _SPLITS = frozenset({"torch.split", "torch.functional.split", "torch.split_with_sizes"})
@@ -89,13 +89,8 @@ def is_plain(e: ast.expr) -> bool:
     return False
 
 
-class Chunks:
+class Chunks(Analysis):
     """Recognises them by where the lists of chunks come from."""
-
-    def __init__(self, syntax: Syntax, inference: Inference, flow: Callable[[FunctionNode], Flow]) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.flow = flow
 
     def split_of(self, e: ast.AST) -> Split | None:
         """``e`` as a split, or None when it is none."""
@@ -198,7 +193,7 @@ class Chunks:
         """The one assignment that binds ``name`` here, in this function and not seen from a nested one."""
         function = self.syntax.function_of(name)
         found = self.inference.definitions(name)
-        if function is None or len(found) != 1 or name.id in self.flow(function).captured:
+        if function is None or len(found) != 1 or name.id in self.flow_of(function).captured:
             return None
         definition = next(iter(found))
         return definition if definition.how == "assign" else None
@@ -206,7 +201,7 @@ class Chunks:
     def uses(self, definition: Definition) -> list[ast.Name]:
         """Where the name is read that ``definition`` binds."""
         function = self.syntax.function_of(definition.node)
-        return self.flow(function).uses.get(definition, []) if function is not None else []
+        return self.flow_of(function).uses.get(definition, []) if function is not None else []
 
     def _bound(self, e: ast.expr) -> frozenset[tuple[str, frozenset[Definition]]]:
         """The names in ``e``, with what binds them there."""

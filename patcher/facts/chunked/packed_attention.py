@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.chunked.chunks import Chunks, Walk, integer
-from patcher.facts.classes import ClassFacts
-from patcher.facts.infer import Inference
-from patcher.facts.syntax import Syntax, dotted
+from patcher.facts.syntax import dotted
 from patcher.facts.values import Rank
 
 _DIRECT = "torch.nn.functional.scaled_dot_product_attention"
@@ -35,20 +34,12 @@ class PackedAttention:
     obstacle: str = ""
 
 
-class PackedAttentions:
+class PackedAttentions(Analysis):
     """Recognises a call of three chunks in a walk, whose result is collected and concatenated."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        inference: Inference,
-        chunks: Chunks,
-        class_facts: Callable[[ast.ClassDef], ClassFacts],
-    ) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.chunks = chunks
-        self.class_facts = class_facts
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.chunks = facts.ask(Chunks)
         self._read: dict[ast.AST | None, set[ast.Call]] = {}
 
     def reads(self, read: ast.Call) -> bool:
@@ -235,7 +226,7 @@ class PackedAttentions:
         function = self.syntax.function_of(loop)
         if function is None:
             return strange
-        flow = self.chunks.flow(function)
+        flow = self.chunks.flow_of(function)
         for name in inner:
             definition = flow.by_node.get(name)
             if definition is None or any(use not in here for use in flow.uses.get(definition, [])):
@@ -260,8 +251,8 @@ class PackedAttentions:
         if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or isinstance(e, ast.GeneratorExp):
             return False, reason
         function = self.syntax.function_of(e)
-        definition = self.chunks.flow(function).by_node.get(parent.targets[0]) if function is not None else None
-        if definition is None or function is None or definition.name in self.chunks.flow(function).captured:
+        definition = self.chunks.flow_of(function).by_node.get(parent.targets[0]) if function is not None else None
+        if definition is None or function is None or definition.name in self.chunks.flow_of(function).captured:
             return False, reason
         uses, weights = self.chunks.uses(definition), False
         for use in uses:
@@ -300,7 +291,7 @@ class PackedAttentions:
     def _ignores_first(self, loop: ast.For) -> bool:
         assert isinstance(loop.target, ast.Tuple)
         first, function = loop.target.elts[0], self.syntax.function_of(loop)
-        definition = self.chunks.flow(function).by_node.get(first) if function is not None else None
+        definition = self.chunks.flow_of(function).by_node.get(first) if function is not None else None
         return definition is not None and not self.chunks.uses(definition)
 
     def _why_not_joined(self, e: ast.expr, walk: Walk, direct: bool) -> str | None:

@@ -6,9 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 
 #: What takes each element by itself, or is told which dimension to work along.
 _BY_ELEMENT = (
@@ -32,12 +34,12 @@ class RowCall:
     targets: tuple[ast.Subscript, ...]
 
 
-class RowCalls:
+class RowCalls(Analysis):
     """Such statements of one module."""
 
-    def __init__(self, syntax: Syntax, masked_reads: MaskedReads) -> None:
-        self.syntax = syntax
-        self.masked_reads = masked_reads
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.masked_reads = facts.ask(MaskedReads)
 
     def of(self, statement: ast.stmt) -> RowCall | None:
         """``statement`` as one whose function shows no sign of mixing rows; None when it is none."""

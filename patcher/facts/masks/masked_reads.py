@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from patcher.facts.flow import Flow
-from patcher.facts.infer import Inference
-from patcher.facts.presumed import Presumed
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax import dotted
 from patcher.facts.values import leading
 
 _MOST_ROW_DIMENSIONS = 3
@@ -35,24 +31,8 @@ class MaskedRead:
     first: bool
 
 
-class MaskedReads:
+class MaskedReads(Analysis):
     """Reads through masks of one module."""
-
-    def __init__(
-        self,
-        syntax: Syntax,
-        inference: Inference,
-        presumed: Presumed,
-        flow_of: Callable[[FunctionNode], Flow],
-        project: Project,
-        module: str,
-    ) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.presumed = presumed
-        self.flow_of = flow_of
-        self.project = project
-        self.module = module
 
     def of(self, node: ast.Subscript | ast.Call) -> MaskedRead | None:
         """``node`` as a read through a boolean mask; None when it is none, as far as can be told."""

@@ -10,13 +10,14 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
-from patcher.facts.flow import Flow
+from patcher.facts.analysis import Analysis
 from patcher.facts.groups.row_values import Held, Refused, RowValues, Sort
-from patcher.facts.infer import Inference
+from patcher.facts.masks.by_row import RowCalls
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.mixing import mixes
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
 
 _STEEP = api.STEEP_FLOAT | frozenset("norm std var pow div prod true_divide".split())
@@ -46,24 +47,13 @@ class RowRegion:
         return f"compiled code computes all rows for {masks}{taken}: more work and other rounding"
 
 
-class RowRegions:
+class RowRegions(Analysis):
     """Such neighbours in one module."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        inference: Inference,
-        masked_reads: MaskedReads,
-        by_row: Callable[[ast.Call], bool],
-        flow_of: Callable[[FunctionNode], Flow],
-        grad_off: Callable[[ast.AST], bool],
-    ) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.masked_reads = masked_reads
-        self.by_row = by_row
-        self.flow_of = flow_of
-        self.grad_off = grad_off
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.masked_reads = facts.ask(MaskedReads)
+        self.by_row = facts.ask(RowCalls).rowwise
 
     def of(self, statement: ast.stmt, names: tuple[str, str]) -> RowRegion | str | None:
         """The region that ``statement`` starts, with ``names`` for rows and mask; why there is none, or None.
@@ -249,7 +239,7 @@ class _Writing:
 
     def _smooth(self, value: ast.expr) -> None:
         """Refuse what could send an infinite gradient to rows that the mask leaves out, where it would become a NaN."""
-        for n in ast.walk(value) if not self.regions.grad_off(value) else ():
+        for n in ast.walk(value) if not self.regions.facts.grad_off(value) else ():
             match n:
                 case ast.BinOp(op=ast.Div(), right=right) if self._holds_rows(right):
                     steep = True

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from patcher.facts.flow import Definition, Flow
-from patcher.facts.infer import Inference
-from patcher.facts.numbers.held_numbers import INT64
-from patcher.facts.project import Project
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow import Definition
 from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, dotted
+from patcher.facts.torch_api import INT64
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
@@ -66,28 +66,28 @@ class NumberUses:
     obstacles: list[tuple[ast.AST, str]] = field(default_factory=list)
 
 
-class NumberFlow:
+def number_uses(facts: Facts, cls: ast.ClassDef, held: Iterable[str]) -> NumberUses:
+    """What compiled code does with the numbers that ``cls`` keeps in the attributes ``held``."""
+    flow = NumberFlow(facts, cls, held)
+    return flow.uses(lambda method: facts.reached(method) and not facts.eager_only(method.body[0]))
+
+
+def sizes_in_tensors(facts: Facts, read: ast.expr) -> NumberUses:
+    """What the code does with the number in the 0-d tensor ``read``."""
+    function = facts.function_of(read)
+    flow = NumberFlow(facts, facts.syntax.class_of(read))
+    return flow.uses_of({function: [read]} if function is not None else {})
+
+
+class NumberFlow(Analysis):
     """Follows the numbers that ``held`` names, in one class, through names, arithmetic and its private methods."""
 
-    def __init__(
-        self,
-        cls: ast.ClassDef | None,
-        name: str,
-        held: Iterable[str],
-        syntax: Syntax,
-        inference: Inference,
-        sizes: Sizes,
-        flow_of: Callable[[FunctionNode], Flow],
-        project: Project,
-    ) -> None:
+    def __init__(self, facts: Facts, cls: ast.ClassDef | None, held: Iterable[str] = ()) -> None:
+        super().__init__(facts)
         self.cls = cls
-        self.name = name
+        self.name = (facts.qualname(cls) or cls.name) if cls is not None else facts.module
         self.held = frozenset(held)
-        self.syntax = syntax
-        self.inference = inference
-        self.sizes = sizes
-        self.flow_of = flow_of
-        self.project = project
+        self.sizes = facts.ask(Sizes)
 
     def uses(self, wanted: Callable[[FunctionNode], bool]) -> NumberUses:
         """The reads, in those methods that are ``wanted``, that can become Python numbers, the most there are."""

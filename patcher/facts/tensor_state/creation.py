@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patcher.facts.infer import Inference
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import Syntax
 from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
 from patcher.facts.values import Category, Kind
 
@@ -27,13 +27,12 @@ class Made:
     changes: tuple[Change, ...] = ()
 
 
-class Creations:
+class Creations(Analysis):
     """Recognises what makes integer tensors in one module."""
 
-    def __init__(self, syntax: Syntax, inference: Inference, sizes: Sizes) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.sizes = sizes
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.sizes = facts.ask(Sizes)
 
     def made(self, e: ast.expr) -> Made | None:
         """What ``e`` makes, or None when it is no integer tensor (nor a list of such) that is understood.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store
-from patcher.facts.infer import Inference
 from patcher.facts.origins import Origins
-from patcher.facts.project import Project
 from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.tensor_state.creation import Creations
 from patcher.facts.tensor_state.exposure import Exposure
 from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError, StrangeError
@@ -37,25 +36,13 @@ class TensorState:
     strange: bool = False
 
 
-class TensorStates:
+class TensorStates(Analysis):
     """Looks through the classes of one module."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        inference: Inference,
-        sizes: Sizes,
-        project: Project,
-        module: str,
-        class_facts: Callable[[ast.ClassDef], ClassFacts],
-    ) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.sizes = sizes
-        self.project = project
-        self.module = module
-        self.class_facts = class_facts
-        self.creations = Creations(syntax, inference, sizes)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.sizes = facts.ask(Sizes)
+        self.creations = facts.ask(Creations)
         self._known: dict[ast.ClassDef, TensorState | None] = {}
 
     def of(self, cls: ast.ClassDef) -> TensorState | None:

@@ -9,9 +9,9 @@ import ast
 from dataclasses import dataclass
 from functools import cached_property
 
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.classes import self_name
-from patcher.facts.infer import Inference
-from patcher.facts.project import Project
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Kind
 
@@ -67,14 +67,11 @@ class Bookwork:
     unknown: str = ""
 
 
-class Bookkeepers:
+class Bookkeepers(Analysis):
     """Judges the functions of one module."""
 
-    def __init__(self, syntax: Syntax, inference: Inference, project: Project, module: str) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.project = project
-        self.module = module
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self._known: dict[FunctionNode, Bookwork] = {}
         self._here: dict[str, FunctionNode] | None = None
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.preparation import Handed, Preparation
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax, bindings_of_import
+from patcher.facts.syntax import FunctionNode, bindings_of_import
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.host_reads import HostRead, HostReads
 
@@ -43,24 +44,13 @@ class Cluster:
     when: bool = False
 
 
-class Clusters:
+class Clusters(Analysis):
     """The clusters of one module."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        project: Project,
-        module: str,
-        reads: HostReads,
-        bookkeepers: Bookkeepers,
-        preparation: Preparation,
-    ) -> None:
-        self.syntax = syntax
-        self.project = project
-        self.module = module
-        self.reads = reads
-        self.bookkeepers = bookkeepers
-        self.preparation = preparation
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.bookkeepers = facts.ask(Bookkeepers)
+        self.preparation = facts.ask(Preparation)
         self._known: dict[FunctionNode, Cluster | str | None] = {}
 
     def of(self, function: FunctionNode) -> Cluster | str | None:
@@ -71,7 +61,7 @@ class Clusters:
         return self._known[function]
 
     def _of(self, function: FunctionNode) -> Cluster | str | None:
-        reads = self.reads.of(function)
+        reads = self.facts.ask(HostReads).of(function)
         if not reads or self.is_left_out(function) or self._is_captured:
             return None
         work = self.bookkeepers.of(function)
@@ -265,7 +255,7 @@ class Clusters:
             rebound = any(n.id == test.id for n in _stores(function))
             above = [read.node, *self.syntax.ancestors(read.node)]
             steps = pairwise(above[: above.index(tests[0])])
-            sure = all(self.reads.always_runs(child, parent) for child, parent in steps)
+            sure = all(self.facts.ask(HostReads).always_runs(child, parent) for child, parent in steps)
             if sure and not rebound and any(read.node in ast.walk(s) for s in taken):
                 return test.id, [read]
         return "", []

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
-from patcher.facts.infer import Inference
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import FOREIGN, Category, Kind
 
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -39,12 +40,11 @@ class HostRead:
     looped: bool
 
 
-class HostReads:
+class HostReads(Analysis):
     """The reads in the functions of one module."""
 
-    def __init__(self, syntax: Syntax, inference: Inference) -> None:
-        self.syntax = syntax
-        self.inference = inference
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self._known: dict[FunctionNode, tuple[HostRead, ...]] = {}
 
     def of(self, function: FunctionNode) -> tuple[HostRead, ...]:

@@ -1,0 +1,22 @@
+"""What every analysis of a module has at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from patcher.facts import Facts
+
+
+class Analysis:
+    """One question about a module, answered from its facts. ``Facts.ask`` makes the one instance that a module has."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.syntax = facts.syntax
+        self.inference = facts.inference
+        self.presumed = facts.presumed
+        self.project = facts.project
+        self.module = facts.module
+        self.flow_of = facts.flow
+        self.class_facts = facts.class_facts

@@ -1,0 +1,1 @@
+"""FC101: a branch on the data of a tensor."""

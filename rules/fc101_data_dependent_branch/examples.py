@@ -1,0 +1,909 @@
+"""What DataDependentBranch reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="two arms and a temporary, without gradients",
+        before="""\
+class Angles(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.longest = 4
+        self.register_buffer("frequencies", torch.linspace(1, 2, 3))
+
+    @torch.no_grad()
+    def forward(self, positions):
+        end = positions.max() + 1
+        # stretch what is longer than what was trained on
+        if end > self.longest:
+            stretch = end / self.longest
+            frequencies = self.frequencies / stretch
+        else:
+            frequencies = self.frequencies  # as trained
+        return positions.unsqueeze(-1) * frequencies
+""",
+        after="""\
+class Angles(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.longest = 4
+        self.register_buffer("frequencies", torch.linspace(1, 2, 3))
+
+    @torch.no_grad()
+    def forward(self, positions):
+        end = positions.max() + 1
+        # stretch what is longer than what was trained on
+        stretch = end / self.longest
+        frequencies = torch.where(end > self.longest, self.frequencies / stretch, self.frequencies)  # as trained
+        return positions.unsqueeze(-1) * frequencies
+""",
+        run="""\
+def make(): return Angles()
+calls = [(torch.arange(n),) for n in (3, 4, 5, 9)]
+""",
+    ),
+    Example(
+        title="one arm, and a Python flag that stays a test",
+        before="""\
+class Bounded(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        if self.training and not torch.isfinite(y).all():
+            # leave some room
+            top = torch.finfo(y.dtype).max - 1000
+            y = torch.clamp(y, min=-top, max=top)
+        return y + 1
+""",
+        after="""\
+class Bounded(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        # leave some room
+        if self.training:
+            top = torch.finfo(y.dtype).max - 1000
+            y = torch.where(torch.isfinite(y).all(), y, torch.clamp(y, min=-top, max=top))
+        return y + 1
+""",
+        run="""\
+def make(): return Bounded().train()
+calls = [(torch.linspace(-1, 1, 6),), (torch.tensor([1.0, float("inf")]),)]
+""",
+    ),
+    Example(
+        title="elif chain with a Python test in it",
+        before="""\
+class Steps(nn.Module):
+    def forward(self, x):
+        size = x.abs().mean()
+        if size > 2:
+            y = x * 0.5
+        elif self.training:
+            y = x * 3
+        elif size > 1:  # in between
+            y = x - 1
+        else:
+            y = x + 1
+        return y * 2
+""",
+        after="""\
+class Steps(nn.Module):
+    def forward(self, x):
+        size = x.abs().mean()
+        # in between
+        y = torch.where(size > 2, x * 0.5, x * 3 if self.training else torch.where(size > 1, x - 1, x + 1))
+        return y * 2
+""",
+        run="""\
+def make(): return Steps().eval()
+calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0, 3.0, 9.0)]
+""",
+    ),
+    Example(
+        title="two names: the condition is evaluated once",
+        before="""\
+class Edges(nn.Module):
+    def forward(self, x):
+        if (x > 2).any():
+            low, high = x - 1, x + 1
+        else:
+            low = x
+            high = x * 3
+        return low * high
+""",
+        after="""\
+class Edges(nn.Module):
+    def forward(self, x):
+        _condition = (x > 2).any()
+        low = torch.where(_condition, x - 1, x)
+        high = torch.where(_condition, x + 1, x * 3)
+        return low * high
+""",
+        run="""\
+def make(): return Edges()
+calls = [(torch.linspace(-1, 1, 6).view(2, 3) * k,) for k in (1.0, 9.0)]
+""",
+    ),
+    Example(
+        title="early return, trained",
+        before="""\
+class Squash(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        if (h > 1).any() or (h < -1).any():
+            return h.tanh()
+        return h.sigmoid()
+""",
+        after="""\
+class Squash(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        return torch.where((h > 1).any() | (h < -1).any(), h.tanh(), h.sigmoid())
+""",
+        run="""\
+def make(): return Squash()
+calls = [(torch.linspace(-1, 1, 8).view(2, 4) * k,) for k in (1.0, 9.0)]
+train = True
+""",
+    ),
+    Example(
+        title="conditional expression; a threshold that may have a shape",
+        before="""\
+class Gate(nn.Module):
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+
+    def forward(self, x):
+        scale = x * 2 if x.mean() > self.limit else x * 3
+        return x + scale
+""",
+        after="""\
+class Gate(nn.Module):
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+
+    def forward(self, x):
+        scale = torch.where((x.mean() > self.limit).reshape(()), x * 2, x * 3)
+        return x + scale
+""",
+        run="""\
+def make(): return Gate(torch.tensor([1.0]))
+calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0,)] + [(torch.linspace(1, 2, 6),)]
+""",
+    ),
+    Example(
+        title="an attribute of the module",
+        before="""\
+class Peak(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("gain", torch.ones(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        if x.sum() > 3:
+            self.gain = self.gain * 0.5
+        else:
+            self.gain = self.gain * 2
+        return x * self.gain
+""",
+        after="""\
+class Peak(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("gain", torch.ones(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        self.gain = torch.where(x.sum() > 3, self.gain * 0.5, self.gain * 2)
+        return x * self.gain
+""",
+        run="""\
+def make(): return Peak()
+calls = [(torch.ones(2, 3) * k,) for k in (1.0, 0.1, 2.0)]
+""",
+    ),
+    Example(
+        title="names that trade places",
+        before="""\
+class Traded(nn.Module):
+    def forward(self, x):
+        low, high = x - 1, x + 1
+        if x.sum() > 0:
+            low, high = high, low
+        return low - 2 * high
+""",
+        after="""\
+class Traded(nn.Module):
+    def forward(self, x):
+        low, high = x - 1, x + 1
+        _condition = x.sum() > 0
+        low, high = torch.where(_condition, high, low), torch.where(_condition, low, high)
+        return low - 2 * high
+""",
+        run="""\
+def make(): return Traded()
+calls = [(torch.linspace(-1, 2, 6) * k,) for k in (1.0, -1.0)]
+""",
+    ),
+    Example(
+        title="a branch that only checks is reported",
+        before="""\
+class Checked(nn.Module):
+    def forward(self, ids):
+        if ids.max() > 9:
+            raise ValueError("no such word")
+        return ids + 1
+""",
+        after=None,
+        run="""\
+def make(): return Checked()
+calls = [(torch.tensor([1, 2]),), (torch.tensor([1, 10]),)]
+""",
+    ),
+    Example(
+        title="a write that is skipped when there is nothing to write",
+        before="""\
+class Blank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        blank = ids == 3
+        if blank.any():  # most texts have none
+            h[blank] = 0
+        return h
+""",
+        after="""\
+class Blank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        blank = ids == 3
+        if torch.compiler.is_compiling() or blank.any():  # most texts have none
+            h[blank] = 0
+        return h
+""",
+        run="""\
+def make(): return Blank()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+    ),
+    Example(
+        title="labels, written in place",
+        before="""\
+class Labels(nn.Module):
+    def forward(self, ids: torch.LongTensor):
+        labels = ids.clone()
+        if (labels == 3).sum().item() > 0:
+            labels[labels == 3] = -100
+        return labels
+""",
+        after="""\
+class Labels(nn.Module):
+    def forward(self, ids: torch.LongTensor):
+        labels = ids.clone()
+        if torch.compiler.is_compiling() or (labels == 3).sum().item() > 0:
+            labels[labels == 3] = -100
+        return labels
+""",
+        run="""\
+def make(): return Labels()
+calls = [(torch.tensor([1, 3, 2]),), (torch.tensor([1, 2]),)]
+""",
+    ),
+    Example(
+        title="what was given, which may be a leaf",
+        before="""\
+class Limit(nn.Module):
+    def forward(self, scores):
+        far = scores > 2
+        if bool(far.any()):
+            scores[far] = float("-inf")
+        return scores.softmax(-1)
+""",
+        after="""\
+class Limit(nn.Module):
+    def forward(self, scores):
+        far = scores > 2
+        if torch.compiler.is_compiling() or bool(far.any()):
+            scores[far] = float("-inf")
+        return scores.softmax(-1)
+""",
+        run="""\
+def make(): return Limit()
+calls = [(torch.linspace(0, k, 6).view(2, 3),) for k in (1.0, 5.0)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="all are kept, or the others are filled in",
+        before="""\
+class Keep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, fill=True):
+        h = self.embed(ids)
+        keep = ids != 3
+        if fill and not keep.all():
+            h = h.masked_fill(~keep.unsqueeze(-1), 0.5)
+        return h
+""",
+        after="""\
+class Keep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, fill=True):
+        h = self.embed(ids)
+        keep = ids != 3
+        if fill and (torch.compiler.is_compiling() or not keep.all()):
+            h = h.masked_fill(~keep.unsqueeze(-1), 0.5)
+        return h
+""",
+        run="""\
+def make(): return Keep()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+    ),
+    Example(
+        title="tokens for the places, which may be missing",
+        before="""\
+class Token(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, tokens):
+        h = self.embed(ids)
+        place = ids == 3
+        if torch.any(place):
+            h[place] = tokens[0].to(h.dtype)
+        return h
+""",
+        after="""\
+class Token(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, tokens):
+        h = self.embed(ids)
+        place = ids == 3
+        if torch.compiler.is_compiling() or torch.any(place):
+            h[place] = tokens[0].to(h.dtype)
+        return h
+""",
+        run="""\
+def make(): return Token()
+tokens = [torch.linspace(0, 1, 4)]
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]), tokens), (torch.tensor([[1, 4]]), tokens)]
+""",
+        unsafe=True,
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a side effect in the arm",
+        source="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hits = 0
+
+    def forward(self, x):
+        y = x
+        if x.max() > 2:
+            self.hits += 1
+            y = x / 2
+        return y, self.hits
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="arms of two dtypes",
+        source="""\
+class Rounded(nn.Module):
+    def forward(self, x):
+        if x.max() > 2:
+            y = x.long()
+        else:
+            y = x
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the gradient of the arm that is not taken is infinite",
+        source="""\
+class Root(nn.Module):
+    def forward(self, x):
+        s = x.sum()
+        if s > 0:
+            y = s.sqrt()
+        else:
+            y = s * 0
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an integer division that only one arm can make",
+        source="""\
+class Share(nn.Module):
+    def forward(self, x):
+        n = (x > 2).sum()
+        if n > 0:
+            k = x.numel() // n
+        else:
+            k = n
+        return k + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="random numbers would be drawn in both cases",
+        source="""\
+class Noisy(nn.Module):
+    def forward(self, x):
+        if x.mean() > 0:
+            x = x + torch.randn_like(x)
+        return x * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the condition has one element, but a shape",
+        source="""\
+class Shaped(nn.Module):
+    def forward(self, x):
+        m = x.max(dim=0, keepdim=True).values
+        if m > 2:
+            y = x.sum()
+        else:
+            y = x.mean()
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="Python numbers",
+        source="""\
+class Repeated(nn.Module):
+    def forward(self, x):
+        if x.max() > 2:
+            k = 2
+        else:
+            k = 1
+        return x.repeat(k, 1)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the arm that is not taken hands on its input",
+        source="""\
+class Passed(nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 1:
+            x = x / 2
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="shapes that need not fit in the other case",
+        source="""\
+class Fitted(nn.Module):
+    def forward(self, x, y):
+        if (x.sum() > 0) and (y.sum() > 0):
+            z = x + y
+        else:
+            z = x * 2
+        return z + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a parameter would get a zero gradient in place of none",
+        source="""\
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * self.scale
+        else:
+            y = x * 2
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the tensor is handed on under another name",
+        source="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if y.abs().amax() > 3:
+            z = y * 0.5
+        else:
+            z = y
+        return z, y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what an arm is an alias of changes before the last use",
+        source="""\
+class Later(nn.Module):
+    def forward(self, x):
+        if x.abs().amax() > 3:
+            y = x * 0.5
+        else:
+            y = x
+        x += 1
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a module may change its input in place",
+        source="""\
+class Act(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        if x.abs().amax() > 3:
+            x = x * 0.5
+        return self.act(x)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a module may give its input back",
+        source="""\
+class Same(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        y = x * 1
+        z = self.drop(y)
+        if y.abs().amax() > 3:
+            y = y * 0.5
+        return y, z
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the way to one arm's value is steep",
+        source="""\
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x)
+        n = (h * h).sum().sqrt()
+        if n > 1:
+            y = h * n
+        else:
+            y = h * 2
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an alias made without gradients is used with them",
+        source="""\
+class Held(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        with torch.no_grad():
+            if x.sum() > 0:
+                scale = self.scale * 2
+            else:
+                scale = self.scale
+        return x * scale
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the test of the second arm is only valid after the first",
+        source="""\
+class Second(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * 2
+        elif x[1].sum() < -2:
+            y = x * 3
+        else:
+            y = x * 4
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the Python part of the test has an effect, and two results need it",
+        source="""\
+class Ticks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def tick(self):
+        self.n += 1
+        return True
+
+    def forward(self, x):
+        if self.tick() and x.sum() > 0:
+            a = x * 2
+            b = x * 3
+        else:
+            a = x * 4
+            b = x * 5
+        return a + b
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an in-place variant in the arm",
+        source="""\
+class Inplace(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            z = F.relu(y, inplace=True)
+        else:
+            z = y * 3
+        return z + y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a comparison with something that may be None gives a plain bool",
+        source="""\
+class Wanted(nn.Module):
+    def forward(self, x, wanted=None):
+        if x.sum() == wanted:
+            y = x * 2
+        else:
+            y = x * 3
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a parameter cannot be given a plain tensor",
+        source="""\
+class Weights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    @torch.no_grad()
+    def forward(self, x):
+        if x.sum() > 0:
+            self.scale = self.scale * 0.5
+        return x * self.scale
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a size that both names had, a turn of the loop ago",
+        source="""\
+class Grown(nn.Module):
+    def forward(self, x):
+        y, total = x * 1, 0 * x.sum()
+        for i in range(4):
+            old = y * 1
+            if i % 2 == 1:
+                y = torch.cat([y, y])
+            if x.sum() > 0:
+                z = old * 2
+            else:
+                z = y * 2
+            total = total + z.sum()
+        return total
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a test on the size is no test on data",
+        source="""\
+class Sized(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 2 or x.dim() == 1:
+            x = x * 2
+        return x + 1
+""",
+    ),
+    NearMiss(
+        title="only eager code passes here",
+        source="""\
+class Guarded(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        if not torch.compiler.is_compiling():
+            if y.max() > 2:
+                y = y * 2
+        return y
+""",
+    ),
+    NearMiss(
+        title="an index, not a mask",
+        source="""\
+class Index(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place.long()] = 0
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="another mask than the one that is asked",
+        source="""\
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[~place] = 0
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="all of them is another question than any",
+        source="""\
+class All(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.all():
+            h[place] = 0
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="more than one is another question than any",
+        source="""\
+class More(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.sum() > 1:
+            h[place] = 0
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="there is something to do when nothing is set",
+        source="""\
+class Else(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place] = 0
+        else:
+            h[:, 0] = 0
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a write that is not through the mask",
+        source="""\
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place] = 0
+            h[:, 0] = 1
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a value that is work, or more",
+        source="""\
+class Work(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.count = 0
+
+    def token(self):
+        self.count += 1
+        return torch.ones(4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any():
+            h[place] = self.token()
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is asked next would not have been asked",
+        source="""\
+class Next(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, rest=None):
+        h = self.embed(ids)
+        place = ids == 3
+        if place.any() and rest[0] > 1:
+            h[place] = 0
+        return h
+""",
+        reported=True,
+    ),
+)

@@ -1,0 +1,178 @@
+"""FC101: a branch on the data of a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Example,
+    Finding,
+    Fix,
+    NearMiss,
+    Replace,
+    ReplaceStatements,
+    Rule,
+    block,
+)
+from rules.fc101_data_dependent_branch.examples import INVALID, VALID
+from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
+from rules.fc101_data_dependent_branch.skipped_writes import SkippedWrites, SkippingTests
+
+
+class DataDependentBranch(Rule):
+    """An ``if`` (or ``elif``, conditional expression, early return) whose test is a tensor.
+
+    What it does:
+        Evaluates both arms and picks the result with ``torch.where``. The condition is evaluated once; a Python part of
+        it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
+        with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing.
+
+    Why it breaks compilation:
+        The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
+        of a loop, ``try`` or user context manager the whole frame is dropped.
+
+    Fix safety:
+        Safe when it is proven that both arms, and the tests of an ``elif``, can be evaluated on any input (no effect,
+        no error, no random numbers) and hold tensors of one shape and dtype; that, unless gradients are off, the arms
+        send gradients to the same tensors, and none of the untaken arm can be infinite or NaN; and that, where an arm
+        is an existing tensor, the result is not handed on, nor either of them changed in place while it is in use. A
+        condition with one element that is not known to be 0-d is reshaped to ``()``, which raises for more elements
+        just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
+        tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
+        dtype would depend on its data. Skipped writes are safe where it is proven that writing nothing is no error and
+        leaves gradients as they were; else the finding says what is taken for granted. Anything else is reported and
+        left alone.
+
+    References:
+        The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).
+    """
+
+    code: ClassVar[str] = "FC101"
+    name: ClassVar[str] = "data-dependent-branch"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"if ", b"if(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.IfExp)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    yields_to: ClassVar[tuple[str, ...]] = ("FC102",)  # which answers for what only raises
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when its test is a tensor in code that gets compiled."""
+        assert isinstance(node, (ast.If, ast.IfExp))
+        if not facts.ask(Conditions).reads_data(node.test) or not facts.reached(node) or facts.eager_only(node):
+            return
+        if facts.syntax.is_elif(node):
+            return
+        merge = facts.ask(Merging).of(node)
+        if facts.spelled("torch.where", node) is None and not facts.importable("torch", node):
+            merge = "`torch` is not imported here, or is another name"
+        message = "a branch on tensor data ends the graph"
+        skipped = None
+        if isinstance(merge, str) and isinstance(node, ast.If):
+            skipped = facts.ask(SkippingTests).of(node, regions="FC402" in facts.active)
+        if skipped is not None and (fix := _unskipped(skipped, facts)) is not None:
+            granted = "taken for granted: " if skipped.doubts else ""
+            yield Finding(node, message, fix, granted + "; ".join(skipped.doubts))
+        elif isinstance(merge, str):
+            yield Finding(node, message, assumption=merge)
+        else:
+            yield Finding(node, message, _fix(merge, node, facts))
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
+    where = facts.spelled("torch.where", node)
+    write = _Writer(where or "torch.where")
+    if isinstance(node, ast.IfExp):
+        edit: Replace | ReplaceStatements = Replace(node, write.choice(merge.results[0][1]))
+    else:
+        edit = ReplaceStatements(merge.replaced, tuple(write.statements(merge, facts)))
+    return Fix((edit,), imports=() if where else ("torch",))
+
+
+def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix | None:
+    """Compiled code writes nothing where eager code skips writing."""
+    compiling = facts.spelled("torch.compiler.is_compiling", skipped.test)
+    if compiling is None and not facts.importable("torch", skipped.test):
+        return None
+    code = Code(f"{compiling or 'torch.compiler.is_compiling'}() or {{0}}", (skipped.test,))
+    how = Applicability.UNSAFE if skipped.doubts else Applicability.SAFE
+    return Fix((Replace(skipped.test, code),), how, imports=() if compiling else ("torch",))
+
+
+class _Writer:
+    """Writes a merge down. ``names``: conditions that several results need, and the name that each was given."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.names: dict[Condition, str] = {}
+
+    def statements(self, merge: Merge, facts: Facts) -> list[Code]:
+        lines = []
+        if len(merge.results) > 1 or merge.test_first:
+            for condition in dict.fromkeys(c for _, choice in merge.results for c in choice.conditions()):
+                self.names[condition] = name = facts.fresh_name("_condition", merge.replaced[0])
+                lines.append(Code(f"{name} = {{0}}", (_tensor(condition.tensor),)))
+        lines += [Code("{0} = {1}", (t.target, t.value)) for t in merge.temporaries]
+        targets = [target for target, _ in merge.results if target is not None]
+        values = [self.choice(choice) for _, choice in merge.results]
+        if not targets:
+            lines.append(_joined("return ", values))
+        elif merge.at_once:
+            lines.append(_joined("", targets, " = ", values))
+        else:
+            lines += [Code("{0} = {1}", pair) for pair in zip(targets, values, strict=True)]
+        if merge.guard:
+            lines = [block(Code(f"if {_holes(len(merge.guard), ' and ')}:", merge.guard), lines)]
+        return lines
+
+    def choice(self, choice: Choice) -> Code:
+        named_value = isinstance(choice.value, ast.Name)
+        value = Code(choice.value.id) if named_value else Code("{0}", (choice.value,))  # type: ignore[attr-defined]
+        if choice.condition is None or choice.orelse is None:
+            return value
+        orelse = self.choice(choice.orelse)
+        if isinstance(choice.condition, ast.expr):
+            return Code("{0} if {1} else {2}", (value, choice.condition, orelse))
+        merged = self.merged(choice.condition, value, orelse)
+        guard, conjunction = choice.condition.guard, choice.condition.conjunction
+        if not guard:
+            return merged
+        test = Code(_holes(len(guard), " and " if conjunction else " or "), guard)
+        return Code("{0} if {1} else {2}", (merged, test, orelse) if conjunction else (value, test, merged))
+
+    def merged(self, condition: Condition, value: Code, orelse: Code) -> Code:
+        name, tensor = self.names.get(condition), condition.tensor
+        if name is None and isinstance(tensor, Negation):
+            tensor, value, orelse = tensor.part, orelse, value
+        test = Code(name) if name else _tensor(tensor)
+        return Code(f"{self.where}({{0}}, {{1}}, {{2}})", (test, value, orelse))
+
+
+def _holes(n: int, joint: str, start: int = 0) -> str:
+    return joint.join(f"{{{i + start}}}" for i in range(n))
+
+
+def _joined(before: str, first: Sequence[ast.expr | Code], between: str = "", then: Sequence[Code] = ()) -> Code:
+    template = before + _holes(len(first), ", ") + between + _holes(len(then), ", ", len(first))
+    return Code(template, (*first, *then))
+
+
+def _tensor(part: Tensor) -> Code:
+    """A 0-d boolean tensor that is true when ``part`` would pass as a test."""
+    match part:
+        case Leaf(expr=expr, boolean=boolean, scalar=scalar):
+            code = Code("{0}" if boolean else "{0} != 0", (expr,))
+            return code if scalar else Code("{0}.reshape(())", (code,))
+        case Negation(part=inner):
+            return Code("~{0}", (_tensor(inner),))
+        case Junction(every=every, parts=parts):
+            return Code(_holes(len(parts), " & " if every else " | "), tuple(map(_tensor, parts)))

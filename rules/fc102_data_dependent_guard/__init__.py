@@ -1,0 +1,1 @@
+"""FC102: a check of tensor data that raises."""

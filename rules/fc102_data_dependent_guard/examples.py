@@ -1,0 +1,540 @@
+"""What DataDependentGuard reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import (
+    Example,
+    NearMiss,
+)
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="a check of the input, with a message that shows it",
+        before="""\
+class Checked(nn.Module):
+    def forward(self, ids):
+        # words beyond the vocabulary
+        if (ids > 9).any():
+            raise ValueError(f"no word {ids.max()} in a vocabulary of {10}")  # says which
+        return ids + 1
+""",
+        after="""\
+class Checked(nn.Module):
+    def forward(self, ids):
+        # words beyond the vocabulary
+        if torch.compiler.is_compiling():
+            torch._assert_async(~(ids > 9).any(), "no word ... in a vocabulary of ...")
+        elif (ids > 9).any():
+            raise ValueError(f"no word {ids.max()} in a vocabulary of {10}")  # says which
+        return ids + 1
+""",
+        run="""\
+def make(): return Checked()
+calls = [(torch.tensor([1, 2]),), (torch.tensor([1, 10]),), (torch.tensor([3, 4]),)]
+""",
+    ),
+    Example(
+        title="a Python part of the test, and statements before the error",
+        before="""\
+class Labelled(nn.Module):
+    def __init__(self, words):
+        super().__init__()
+        self.words = words
+
+    def forward(self, x, labels=None):
+        if labels is not None and labels.max() >= self.words:
+            worst = labels.max().item()
+            raise IndexError("label %d of %d" % (worst, self.words))
+        return x * 2 if labels is None else x + labels
+""",
+        after="""\
+class Labelled(nn.Module):
+    def __init__(self, words):
+        super().__init__()
+        self.words = words
+
+    def forward(self, x, labels=None):
+        if torch.compiler.is_compiling():
+            if labels is not None:
+                torch._assert_async(~(labels.max() >= self.words).reshape(()), "label ... of ...")
+        elif labels is not None and labels.max() >= self.words:
+            worst = labels.max().item()
+            raise IndexError("label %d of %d" % (worst, self.words))
+        return x * 2 if labels is None else x + labels
+""",
+        run="""\
+def make(): return Labelled(5)
+calls = [(torch.ones(2),), (torch.ones(2), torch.tensor([1, 4])), (torch.ones(2), torch.tensor([1, 5]))]
+""",
+    ),
+    Example(
+        title="a check function ends in PyTorch's own check, in a loop",
+        before="""\
+class Layers(nn.Module):
+    def must_hold(self, cond, message):
+        torch._check_tensor_all(cond, lambda: message)
+
+    def forward(self, x):
+        for scale in (1.0, 2.0):
+            self.must_hold(x < 9, "too large")
+            x = x * scale + 1
+        return x
+""",
+        after="""\
+class Layers(nn.Module):
+    def must_hold(self, cond, message):
+        if torch.compiler.is_compiling():
+            torch._assert_async(cond._is_all_true(), "check failed: cond")
+        else:
+            torch._check_tensor_all(cond, lambda: message)
+
+    def forward(self, x):
+        for scale in (1.0, 2.0):
+            self.must_hold(x < 9, "too large")
+            x = x * scale + 1
+        return x
+""",
+        run="""\
+def make(): return Layers()
+calls = [(torch.ones(3),), (torch.ones(3) * 8.5,)]
+""",
+    ),
+    Example(
+        title="trained: the branch that does not raise does the work",
+        before="""\
+class Positive(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x)
+        if not torch.isfinite(h).all():
+            raise FloatingPointError("overflow")
+        else:
+            h = h.tanh()  # goes on
+        return h
+""",
+        after="""\
+class Positive(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x)
+        if torch.compiler.is_compiling():
+            torch._assert_async(torch.isfinite(h).all(), "overflow")
+        if not torch.compiler.is_compiling() and not torch.isfinite(h).all():
+            raise FloatingPointError("overflow")
+        else:
+            h = h.tanh()  # goes on
+        return h
+""",
+        run="""\
+def make(): return Positive()
+calls = [(torch.linspace(-1, 1, 6).view(2, 3),), (torch.full((2, 3), float("inf")),)]
+train = True
+""",
+    ),
+    Example(
+        title="an assertion with an f-string, and one of two tensors",
+        before="""\
+class Asserted(nn.Module):
+    def forward(self, lengths):
+        total = lengths.sum()
+        assert total > 0, f"nothing in {lengths}"
+        assert not (total == 3), "three"
+        assert (lengths >= 0).all() and not (lengths > 9).any(), "out of range"
+        return lengths / total
+""",
+        after="""\
+class Asserted(nn.Module):
+    def forward(self, lengths):
+        total = lengths.sum()
+        if torch.compiler.is_compiling():
+            assert total > 0, "nothing in ..."
+        else:
+            assert total > 0, f"nothing in {lengths}"
+        if torch.compiler.is_compiling():
+            assert total != 3, "three"
+        else:
+            assert not (total == 3), "three"
+        assert (lengths >= 0).all(), "out of range"
+        assert ~(lengths > 9).any(), "out of range"
+        return lengths / total
+""",
+        run="""\
+def make(): return Asserted()
+calls = [(torch.tensor(v),) for v in ([1, 3], [0, 0], [-1, 5], [3, 10], [1, 2])]
+""",
+    ),
+    Example(
+        title="an elif, and a Python reason to raise",
+        before="""\
+class Modes(nn.Module):
+    def forward(self, x, mask, strict: bool = True):
+        if not strict:
+            x = x + 1
+        elif mask.sum() == 0:
+            raise ValueError("nothing to see")
+        if x.dim() > 2 or x.abs().max() > 9:
+            raise RuntimeError(f"{x.shape}")
+        return x * mask
+""",
+        after="""\
+class Modes(nn.Module):
+    def forward(self, x, mask, strict: bool = True):
+        if not strict:
+            x = x + 1
+        elif torch.compiler.is_compiling():
+            torch._assert_async(mask.sum() != 0, "nothing to see")
+        elif mask.sum() == 0:
+            raise ValueError("nothing to see")
+        if x.dim() > 2 or (not torch.compiler.is_compiling() and x.abs().max() > 9):
+            raise RuntimeError(f"{x.shape}")
+        if torch.compiler.is_compiling():
+            torch._assert_async(~(x.abs().max() > 9), "check failed: x.dim() > 2 or x.abs().max() > 9")
+        return x * mask
+""",
+        run="""\
+def make(): return Modes()
+x, on = torch.linspace(-1, 1, 6), torch.ones(6)
+calls = [(x, on), (x, on, False), (x * 90, on), (x, on * 0), (x.view(1, 2, 3), on.view(2, 3))]
+""",
+    ),
+    Example(
+        title="numbers read from tensors, and tensors that are close",
+        before="""\
+class Read(nn.Module):
+    def forward(self, x, steps):
+        assert steps.sum().long().item() < 10
+        if not torch.allclose(x.sum(-1), torch.ones(2), atol=1e-3):
+            raise ValueError("rows do not sum to one")
+        if bool((x < 0).any().item()):
+            raise ValueError("negative")
+        return x * steps
+""",
+        after="""\
+class Read(nn.Module):
+    def forward(self, x, steps):
+        assert steps.sum().long() < 10
+        if torch.compiler.is_compiling():
+            torch._assert_async(torch.isclose(x.sum(-1), torch.ones(2), atol=1e-3).all(), "rows do not sum to one")
+        elif not torch.allclose(x.sum(-1), torch.ones(2), atol=1e-3):
+            raise ValueError("rows do not sum to one")
+        if torch.compiler.is_compiling():
+            torch._assert_async(~(x < 0).any(), "negative")
+        elif bool((x < 0).any().item()):
+            raise ValueError("negative")
+        return x * steps
+""",
+        run="""\
+def make(): return Read()
+x, s = torch.tensor([[0.25, 0.75], [0.5, 0.5]]), torch.tensor([1, 2])
+calls = [(x, s), (x * 2, s), (x, s * 5), (torch.tensor([[1.5, -0.5], [0.5, 0.5]]), s)]
+""",
+    ),
+    Example(
+        title="one element, in a shape: more elements are an error, as before",
+        before="""\
+class OneElement(nn.Module):
+    def forward(self, x):
+        limit = x.view(-1)
+        if limit > 2:
+            raise ValueError("too much")
+        return x + 1
+""",
+        after="""\
+class OneElement(nn.Module):
+    def forward(self, x):
+        limit = x.view(-1)
+        if torch.compiler.is_compiling():
+            torch._assert_async(~(limit > 2).reshape(()), "too much")
+        elif limit > 2:
+            raise ValueError("too much")
+        return x + 1
+""",
+        run="""\
+def make(): return OneElement()
+calls = [(torch.ones(1),), (torch.ones(1, 1) * 3,), (torch.ones(2),)]
+""",
+    ),
+    Example(
+        title="several tensors have to be wrong together",
+        before="""\
+class Together(nn.Module):
+    def forward(self, x, y):
+        if self.training and (x > 2).any() and (y < 0).any():
+            raise ValueError("both")
+        return x + y
+""",
+        after="""\
+class Together(nn.Module):
+    def forward(self, x, y):
+        if torch.compiler.is_compiling():
+            if self.training:
+                torch._assert_async((~(x > 2).any()) | (~(y < 0).any()), "both")
+        elif self.training and (x > 2).any() and (y < 0).any():
+            raise ValueError("both")
+        return x + y
+""",
+        run="""\
+def make(): return Together().train()
+calls = [(torch.ones(2) * a, torch.ones(2) * b) for a, b in ((1, 1), (3, 1), (1, -1), (3, -1))]
+""",
+    ),
+    Example(
+        title="tensors that must be equal may differ in shape: reported",
+        before="""\
+class Equal(nn.Module):
+    def forward(self, x, y):
+        if not torch.equal(x, y):
+            raise ValueError("not the same")
+        return x * 2
+""",
+        after=None,
+        run="""\
+def make(): return Equal()
+calls = [(torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(1))]
+""",
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="the error is caught",
+        source="""\
+class Fallback(nn.Module):
+    def forward(self, x):
+        try:
+            if (x < 0).any():
+                raise ValueError("negative")
+            return x.sqrt()
+        except ValueError:
+            return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a caller in this file catches what the function raises",
+        source="""\
+def root(x):
+    if (x < 0).any():
+        raise ValueError("negative")
+    return x.sqrt()
+
+
+class Caller(nn.Module):
+    def forward(self, x):
+        try:
+            return root(x)
+        except ValueError:
+            return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a caller of a caller catches it, of a module",
+        source="""\
+class Root(nn.Module):
+    def need(self, x):
+        if (x < 0).any():
+            raise ValueError("negative")
+
+    def forward(self, x):
+        self.need(x)
+        return x.sqrt()
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.root = Root()
+
+    def forward(self, x):
+        try:
+            return self.root(x)
+        except (ValueError, KeyError):
+            return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a decorator of this file catches it; a `finally` that returns",
+        source="""\
+def forgiving(function):
+    def tried(self, x):
+        try:
+            return function(self, x)
+        except ValueError:
+            return x
+
+    return tried
+
+
+class Wrapped(nn.Module):
+    @forgiving
+    def forward(self, x):
+        if (x < 0).any():
+            raise ValueError("negative")
+        return x.sqrt()
+
+
+class Finally(nn.Module):
+    def forward(self, x):
+        try:
+            if (x < 0).any():
+                raise ValueError("negative")
+            x = x.sqrt()
+        finally:
+            return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a context manager may catch it",
+        source="""\
+import contextlib
+
+
+class Suppressed(nn.Module):
+    def forward(self, x):
+        with contextlib.suppress(ValueError):
+            if (x < 0).any():
+                raise ValueError("negative")
+            x = x.sqrt()
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="not every path raises",
+        source="""\
+class Sometimes(nn.Module):
+    def forward(self, x, strict: bool = False):
+        if (x < 0).any():
+            if strict:
+                raise ValueError("negative")
+            x = x.abs()
+        return x.sqrt()
+""",
+    ),
+    NearMiss(
+        title="Python values, shapes, and None",
+        source="""\
+class Shapes(nn.Module):
+    def forward(self, x, mask=None):
+        if x.shape[-1] % 2 or x.dim() != 2 or (mask is not None and mask.shape != x.shape):
+            raise ValueError(f"shape {x.shape}")
+        assert x.size(0) > 0, f"empty {x.shape}"
+        torch._check(x.size(0) > 0)
+        return x
+""",
+    ),
+    NearMiss(
+        title="an assertion that Dynamo takes as it is",
+        source="""\
+class Literal(nn.Module):
+    def forward(self, x):
+        assert (x > 0).all(), "positive"
+        assert x.sum() < 9
+        return x
+""",
+    ),
+    NearMiss(
+        title="eager code only, and a constructor",
+        source="""\
+class Eager(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        if (scale < 0).any():
+            raise ValueError("negative scale")
+        self.scale = scale
+
+    def forward(self, x):
+        if not torch.compiler.is_compiling() and (x < 0).any():
+            raise ValueError("negative")
+        return x * self.scale
+""",
+    ),
+    NearMiss(
+        title="the second tensor can be looked at only where the first one holds",
+        source="""\
+class Guarded(nn.Module):
+    def forward(self, x, index):
+        if (index >= 0).all() and (x[index] < 0).any():
+            raise ValueError("negative")
+        return x * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a number that a tensor holds with other digits",
+        source="""\
+class Digits(nn.Module):
+    def forward(self, x):
+        if x.max().item() > 0.1:
+            raise ValueError("large")
+        return x * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the test binds a name that is used below",
+        source="""\
+class Bound(nn.Module):
+    def forward(self, x):
+        if (top := x.max()) > 3:
+            raise ValueError("large")
+        return x / top
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the error is the only way out of a loop",
+        source="""\
+class Endless(nn.Module):
+    def forward(self, x):
+        while True:
+            if x.sum() > 3:
+                raise RuntimeError("done")
+            x = x + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a number that was read before",
+        source="""\
+class Earlier(nn.Module):
+    def forward(self, x):
+        n = x.max().item()
+        if n > 3 or x.shape[0] > n:
+            raise ValueError("large")
+        torch._check(n < x.shape[0])
+        return x
+""",
+    ),
+    NearMiss(
+        title="an error that steers the program",
+        source="""\
+class Steps(nn.Module):
+    def forward(self, x):
+        if x.sum() > 3:
+            raise StopIteration
+        return x + 1
+
+
+class Halt(Exception):
+    pass
+
+
+class Halts(nn.Module):
+    def forward(self, x):
+        if x.sum() > 3:
+            raise Halt
+        return x + 1
+""",
+        reported=True,
+    ),
+)

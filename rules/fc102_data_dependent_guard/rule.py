@@ -1,0 +1,224 @@
+"""FC102: a check of tensor data that raises."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import (
+    Code,
+    Cost,
+    Edit,
+    Enclose,
+    Example,
+    Finding,
+    Fix,
+    Insert,
+    NearMiss,
+    Replace,
+    ReplaceStatements,
+    Rule,
+    block,
+    filled,
+)
+from rules.fc102_data_dependent_guard.examples import INVALID, VALID
+from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
+
+
+class DataDependentGuard(Rule):
+    """An ``if`` on tensor data that only raises, an ``assert`` with a message of its own, ``torch._check_tensor_all``.
+
+    What it does:
+        Compiled code (``torch.compiler.is_compiling()``) checks the same with ``torch._assert_async``, which is part of
+        the graph; in eager code everything stays as it is. The Python part of a test (``labels is not None and ...``)
+        stays a Python test. An ``assert`` becomes one or more that Dynamo puts into the graph: of one tensor each, with
+        a fixed message.
+
+    Why it breaks compilation:
+        The test needs the tensor's value while Dynamo is tracing, before there is one. ``torch._check_tensor_all`` and
+        ``torch._check`` of an ``.item()`` read it as well. The graph ends there, and inside of a loop the whole frame
+        is dropped. ``assert`` of a tensor is fine when its message is a literal; an f-string, ``not``, ``and``, ``or``
+        and ``.item()`` end the graph.
+
+    Fix safety:
+        Safe. What passed still passes, with the same values; what raised still raises, but compiled code raises a
+        ``RuntimeError`` with the constant part of the message, and later. On a GPU it is a device-side assertion: the
+        error shows at the next synchronisation, what follows the check may run before it, and the process cannot go on
+        with that GPU. So the check is left alone where a ``try``, or a context manager that is not PyTorch's, is around
+        it, where a ``try`` in this file gets to the function, and where the error is no error by its name. A condition
+        that is not known to have rank 0 is reshaped to ``()``, which raises for more elements as ``if`` does.
+        Tensors that Python would not look at (after ``and``) are looked at only when that cannot fail. Numbers that
+        ``.item()`` gave are compared as tensors only where no digit is lost. Anything else is reported and left alone.
+
+    References:
+        ``torch._assert_async``; PyTorch, "Data-dependent control flow" (graph break GB0170). The check function of
+        transformers 5, which 33 of 221 architectures go through.
+    """
+
+    code: ClassVar[str] = "FC102"
+    name: ClassVar[str] = "data-dependent-guard"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"raise ", b"assert ", b"assert(", b"_check")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.Assert, ast.Expr)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` only raises for some tensor data."""
+        return isinstance(node, ast.stmt) and facts.ask(Guards).of(node) is not None
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it only raises for some tensor data, in code that gets compiled."""
+        assert isinstance(node, (ast.If, ast.Assert, ast.Expr))
+        guard = facts.ask(Guards).of(node)
+        if (
+            guard is None
+            or facts.eager_only(node)
+            or not (facts.reached(node) or facts.ask(Guards).is_for_compiling(node))
+        ):
+            return
+        message = "a check of tensor data that raises ends the graph"
+        edits = guard if isinstance(guard, str) else _Writer(node, guard, facts).edits()
+        if isinstance(edits, str):
+            yield Finding(node, message, assumption=edits)
+        else:
+            spelled = facts.spelled("torch._assert_async", node)
+            yield Finding(node, message, Fix(edits, imports=() if spelled else ("torch",)))
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+#: Characters of a message, so that its line stays readable.
+_LONGEST = 90
+
+
+class _Writer:
+    """Says in new code what a guard demands."""
+
+    def __init__(self, node: ast.If | ast.Assert | ast.Expr, guard: Guard, facts: Facts) -> None:
+        self.node = node
+        self.guard = guard
+        self.torch = (facts.spelled("torch.compiler", node) or "torch.compiler").removesuffix(".compiler")
+        self.facts = facts
+        self.text = f", {_literal(guard.text or f'check failed: {_text(guard, node)}')}"
+
+    def edits(self) -> tuple[Edit, ...] | str:
+        """The edits, or why there are none."""
+        node, demands, facts = self.node, self.guard.demands, self.facts
+        if facts.spelled("torch._assert_async", node) is None and not facts.importable("torch", node):
+            return "`torch` is not imported here, or is another name"
+        is_elif = isinstance(node, ast.If) and facts.syntax.is_elif(node)
+        if not is_elif and not facts.syntax.alone(node):
+            return "the line holds more than this statement"
+        if (
+            isinstance(node, ast.Assert)
+            and (node.msg is None or isinstance(node.msg, ast.Constant))
+            and all(map(self.splits, demands))
+        ):
+            self.text = "" if node.msg is None else ", {1}"
+            said = () if node.msg is None else (node.msg,)
+            lines = (self.line(d) for d in demands)
+            return (ReplaceStatements((node,), tuple(Code(c.template, (*c.parts, *said)) for c in lines)),)
+        if isinstance(node, ast.If) and any(isinstance(d, Plain) for d in demands):
+            return self.beside(node)
+        if not isinstance(node, ast.If) or not node.orelse:
+            return (Enclose((node,), self.clauses(demands, "\nelse:")),)
+        if is_elif:
+            return "it is one of several branches"
+        return self.apart(node, node.test), Insert(node, (self.clauses(demands),))
+
+    def splits(self, demand: Demand) -> bool:
+        """Whether one assertion for ``demand`` says the same, also where it is no tensor, in eager code."""
+        return isinstance(demand, Plain) or (
+            isinstance(demand, Required) and (demand.truth or self.is_sure(demand.expr))
+        )
+
+    def is_sure(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a tensor or an array if it can be evaluated: ``~`` of a Python bool would be true."""
+        while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and not self.facts.qualified(e.func):
+            e = e.func.value
+            if isinstance(e, ast.Compare):
+                return True
+        return isinstance(e, ast.Call) and (self.facts.qualified(e.func) or "").startswith("torch.")
+
+    def beside(self, node: ast.If) -> tuple[Edit, ...] | str:
+        """A test of Python values stays; the tensors in it are for eager code, and checked below it."""
+        data = [v for v in getattr(node.test, "values", ()) if self.facts.ask(Guards).reads_data(v)]
+        demands = [d for d in self.guard.demands if not isinstance(d, Plain)]
+        whole = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or) and not node.orelse
+        if not whole or len(data) != len(demands) or self.facts.syntax.is_elif(node):
+            return "it mixes tensors and Python values"
+        return *(self.apart(node, v) for v in data), Insert(node, (self.clauses(demands),), after=True)
+
+    def apart(self, node: ast.If, test: ast.expr) -> Replace:
+        """``test`` is for eager code."""
+        return Replace(test, Code(f"not {self.torch}.compiler.is_compiling() and {{0}}", (test,)))
+
+    def clauses(self, demands: Iterable[Demand], end: str = "") -> Code:
+        """What compiled code does in the place of the guard."""
+        made = block(Code(f"if {self.torch}.compiler.is_compiling():"), [self.line(d) for d in demands])
+        return Code(made.template + end, made.parts)
+
+    def line(self, demand: Demand) -> Code:
+        """The statement that holds ``demand``."""
+        match demand:
+            case When(tests=tests, then=then):
+                test = " and ".join(f"{{{i}}}" if truth else f"not {{{i}}}" for i, (_, truth) in enumerate(tests))
+                return block(Code(f"if {test}:", tuple(e for e, _ in tests)), [self.line(d) for d in then])
+            case Plain(expr=expr, truth=truth):
+                return Code(f"assert {'' if truth else 'not '}{{0}}{self.text}", (expr,))
+            case AnyOf(parts=parts):
+                holes = " | ".join(f"{{{i}}}" for i in range(len(parts)))
+                tensor = Code(holes, tuple(self.tensor(p, whole=False) for p in parts))
+                if not parts[0].scalar:
+                    tensor = Code("{0}.reshape(())", (tensor,))
+            case Required():
+                tensor = self.tensor(demand)
+        if isinstance(self.node, ast.Assert):
+            return Code(f"assert {{0}}{self.text}", (tensor,))
+        return Code(f"{self.torch}._assert_async({{0}}{self.text})", (tensor,))
+
+    def tensor(self, part: Required, *, whole: bool = True) -> Code:
+        """The tensor with one element that is true where ``part`` holds; as boolean unless that is the ``whole``."""
+        match part:
+            case Required(expr=ast.Compare(left=a, ops=[op], comparators=[b]), truth=False, scalar=True, stands=()):
+                if part.boolean and isinstance(op, (ast.Eq, ast.NotEq)):
+                    return Code("{0} != {1}" if isinstance(op, ast.Eq) else "{0} == {1}", (a, b))
+        made = Code("{0}", (self.read(part),))
+        if part.every:
+            return Code("{0}.all()" if part.boolean else "{0}._is_all_true()", (made,))
+        if not part.scalar and whole:
+            made = Code("{0}.reshape(())", (made,))
+        if not part.truth and isinstance(self.node, ast.Assert) and not self.is_sure(part.expr):
+            return Code("{0} == 0", (made,))
+        if not part.truth:
+            return Code("~{0}" if part.boolean else f"{self.torch}.logical_not({{0}})", (made,))
+        return made if part.boolean or whole else Code("{0}.bool()", (made,))
+
+    def read(self, part: Required) -> ast.expr | Code:
+        """The tensor of ``part``, with nothing in it that reads on the host."""
+        call = part.expr
+        if isinstance(call, ast.Call) and any(s.suffix == "isclose" for s in part.stands):
+            words = [f"{{{i}}}" if k is None else f"{k}={{{i}}}" for i, k in enumerate(_keywords(call))]
+            values = (*call.args, *(k.value for k in call.keywords))
+            return Code(f"{self.torch}.isclose({', '.join(words)}).all()", values)
+        return filled(call, {s.read: Code(f"{{0}}{s.suffix}", (s.tensor,)) for s in part.stands})
+
+
+def _keywords(call: ast.Call) -> list[str | None]:
+    return [*(None for _ in call.args), *(k.arg for k in call.keywords)]
+
+
+def _text(guard: Guard, node: ast.If | ast.Assert | ast.Expr) -> str:
+    first = guard.demands[0]
+    shown = first.expr if isinstance(node, ast.Expr) and isinstance(first, Required) else getattr(node, "test", node)
+    return ast.unparse(shown)
+
+
+def _literal(text: str) -> str:
+    """``text`` as a string in source code, without braces, which are holes in a template."""
+    words = " ".join(text.replace("{", "(").replace("}", ")").split())
+    literal = repr(words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}...")
+    return f'"{literal[1:-1]}"' if literal[0] == "'" and '"' not in literal else literal

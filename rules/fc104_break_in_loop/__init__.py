@@ -1,0 +1,1 @@
+"""FC104: a read of tensor data in a loop."""

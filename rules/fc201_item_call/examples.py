@@ -1,0 +1,311 @@
+"""What ItemCall reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="a width that passes through a tensor to a function, in a loop",
+        before="""\
+def gated(a, b, width):
+    both = a + b
+    return torch.tanh(both[:, :width]) * torch.sigmoid(both[:, width:])
+
+
+class Wave(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.width = config.width
+        self.layers = nn.ModuleList([nn.Linear(config.width, 2 * config.width) for _ in range(3)])
+
+    def forward(self, x):
+        width = torch.IntTensor([self.width])
+        for layer in self.layers:
+            h = layer(x)
+            x = x + gated(h, h, width[0])
+        return x
+""",
+        after="""\
+def gated(a, b, width):
+    both = a + b
+    return torch.tanh(both[:, :width]) * torch.sigmoid(both[:, width:])
+
+
+class Wave(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.width = config.width
+        self.layers = nn.ModuleList([nn.Linear(config.width, 2 * config.width) for _ in range(3)])
+
+    def forward(self, x):
+        width = torch.IntTensor([self.width])
+        for layer in self.layers:
+            h = layer(x)
+            x = x + gated(h, h, int(self.width))
+        return x
+""",
+        run="""\
+class Config: width = 4
+def make(): return Wave(Config())
+calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
+""",
+    ),
+    Example(
+        title="a size, halved in a tensor",
+        before="""\
+class Halves(nn.Module):
+    def forward(self, x):
+        n = torch.tensor(x.shape[1] // 2)
+        return x[:, : n.item()] - x[:, int(n) :]
+""",
+        after="""\
+class Halves(nn.Module):
+    def forward(self, x):
+        n = torch.tensor(x.shape[1] // 2)
+        return x[:, : x.shape[1] // 2] - x[:, x.shape[1] // 2 :]
+""",
+        run="""\
+def make(): return Halves()
+calls = [(torch.linspace(-1, 1, 2 * n).reshape(2, n),) for n in (4, 6)]
+""",
+    ),
+    Example(
+        title="the product and the largest of sizes",
+        before="""\
+class Flat(nn.Module):
+    def forward(self, x, y):
+        count = torch.tensor(x.shape, dtype=torch.long).prod().item()
+        longest = torch.max(torch.tensor([x.shape[0], y.shape[0]])).item()
+        return x.reshape(count).sum() + y[:longest]
+""",
+        after="""\
+class Flat(nn.Module):
+    def forward(self, x, y):
+        count = x.shape.numel()
+        longest = max(x.shape[0], y.shape[0])
+        return x.reshape(count).sum() + y[:longest]
+""",
+        run="""\
+def make(): return Flat()
+calls = [(torch.linspace(-1, 1, 6).reshape(2, 3), torch.linspace(-1, 1, 4))]
+""",
+    ),
+    Example(
+        title="shifted and scaled by its own largest element",
+        before="""\
+class Stable(nn.Module):
+    def forward(self, x):
+        top = x.max().item()
+        return torch.exp(x - top), x * x.abs().max().item()
+""",
+        after="""\
+class Stable(nn.Module):
+    def forward(self, x):
+        top = x.max().detach()
+        return torch.exp(x - top), x * x.abs().max().detach()
+""",
+        run="""\
+def make(): return Stable()
+calls = [(torch.linspace(-1, 1, 6).reshape(2, 3),), (torch.arange(6),)]
+train = True
+""",
+    ),
+    Example(
+        title="an assertion",
+        before="""\
+class Shift(nn.Module):
+    def forward(self, ids):
+        moved = ids.roll(1, -1)
+        assert torch.all(moved >= 0).item(), "`ids` has to be positive"
+        return moved + 1
+""",
+        after="""\
+class Shift(nn.Module):
+    def forward(self, ids):
+        moved = ids.roll(1, -1)
+        assert torch.all(moved >= 0), "`ids` has to be positive"
+        return moved + 1
+""",
+        run="""\
+def make(): return Shift()
+calls = [(torch.arange(6).reshape(2, 3),), (torch.arange(-1, 5).reshape(2, 3),)]
+""",
+    ),
+    Example(
+        title="a tensor of one number as a bound",
+        before="""\
+class Crop(nn.Module):
+    def forward(self, x, margin: int = 1):
+        rows = torch.tensor(x.shape[0] - margin)
+        return x[: torch.tensor(x.shape[0] - margin)] + rows
+""",
+        after="""\
+class Crop(nn.Module):
+    def forward(self, x, margin: int = 1):
+        rows = torch.tensor(x.shape[0] - margin)
+        return x[: x.shape[0] - margin] + rows
+""",
+        run="""\
+def make(): return Crop()
+calls = [(torch.linspace(-1, 1, 6).reshape(3, 2),)]
+""",
+    ),
+    Example(
+        title="a number that only the data knows is reported",
+        before="""\
+class Longest(nn.Module):
+    def forward(self, x, lengths: torch.LongTensor):
+        steps = torch.arange(lengths.max().item())
+        return x[:, steps]
+""",
+        after=None,
+        run="""\
+def make(): return Longest()
+calls = [(torch.linspace(-1, 1, 8).reshape(2, 4), torch.tensor([2, 3]))]
+""",
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="the tensor is changed after it was made",
+        source="""\
+class Changed(nn.Module):
+    def forward(self, x):
+        n = torch.tensor(x.shape[1])
+        n -= 1
+        return x[:, : n.item()]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the tensor is changed through an element",
+        source="""\
+class Element(nn.Module):
+    def forward(self, x):
+        n = torch.tensor([x.shape[1]])
+        first = n[0]
+        first -= 1
+        return x[:, : n.item()]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="made in the turn of the loop before",
+        source="""\
+class Before(nn.Module):
+    def forward(self, x):
+        n = torch.tensor(x.shape[1])
+        for i in range(3):
+            x = x * n.item()
+            n = torch.tensor(i)
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what it was made of is another number now",
+        source="""\
+class Moved(nn.Module):
+    def forward(self, x):
+        n = torch.tensor(x.shape[1])
+        x = x[:, 1:]
+        return x * n.item()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a division, which a GPU rounds otherwise for a number",
+        source="""\
+class Scaled(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="two dtypes: the result would have the other one",
+        source="""\
+class Wide(nn.Module):
+    def forward(self, x):
+        top = x.double().max().item()
+        return x.sum() * top
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the number is returned as well",
+        source="""\
+class Told(nn.Module):
+    def forward(self, x):
+        top = x.max().item()
+        return x - top, top
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="one element, but a shape",
+        source="""\
+class Kept(nn.Module):
+    def forward(self, x):
+        return x.reshape(-1) - x.mean(dim=(0, 1), keepdim=True).item()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a float in an integer tensor",
+        source="""\
+class Cut(nn.Module):
+    def __init__(self, share: float):
+        super().__init__()
+        self.share = share
+
+    def forward(self, x):
+        n = torch.tensor(x.shape[1] * self.share)
+        return x * n.item()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the message of the assertion reads the tensor",
+        source="""\
+class Said(nn.Module):
+    def forward(self, ids):
+        assert (ids >= 0).all().item(), f"{ids.min()} is no word"
+        return ids + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the 0-d tensor is computed with",
+        source="""\
+class Added(nn.Module):
+    def forward(self, x):
+        n = torch.tensor([x.shape[1], x.shape[0]])
+        return x + n[0]
+""",
+    ),
+    NearMiss(
+        title="the product of no sizes is a float; `max` is another name",
+        source="""\
+class Product(nn.Module):
+    def forward(self, x):
+        return x.long() * torch.tensor(x.shape).prod().item()
+
+
+class Named(nn.Module):
+    def forward(self, x, max):
+        return x[: torch.tensor([x.shape[0], 2]).max().item()] + max
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="numbers of Python and of numpy",
+        source="""\
+class Plain(nn.Module):
+    def forward(self, x):
+        return x[:, : int(x.shape[1] / 2)] * float(x.dim())
+""",
+    ),
+)

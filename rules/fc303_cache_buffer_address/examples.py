@@ -1,0 +1,1003 @@
+"""What CacheBufferAddress reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+#: A model that is given ``MEMORY``: a first read, then single steps, twice.
+_RUN = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.ModuleList([nn.Linear(4, 12) for _ in range(2)])
+
+    def forward(self, x, memory):
+        for layer, qkv in enumerate(self.qkv):
+            q, k, v = qkv(x).chunk(3, -1)
+            k, v = memory.update(layer, k, v)
+            x = x + (q @ k.transpose(1, 2)).softmax(-1) @ v
+        return x
+
+def go(net):
+    outputs, memory = [], MEMORY
+    for _ in range(2):
+        x = torch.linspace(-1, 1, 40).view(2, 5, 4)
+        for _ in range(4):
+            x = net(x, memory)
+            outputs.append(x.clone())
+            x = x[:, -1:]
+        memory.reset()
+    return outputs
+
+def make(): return Net()
+calls = [go, go]
+"""
+
+#: A model whose ``forward`` is given a memory, and so is part of the example: a first read, then single steps, twice.
+_GO = """
+def go(net):
+    outputs, memory = [], Memory(2, 6, 4)
+    for _ in range(2):
+        x = torch.linspace(-1, 1, 8).view(2, 1, 4)
+        for _ in range(9):
+            x = net(x, memory)
+            outputs.append(x.clone())
+        memory.forget()
+    return outputs
+
+def make(): return Net()
+calls = [go, go]
+"""
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="keys and values of all layers, how far each is filled in a list",
+        before='''
+from dataclasses import dataclass, field
+from typing import List
+
+
+@dataclass
+class Memory:
+    """Keys and values (layers, B, room, size)."""
+
+    layers: int
+    batch: int
+    room: int
+    size: int
+    _keys: torch.Tensor = field(init=False)
+    _values: torch.Tensor = field(init=False)
+    _filled: List[int] = field(init=False)
+
+    def __post_init__(self):
+        shape = (self.layers, self.batch, self.room, self.size)
+        self._keys = torch.zeros(shape)
+        self._values = torch.zeros_like(self._keys)  # alike
+        self._filled = [0] * self.layers
+
+    def update(self, layer, keys, values):
+        start = self._filled[layer]
+        end = start + keys.shape[1]
+        self._keys[layer, :, start:end] = keys
+        self._values[layer, :, start:end] = values
+        self._filled[layer] = end
+        return self._keys[layer, :, :end], self._values[layer, :, :end]
+
+    def reset(self):
+        self._filled[:] = [0] * len(self._filled)
+''',
+        after='''
+from dataclasses import dataclass, field
+from typing import List
+
+
+@dataclass
+class Memory:
+    """Keys and values (layers, B, room, size)."""
+
+    layers: int
+    batch: int
+    room: int
+    size: int
+    _keys: torch.Tensor = field(init=False)
+    _values: torch.Tensor = field(init=False)
+    _filled: List[int] = field(init=False)
+
+    def __post_init__(self):
+        shape = (self.layers, self.batch, self.room, self.size)
+        self._keys = torch.zeros(shape)
+        self._values = torch.zeros_like(self._keys)  # alike
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self._keys)
+            torch._dynamo.mark_static_address(self._values)
+        self._filled = [0] * self.layers
+
+    def update(self, layer, keys, values):
+        start = self._filled[layer]
+        end = start + keys.shape[1]
+        self._keys[layer, :, start:end] = keys
+        self._values[layer, :, start:end] = values
+        self._filled[layer] = end
+        return self._keys[layer, :, :end], self._values[layer, :, :end]
+
+    def reset(self):
+        self._filled[:] = [0] * len(self._filled)
+''',
+        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        gain=False,
+    ),
+    Example(
+        title="both in one statement, in a cache that compiled code makes",
+        before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys, self.values = torch.zeros(layers, batch, room, size), torch.zeros(layers, batch, room, size)
+        self.filled = [0 for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        start, n = self.filled[layer], keys.shape[1]
+        self.keys[layer, :, start : start + n].copy_(keys)
+        self.values[layer, :, start : start + n].copy_(values)
+        self.filled[layer] += n
+        return self.keys[layer, :, : start + n], self.values[layer, :, : start + n]
+
+    def reset(self):
+        for layer in range(len(self.filled)):
+            self.filled[layer] = 0
+""",
+        after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys, self.values = torch.zeros(layers, batch, room, size), torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        self.filled = [0 for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        start, n = self.filled[layer], keys.shape[1]
+        self.keys[layer, :, start : start + n].copy_(keys)
+        self.values[layer, :, start : start + n].copy_(values)
+        self.filled[layer] += n
+        return self.keys[layer, :, : start + n], self.values[layer, :, : start + n]
+
+    def reset(self):
+        for layer in range(len(self.filled)):
+            self.filled[layer] = 0
+""",
+        run="""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(4, 12)
+
+    def forward(self, x):
+        memory = Memory(2, 2, 24, 4)
+        for part in x.split(2, 1):
+            q, k, v = self.qkv(part).chunk(3, -1)
+            k, v = memory.update(0, k, v)
+            x = x + ((q @ k.transpose(1, 2)).softmax(-1) @ v).sum(1, keepdim=True)
+        return x
+
+def make(): return Net()
+calls = [(torch.linspace(-1, 1, 8 * n).view(2, n, 4),) for n in (6, 8)]
+""",
+        gain=False,
+    ),
+    Example(
+        title="a buffer for each layer, in lists",
+        before="""
+class Memory:
+    def __init__(self, layers, batch, room, size, buffer=None):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        self.values = []
+        self.filled = [0] * layers
+        for _ in range(layers):
+            # like the keys
+            self.values.append(torch.zeros(batch, room, size, device=buffer))
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.size(1)
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
+""",
+        after="""
+class Memory:
+    def __init__(self, layers, batch, room, size, buffer=None):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        if not torch.compiler.is_compiling():
+            for buffer_2 in self.keys:
+                torch._dynamo.mark_static_address(buffer_2)
+        self.values = []
+        self.filled = [0] * layers
+        for _ in range(layers):
+            # like the keys
+            self.values.append(torch.zeros(batch, room, size, device=buffer))
+            if not torch.compiler.is_compiling():
+                torch._dynamo.mark_static_address(self.values[-1])
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.size(1)
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
+""",
+        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        gain=False,
+    ),
+    Example(
+        title="local names first, and made again by a reset",
+        before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.shape = (layers, batch, room, size)
+        keys = torch.empty(self.shape)
+        values = torch.empty_like(keys).contiguous()
+        self.keys = keys
+        self.values = values
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self, room=None):
+        self.filled = [0] * len(self.filled)
+        if room is not None:
+            self.shape = (*self.shape[:2], room, self.shape[3])
+            self.keys = self.keys.new_zeros(self.shape)
+            self.values = self.values.new_zeros(self.shape)
+
+    def to(self, device):
+        self.keys = self.keys.to(device)
+        self.values = self.values.to(device)
+        return self
+""",
+        after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.shape = (layers, batch, room, size)
+        keys = torch.empty(self.shape)
+        values = torch.empty_like(keys).contiguous()
+        self.keys = keys
+        self.values = values
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self, room=None):
+        self.filled = [0] * len(self.filled)
+        if room is not None:
+            self.shape = (*self.shape[:2], room, self.shape[3])
+            self.keys = self.keys.new_zeros(self.shape)
+            self.values = self.values.new_zeros(self.shape)
+            if not torch.compiler.is_compiling():
+                torch._dynamo.mark_static_address(self.keys)
+                torch._dynamo.mark_static_address(self.values)
+
+    def to(self, device):
+        self.keys = self.keys.to(device)
+        self.values = self.values.to(device)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        return self
+""",
+        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4).to('cpu')").replace("reset()", "reset(30)"),
+        gain=False,
+    ),
+    Example(
+        title="one object for each layer, torch under another name",
+        before="""
+import torch as t
+
+
+class Layer:
+    def __init__(self, batch, room, size):
+        self._keys: t.Tensor = t.zeros(batch, room, size)
+        self._values: t.Tensor = t.zeros(batch, room, size)
+        self._filled = 0
+
+    def update(self, keys, values):
+        end = self._filled + keys.shape[1]
+        self._keys[:, self._filled : end] = keys
+        self._values[:, self._filled : end] = values
+        self._filled = end
+        return self._keys[:, :end], self._values[:, :end]
+
+
+class Memory:
+    def __init__(self, layers, *shape):
+        self.layers = [Layer(*shape) for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        return self.layers[layer].update(keys, values)
+
+    def reset(self):
+        for layer in self.layers:
+            layer._filled = 0
+""",
+        after="""
+import torch as t
+
+
+class Layer:
+    def __init__(self, batch, room, size):
+        self._keys: t.Tensor = t.zeros(batch, room, size)
+        self._values: t.Tensor = t.zeros(batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self._keys)
+            torch._dynamo.mark_static_address(self._values)
+        self._filled = 0
+
+    def update(self, keys, values):
+        end = self._filled + keys.shape[1]
+        self._keys[:, self._filled : end] = keys
+        self._values[:, self._filled : end] = values
+        self._filled = end
+        return self._keys[:, :end], self._values[:, :end]
+
+
+class Memory:
+    def __init__(self, layers, *shape):
+        self.layers = [Layer(*shape) for _ in range(layers)]
+
+    def update(self, layer, keys, values):
+        return self.layers[layer].update(keys, values)
+
+    def reset(self):
+        for layer in self.layers:
+            layer._filled = 0
+""",
+        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        gain=False,
+    ),
+    Example(
+        title="made by a method, and again for a larger batch",
+        before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        self.values = self._blank(layers, batch, room, size)
+        self.filled = [0] * layers
+
+    @staticmethod
+    def _blank(layers, *shape):
+        made = []
+        for _ in range(layers):
+            made.append(torch.zeros(shape))
+        return made
+
+    def update(self, layer, keys, values):
+        if self.keys[layer].shape[0] != keys.shape[0]:
+            self._make(layer, keys)
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def _make(self, layer, like):
+        self.keys[layer] = torch.zeros(like.shape[0], *self.keys[layer].shape[1:])
+        self.values[layer] = torch.zeros_like(self.keys[layer])
+        self.filled[layer] = 0
+
+    def reset(self):
+        self.filled[:] = [0] * len(self.filled)
+""",
+        after="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
+        self.values = self._blank(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            for buffer in self.keys:
+                torch._dynamo.mark_static_address(buffer)
+            for buffer in self.values:
+                torch._dynamo.mark_static_address(buffer)
+        self.filled = [0] * layers
+
+    @staticmethod
+    def _blank(layers, *shape):
+        made = []
+        for _ in range(layers):
+            made.append(torch.zeros(shape))
+        return made
+
+    def update(self, layer, keys, values):
+        if self.keys[layer].shape[0] != keys.shape[0]:
+            self._make(layer, keys)
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer][:, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def _make(self, layer, like):
+        self.keys[layer] = torch.zeros(like.shape[0], *self.keys[layer].shape[1:])
+        self.values[layer] = torch.zeros_like(self.keys[layer])
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys[layer])
+            torch._dynamo.mark_static_address(self.values[layer])
+        self.filled[layer] = 0
+
+    def reset(self):
+        self.filled[:] = [0] * len(self.filled)
+""",
+        run=_RUN.replace("MEMORY", "Memory(2, 1, 24, 4)"),
+        gain=False,
+    ),
+    Example(
+        title="buffers that come from outside",
+        before="""
+class Memory:
+    def __init__(self, keys, values):
+        self.keys = keys
+        self.values = torch.zeros_like(keys) if values is None else values
+        self.spare = torch.zeros(2, 24, 4)
+        self.filled = [0, 0]
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        if layer > 1:
+            self.spare[:, start:end] = keys
+            return self.spare[:, :end], self.spare[:, :end]
+        self.values[layer, :, start:end] = values
+        self.keys[layer, :, start:end] = keys
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self):
+        self.filled = [0, 0]
+""",
+        after=None,
+        run=_RUN.replace("MEMORY", "Memory(torch.zeros(2, 2, 24, 4), None)"),
+        gain=False,
+    ),
+    Example(
+        title="made anew at each call",
+        before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        self.values = torch.zeros(layers, batch, room, size)
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys = torch.cat([self.keys, torch.zeros_like(self.keys[:, :, :1])], 2)
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
+""",
+        after=None,
+        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        gain=False,
+    ),
+    Example(
+        title="a ring",
+        before="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.push(x, x.sin())
+        return (x + memory.keys.sum(1, True) * memory.values.mean(1, True)).tanh()
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.room = room
+        self.keys = torch.zeros(batch, room, size)
+        self.values = torch.zeros_like(self.keys)
+        self.seen = 0
+
+    def push(self, key, value):
+        place = self.seen % self.room
+        self.keys[:, place : place + 1] = key
+        self.values[:, place : place + 1] = value
+        self.seen += 1
+
+    def forget(self):
+        self.keys.zero_()
+        self.values.zero_()
+        self.seen = 0
+""",
+        after="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.push(x, x.sin())
+        return (x + memory.keys.sum(1, True) * memory.values.mean(1, True)).tanh()
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.room = room
+        self.keys = torch.zeros(batch, room, size)
+        self.values = torch.zeros_like(self.keys)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.values)
+        self.seen = 0
+
+    def push(self, key, value):
+        place = self.seen % self.room
+        self.keys[:, place : place + 1] = key
+        self.values[:, place : place + 1] = value
+        self.seen += 1
+
+    def forget(self):
+        self.keys.zero_()
+        self.values.zero_()
+        self.seen = 0
+""",
+        run=_GO,
+        gain=False,
+    ),
+    Example(
+        title="pages of a dict, and where they lie",
+        before="""
+class Memory:
+    def __init__(self, batch, pages, size):
+        self.pages: dict[int, torch.Tensor] = {}
+        for head in range(2):
+            self.pages[head] = torch.zeros(pages, 2, batch, size)
+        self.table = torch.zeros(pages, dtype=torch.long)
+        self.used = 0
+
+    def append(self, rows):
+        page, place = self.used // 2, self.used % 2
+        self.table[page] = 5 - page
+        for head in range(2):
+            row = self.pages[head].view(-1, *rows.shape[::2])
+            row.index_copy_(0, self.table[page : page + 1] * 2 + place, rows.transpose(0, 1) + head)
+        self.used += 1
+
+    def forget(self):
+        self.used = 0
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        memory.append(x)
+        return (x + memory.pages[0].sum((0, 1)).unsqueeze(1) - memory.pages[1].mean()).tanh()
+""",
+        after="""
+class Memory:
+    def __init__(self, batch, pages, size):
+        self.pages: dict[int, torch.Tensor] = {}
+        for head in range(2):
+            self.pages[head] = torch.zeros(pages, 2, batch, size)
+            if not torch.compiler.is_compiling():
+                torch._dynamo.mark_static_address(self.pages[head])
+        self.table = torch.zeros(pages, dtype=torch.long)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.table)
+        self.used = 0
+
+    def append(self, rows):
+        page, place = self.used // 2, self.used % 2
+        self.table[page] = 5 - page
+        for head in range(2):
+            row = self.pages[head].view(-1, *rows.shape[::2])
+            row.index_copy_(0, self.table[page : page + 1] * 2 + place, rows.transpose(0, 1) + head)
+        self.used += 1
+
+    def forget(self):
+        self.used = 0
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        memory.append(x)
+        return (x + memory.pages[0].sum((0, 1)).unsqueeze(1) - memory.pages[1].mean()).tanh()
+""",
+        run=_GO,
+        gain=False,
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="marked already, one by one",
+        source="""
+from torch._dynamo import mark_static_address
+
+
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        keys = torch.zeros(layers, batch, room, size)
+        self.values = [torch.zeros(batch, room, size) for _ in range(layers)]
+        mark_static_address(keys)
+        for values in self.values:
+            mark_static_address(values, guard=True)
+        self.keys = keys
+        self.filled = [0] * layers
+
+    def update(self, layer, keys, values):
+        start, end = self.filled[layer], self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer][:, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer][:, :end]
+""",
+    ),
+    NearMiss(
+        title="marked already, by a method and through an alias that may be missing",
+        source="""
+_mark = getattr(torch._dynamo, "mark_static_address", None)
+
+
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        self.values = torch.zeros(layers, batch, room, size)
+        self.filled = [0] * layers
+        self._pin()
+
+    def _pin(self):
+        if _mark is not None:
+            for name in ("keys", "values"):
+                _mark(getattr(self, name))
+
+    def update(self, layer, keys, values):
+        start, end = self.filled[layer], self.filled[layer] + keys.shape[1]
+        self.keys[layer, :, start:end] = keys
+        self.values[layer, :, start:end] = values
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+""",
+    ),
+    NearMiss(
+        title="marked already, where the cache is made",
+        source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+
+def fresh(batch):
+    memory = Memory(batch, 24, 4)
+    torch._dynamo.mark_static_address(memory.keys)
+    return memory
+""",
+    ),
+    NearMiss(
+        title="buffers of a module",
+        source="""
+class Memory(nn.Module):
+    def __init__(self, batch, room, size):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(batch, room, size))
+        self.values = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def forward(self, keys, values):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.values[:, self.filled : end] = values
+        self.filled = end
+        return self.keys[:, :end], self.values[:, :end]
+""",
+    ),
+    NearMiss(
+        title="an index in a tensor",
+        source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+
+    def update(self, keys):
+        start = self.filled.item()
+        self.keys[:, start : start + keys.shape[1]] = keys
+        self.filled += keys.shape[1]
+        return self.keys[:, : start + keys.shape[1]]
+""",
+    ),
+    NearMiss(
+        title="writes in an eager zone",
+        source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    @torch.compiler.disable
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+    def __len__(self):
+        return self.filled
+""",
+    ),
+    NearMiss(
+        title="a dict of buffers",
+        source="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = {i: torch.zeros(batch, room, size) for i in range(layers)}
+        self.filled = [0] * layers
+
+    def update(self, layer, keys):
+        end = self.filled[layer] + keys.shape[1]
+        self.keys[layer][:, self.filled[layer] : end] = keys
+        self.filled[layer] = end
+        return self.keys[layer][:, :end]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a base class that nobody knows",
+        source="""
+from elsewhere import Store
+
+
+class Memory(Store):
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="rows in the order of the best beams",
+        source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+    def reorder(self, beams):
+        self.keys = self.keys.index_select(0, beams)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a file that scripts, which marks do not bear",
+        source="""
+class Memory:
+    def __init__(self, batch: int, room: int, size: int):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys: torch.Tensor) -> torch.Tensor:
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+
+
+@torch.jit.script
+def first(x: torch.Tensor) -> torch.Tensor:
+    return Memory(x.shape[0], 24, 4).update(x)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a project that freezes what is marked",
+        source="""
+torch._inductor.config.freezing = True
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = 0
+
+    def update(self, keys):
+        end = self.filled + keys.shape[1]
+        self.keys[:, self.filled : end] = keys
+        self.filled = end
+        return self.keys[:, :end]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what no compiled code uses",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def put(self, row):
+        self.rows[:, self.seen % 8] = row
+        self.seen += 1
+""",
+    ),
+    NearMiss(
+        title="a method of lists, and nothing says that this class is meant",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.append(x)
+        return x + 1
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def append(self, row):
+        self.rows[:, self.seen % 8] = row
+        self.seen += 1
+""",
+    ),
+    NearMiss(
+        title="only cleared in compiled code",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def push(self, row):
+        self.rows[:, :1] = 0
+        self.rows.fill_(0.0)
+        return self.rows[:, 0]
+
+    def put(self, row):
+        self.rows[:, self.seen % 8] = row
+        self.seen += 1
+""",
+    ),
+    NearMiss(
+        title="scratch of one call",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, room):
+        self.room = room
+
+    def push(self, row):
+        self.rows = torch.zeros(row.shape[0], self.room, row.shape[-1])
+        self.rows[:, : row.shape[1]] = row
+        return self.rows.sum(1)
+""",
+    ),
+    NearMiss(
+        title="a copy is written",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = 0
+
+    def push(self, row):
+        rows = self.rows.clone()
+        rows[:, self.seen % 8] = row[:, 0]
+        self.seen += 1
+        return rows.sum(1)
+""",
+    ),
+    NearMiss(
+        title="a row of statistics",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, size):
+        self.mean = torch.zeros(size)
+
+    def push(self, row):
+        self.mean.lerp_(row.mean((0, 1)), 0.1)
+        return self.mean
+""",
+    ),
+    NearMiss(
+        title="rows that come from outside",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, rows):
+        self.rows = rows
+        self.seen = 0
+
+    def push(self, row):
+        place = self.seen % 8
+        self.rows[:, place : place + 1] = row
+        self.seen += 1
+        return self.rows.sum(1)
+""",
+    ),
+    NearMiss(
+        title="the host reads where the next row goes",
+        source="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        return x + memory.push(x)
+
+
+class Memory:
+    def __init__(self, batch, room, size):
+        self.rows = torch.zeros(batch, room, size)
+        self.seen = torch.zeros(1, dtype=torch.long)
+
+    def push(self, row):
+        place = self.seen.item() % 8
+        self.rows[:, place : place + 1] = row
+        self.seen += 1
+        return self.rows.sum(1)
+""",
+    ),
+)

@@ -1,0 +1,159 @@
+"""FC303: buffers of a key/value cache that CUDA graphs may not write, since their address is not marked as static."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts import torch_api as api
+from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, block
+from rules.fc303_cache_buffer_address.allocations import Allocation, allocations_of
+from rules.fc303_cache_buffer_address.examples import INVALID, VALID
+
+_MARK = "torch._dynamo.mark_static_address"
+_ASK = "torch.compiler.is_compiling"
+_SCRIPT = "torch.jit.script"
+_NAMES = (ast.Attribute, ast.Name)
+
+
+class CacheBufferAddress(Rule):
+    """Buffers of a cache, or of what looks like one, written in compiled code, that CUDA graphs may not write.
+
+    What it does:
+        Puts ``torch._dynamo.mark_static_address(self.keys)`` behind each statement that makes a buffer: of a list of
+        buffers one by one, of a re-creation in ``reset()`` again. ``if not torch.compiler.is_compiling():`` stands
+        above, always: in compiled code the call is an error, and a script that is not looked at may make the cache
+        there. The rule is for caches whose index is Python ints (FC302 makes it so) and whose methods are no eager
+        zones. All buffers are marked, or none. Other plain classes (rings, pages, a state of any kind) get marks when
+        methods that compiled code may run write, at changing places or with changing values, into tensors of two
+        dimensions or more that the class makes and keeps, and when the host reads none of its state out of tensors.
+        Compiled code may run what a ``forward`` calls by that name, and what it calls by the name of a method of lists,
+        dicts or tensors (``append``, ``update``) if it names the class as well, in an annotation, say.
+
+    Why it breaks compilation:
+        It does not; it keeps ``mode="reduce-overhead"`` from paying. A CUDA graph works on copies of its inputs at
+        fixed addresses, so a graph that writes into an input is skipped ("mutated inputs") and launched kernel by
+        kernel. An input that is marked is used where it stands. Toto with 12 layers on an H200, torch 2.11, prefill and
+        12 steps: 38 ms and 13 skips without the marks, 18 ms and none with them, written by hand; the tool's own patch
+        makes two such rounds 302 -> 35.5 ms, with no skip. What Dynamo reaches through a module is marked by Dynamo
+        itself (its buffers, plain tensors and lists of them, also in a plain object that it holds), so modules are left
+        alone; a cache that comes in as an argument is what needs this.
+
+        On torch 2.11, empty Inductor's cache once after patching (the folder ``TORCHINDUCTOR_CACHE_DIR``): a graph that
+        it keeps from before the marks is found again, with its skip. Measured there, the same cache class without and
+        then with marks: in one folder 13 skips each; another model in one folder 82 skips with marks, none where
+        nothing was cached. On 2.13, marks are part of the cache's key.
+
+    Fix safety:
+        Safe: the mark is one attribute of the tensor. It changes no value, works on every device, dtype and subclass,
+        and in inference mode; copies and pickles carry it, also through ``torch.load(weights_only=True)``; clones and
+        views do not. What compiled code makes stays unmarked, and is no worse off than before. Addresses need not be
+        constant: on another one, a graph is recorded anew. That is slower and takes memory, so a program that makes a
+        cache per request should keep one and reset it. With debug logging of CUDA graphs
+        (``TORCH_LOGS=cudagraphs``) such a move raises an AssertionError in PyTorch's own log code when the graph has
+        integer inputs ("length mismatch between inputs, recorded_data_ptr, and placeholders"; seen on 2.11, the code is
+        the same on 2.13). Without it, 2.13 runs this code only after 128 re-recordings of one graph
+        (``cudagraph_unexpected_rerecord_limit``), and moves of marked buffers do not count there; on 2.11 this limit is
+        off by default.
+        Nothing is promised with Inductor's ``freezing``, which makes constants of marked tensors, as of a module's
+        buffers, without gradients: where the files set it, this is only reported. The first call imports
+        ``torch._dynamo``: about a second, once, also in programs that compile nothing.
+        What a method that compiled code calls makes, under a condition ("when the first keys come"), is marked when
+        that call runs eagerly, as a prefill that is not compiled does.
+        Only reported, and not even that for a class that is not known to be a cache: buffers that come from outside, or
+        from a call that is not known to make a tensor; that are made anew or replaced (``torch.cat``,
+        ``index_select``) whenever a method that compiled code may call runs; that a dict is made with (one that starts
+        empty and is filled one by one is fine); classes for which base classes or ``__setattr__`` decide what an
+        attribute gives; and files that
+        use ``torch.jit.script``, which cannot compile the mark. Behind ``self.keys = self.keys.to(device)`` stands a
+        mark again: when nothing moved, it marks the same tensor twice.
+
+    References:
+        The key/value cache of the Toto report; PyTorch, ``torch._dynamo.mark_static_address`` and "CUDAGraph Trees"
+        (input mutation).
+    """
+
+    code: ClassVar[str] = "FC303"
+    name: ClassVar[str] = "cache-buffer-address"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"empty", b"ones", b"full")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("CUDA graphs",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report the allocations of the cache class ``node`` whose tensors are not marked."""
+        assert isinstance(node, ast.ClassDef)
+        if any(facts.qualified(d) in api.COMPILE for d in node.decorator_list):
+            return
+        found = allocations_of(facts, node)
+        if found is None:
+            return
+        names = ", ".join(f"`{b}`" for b in found.buffers)
+        message = f"CUDA graphs skip what writes into {names}: the address is not marked as static"
+        reason = found.reason or _why_not_here(found.made, facts)
+        if reason:
+            if found.of_cache:
+                yield Finding(found.node, message, assumption=reason)
+            return
+        edits = tuple(_marks(group, facts) for group in _neighbours(found.made, facts))
+        yield Finding(found.node, message, Fix(edits, imports=() if _all_known(found.made, facts) else ("torch",)))
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _known(a: Allocation, facts: Facts) -> bool:
+    """Whether the module has names for what stands behind ``a``."""
+    return all(facts.spelled(what, a.statement) for what in (_MARK, _ASK))
+
+
+def _all_known(made: Iterable[Allocation], facts: Facts) -> bool:
+    return all(_known(a, facts) for a in made)
+
+
+def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
+    if any((facts.qualified(n) or "").startswith(_SCRIPT) for k in _NAMES for n in facts.syntax.by_type[k]):
+        return f"this file uses `{_SCRIPT}`, which cannot compile the mark"
+    for a in made:
+        if not facts.syntax.alone(a.statement):
+            return "an allocation shares its line with another statement"
+        if not _known(a, facts) and not facts.importable("torch", a.statement):
+            return "`torch` is not imported here, or is another name"
+    return ""
+
+
+def _neighbours(made: Iterable[Allocation], facts: Facts) -> list[list[Allocation]]:
+    """The allocations by runs of statements that follow each other in one block; no run fills one place twice."""
+    groups: list[list[Allocation]] = []
+    for a in made:
+        around = facts.syntax.block_of(a.statement)
+        group = groups[-1] if groups else []
+        last = group[-1].statement if group else None
+        near = last in around and around.index(a.statement) - around.index(last) in (0, 1)
+        if near and a.place not in [g.place for g in group] and (a.statement is last or not _binds_more(a.statement)):
+            group.append(a)
+        else:
+            groups.append([a])
+    return groups
+
+
+def _binds_more(statement: ast.stmt) -> bool:
+    """Whether ``statement`` binds more than one attribute, so that a place before it may be another one behind it."""
+    stored = [
+        n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)
+    ]
+    return len(stored) > 1 or any(isinstance(n, ast.Name) for n in stored)
+
+
+def _marks(group: list[Allocation], facts: Facts) -> Insert:
+    """The marks of ``group``, behind the last of its statements."""
+    anchor = group[-1].statement
+    mark = facts.spelled(_MARK, anchor) or _MARK
+    name = facts.fresh_name("buffer", anchor) if any(a.each for a in group) else ""
+    lines = [
+        block(Code(f"for {name} in {a.place}:"), [Code(f"{mark}({name})")]) if a.each else Code(f"{mark}({a.place})")
+        for a in group
+    ]
+    return Insert(anchor, (block(Code(f"if not {facts.spelled(_ASK, anchor) or _ASK}():"), lines),), after=True)

@@ -1,0 +1,110 @@
+"""When the methods of one plain class run: as initialisers, in compiled code, there at each call or sometimes."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+
+from patcher.facts import torch_api as api
+from patcher.facts.caches import Cache
+from patcher.facts.classes import INITIALISERS
+from patcher.facts.origins import Origins
+from patcher.facts.project import Project
+from rules.fc303_cache_buffer_address.marks import own_calls
+
+
+class Running:
+    """The methods of the class of ``origins``, which is the ``cache`` when it is one; ``qualname``: its dotted name."""
+
+    def __init__(self, origins: Origins, cache: Cache | None, project: Project, qualname: str) -> None:
+        self.origins = origins
+        self.cache = cache
+        self.project = project
+        self.qualname = qualname
+        self.methods = [f for fs in origins.own.values() for f in fs]
+        self.calls = {f: list(own_calls(f, origins)) for f in self.methods}
+        self.initial = self._initial()
+        self.resets = {m.function for m in cache.methods if m.only_resets} if cache is not None else set()
+
+    def _initial(self) -> set[ast.FunctionDef]:
+        """The initialisers, and the private methods that only they call."""
+        found = {f for f in self.methods if f.name in INITIALISERS}
+        for _ in range(3):
+            for f in self.methods:
+                by = self._callers(f)
+                if f.name.startswith("_") and not f.name.endswith("__") and by and by <= found:
+                    found.add(f)
+        return found
+
+    def _callers(self, f: ast.FunctionDef) -> set[ast.FunctionDef]:
+        return {g for g in self.methods if any(called is f for _, called in self.calls[g])}
+
+    @cached_property
+    def compiled(self) -> set[ast.FunctionDef]:
+        """The methods that compiled code may run. Of a cache, all that are no initialisers, resets or eager zones."""
+        if self.cache is None:
+            return self._from(self._entered, always=False)
+        return {f for f in self.methods if f not in self.initial and f not in self.resets and not self._disabled(f)}
+
+    @cached_property
+    def always(self) -> set[ast.FunctionDef]:
+        """The methods that compiled code may call, those aside that it reaches through a condition only."""
+        if self.cache is None:
+            return self._from(self._entered, always=True)
+        seeds = [m.function for m in self.cache.methods if m.function not in self.resets]
+        return self._from([*seeds, *(f for f in self.methods if self._reached(f))], always=True)
+
+    def _from(self, seeds: list[ast.FunctionDef], *, always: bool) -> set[ast.FunctionDef]:
+        """``seeds`` and what they call; ``always``: not under a condition."""
+        found: set[ast.FunctionDef] = set()
+        stack = list(seeds)
+        while stack:
+            f = stack.pop()
+            if f in found or f in self.initial or self._disabled(f):
+                continue
+            found.add(f)
+            stack += [called for n, called in self.calls[f] if not (always and self.conditional(n, f))]
+        return found
+
+    @cached_property
+    def _entered(self) -> list[ast.FunctionDef]:
+        """The methods that compiled code calls itself, not only through other methods of the class."""
+        own = [f for f in self.methods if not f.name.startswith("__")]
+        local = self.origins.syntax.qualname(self.origins.cls) or self.origins.cls.name
+        home = self.qualname.removesuffix(f".{local}")
+        named = [f for f in own if self.project.called_by_name(f.name, home) and (self._reached(f) or self._named(f))]
+        return [*named, *(f for f in own if self._reached(f) and f not in named and not self._callers(f))]
+
+    def _reached(self, f: ast.FunctionDef) -> bool:
+        return self.project.reached(f"{self.qualname}.{f.name}")
+
+    def _named(self, f: ast.FunctionDef) -> bool:
+        """Whether compiled code that calls something of the name of ``f`` also names the class, in an annotation, say.
+
+        This is asked for names that lists and tensors have too.
+        """
+        cls = self.origins.cls.name
+        return any(
+            f".{f.name}" in g.mentions
+            and any(m.rpartition(".")[2] == cls and not m.startswith((".", "self.")) for m in g.mentions)
+            and self.project.reached(f"{s.module}.{g.qualname}")
+            for s in self.project.modules.values()
+            for g in s.functions
+        )
+
+    def _disabled(self, f: ast.FunctionDef) -> bool:
+        decorators = [d.func if isinstance(d, ast.Call) else d for d in f.decorator_list]
+        return any(self.origins.syntax.qualified(d) in api.DISABLE for d in decorators)
+
+    def conditional(self, node: ast.AST, f: ast.FunctionDef) -> bool:
+        """Whether ``f`` may run without ``node``: it stands under a test, or behind one that returns."""
+        syntax = self.origins.syntax
+        child = node
+        for parent in syntax.ancestors(node):
+            if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+                return True
+            if parent is f:
+                break
+            child = parent
+        before = [s for s in f.body if isinstance(s, ast.If) and s.lineno < syntax.statement_of(node).lineno]
+        return any(isinstance(s.body[-1], ast.Return) for s in before)

@@ -1,0 +1,126 @@
+"""Attributes that hold an ``nn.Buffer``, and assignments that may put the very same object back."""
+
+from __future__ import annotations
+
+import ast
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax import dotted
+
+_BUFFERS = frozenset({"torch.nn.Buffer", "torch.nn.parameter.Buffer"})
+#: Methods that give the tensor itself back when there is nothing to do.
+_CONVERTING = frozenset(
+    "to type type_as float double half bfloat16 int long short bool cpu cuda xpu contiguous expand_as view_as".split()
+)
+_ABOUT = frozenset({"device", "dtype", "is_cuda"})
+
+
+class BufferObjects(Analysis):
+    """Which assignments give an ``nn.Buffer`` to a module: Dynamo cannot trace them, though it is there already."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._of: dict[str, frozenset[str]] = {}
+
+    def holds(self, e: ast.expr) -> bool:
+        """Whether ``e`` is an attribute that a class of this file fills with an ``nn.Buffer``."""
+        if not isinstance(e, ast.Attribute):
+            return False
+        own = self.inference.instance_attribute(e)
+        if own is not None:
+            return e.attr in self._buffers(own[0])
+        if isinstance(e.value, ast.Name):
+            return False
+        name = self.inference.of(e.value).module
+        found = [c for c in self.syntax.by_type[ast.ClassDef] if f"{self.module}.{self._qualname(c)}" == name]
+        return any(e.attr in self._buffers(c) for c in found)
+
+    def _qualname(self, cls: ast.AST) -> str | None:
+        return self.syntax.qualname(cls) if isinstance(cls, ast.ClassDef) else None
+
+    def _buffers(self, cls: ast.AST) -> frozenset[str]:
+        """Attributes of ``cls``, and of its bases in the file, that are assigned an ``nn.Buffer`` somewhere."""
+        assert isinstance(cls, ast.ClassDef)
+        known = self._of.get(cls.name)
+        if known is None:
+            self._of[cls.name] = frozenset()  # a class below itself ends here
+            own = {
+                t.attr
+                for n in ast.walk(cls)
+                if isinstance(n, (ast.Assign, ast.AnnAssign)) and self._makes(n.value)
+                for t in (n.targets if isinstance(n, ast.Assign) else [n.target])
+                if isinstance(t, ast.Attribute)
+            }
+            bases = {dotted(b) for b in cls.bases}
+            for other in self.syntax.by_type[ast.ClassDef]:
+                if isinstance(other, ast.ClassDef) and other.name in bases:
+                    own |= self._buffers(other)
+            known = self._of[cls.name] = frozenset(own)
+        return known
+
+    def _makes(self, value: ast.expr | None) -> bool:
+        return isinstance(value, ast.Call) and self.syntax.qualified(value.func) in _BUFFERS
+
+    def may_be(self, value: ast.expr, target: ast.Attribute, depth: int = 6) -> bool:
+        """Whether ``value`` may be the object that ``target`` holds, and not a new one."""
+        if depth == 0:
+            return False
+        match value:
+            case ast.Attribute():
+                return ast.unparse(value) == ast.unparse(target)
+            case ast.Name():
+                found = self.inference.definitions(value)
+                return any(self._binds(d.how, d.node, d.value, target, depth) and not d.path for d in found)
+            case ast.Call(func=ast.Attribute(value=base, attr=attr)):
+                same = attr in _CONVERTING or (attr.endswith("_") and not attr.endswith("__"))
+                return same and self.may_be(base, target, depth - 1)
+            case ast.IfExp(body=body, orelse=orelse):
+                return any(self.may_be(v, target, depth - 1) and v is not target for v in (body, orelse))
+        return False
+
+    def _binds(self, how: str, node: ast.AST, value: ast.expr | None, target: ast.Attribute, depth: int) -> bool:
+        if how == "augmented" and isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            return self.may_be(node.target, target, depth - 1)
+        return how == "assign" and value is not None and self.may_be(value, target, depth - 1)
+
+    def asked(self, statement: ast.stmt, target: ast.Attribute) -> bool:
+        """Whether ``statement`` stands where the object is another one: under a test of it, its device or dtype."""
+        text = ast.unparse(target)
+        for parent in self.syntax.ancestors(statement):
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return False
+            for n in ast.walk(parent.test) if isinstance(parent, ast.If) else ():
+                if isinstance(n, ast.Attribute) and n.attr in _ABOUT and ast.unparse(n.value) == text:
+                    return True
+                match n:
+                    case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot()], comparators=[right]):
+                        if text in (ast.unparse(left), ast.unparse(right)):
+                            return True
+        return False
+
+    def always(self, target: ast.Attribute) -> bool:
+        """Whether all that this file, and relatives, assign to attributes of that name is an ``nn.Buffer``."""
+        own = self.inference.instance_attribute(target)
+        family, _ = self.project.family(f"{self.module}.{self._qualname(own[0])}") if own is not None else ((), None)
+        for name in family:
+            summary = self.project.known_class(name)
+            here = name.startswith(f"{self.module}.")
+            if summary is not None and not here and target.attr in summary.stores | summary.init_stores:
+                return False
+        for n in self.syntax.by_type[ast.Attribute]:
+            assert isinstance(n, ast.Attribute)
+            if n.attr == target.attr and isinstance(n.ctx, ast.Store):
+                parent = self.syntax.parents[n]
+                made = isinstance(parent, (ast.Assign, ast.AnnAssign)) and self._makes(parent.value)
+                if not made and not isinstance(parent, ast.AugAssign):
+                    return False
+        return True
+
+    def plain(self, target: ast.Attribute) -> bool:
+        """Whether the class leaves the assignment of attributes to ``nn.Module``."""
+        own = self.inference.instance_attribute(target)
+        name = f"{self.module}.{self._qualname(own[0])}" if own is not None else self.inference.of(target.value).module
+        family, _ = self.project.family(name)
+        summaries = [c for f in family if (c := self.project.known_class(f)) is not None]
+        return not any({"__setattr__", target.attr} & c.methods for c in summaries)

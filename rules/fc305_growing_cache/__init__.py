@@ -1,0 +1,1 @@
+"""FC305: keys and values that are joined to a longer tensor with every call."""

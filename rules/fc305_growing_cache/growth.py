@@ -1,0 +1,217 @@
+"""What grows: joins of the whole of a place whose whole result goes back, and lists that are joined."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.bookkeeping import CREATES, last_name
+from patcher.facts.classes import INITIALISERS, pairs
+from patcher.facts.origins import own_nodes
+from patcher.facts.syntax import FunctionNode
+from patcher.facts.wording import words
+from rules.fc305_growing_cache.depth import Depth, dimension, keyword
+from rules.fc305_growing_cache.lasting import Lasting
+from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places, cuts, methods_of
+
+_JOINS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One place that grows. ``node``: the call that makes it longer, by ``fresh``, along ``dim``.
+
+    ``text``: the place as the source has it. ``how``: "stored" (back where it was), "returned" or "listed".
+    """
+
+    node: ast.Call
+    text: str
+    fresh: ast.expr
+    dim: int | None
+    how: str
+
+
+class Growing(Analysis):
+    """Finds what grows in the functions of one module. ``reached``: whether a function runs in compiled code."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.places = facts.ask(Places)
+        self.lasting = facts.ask(Lasting)
+        self.depth = facts.ask(Depth)
+        self._known: dict[FunctionNode, tuple[Growth, ...]] = {}
+        self._joined_lists: dict[ast.ClassDef, dict[tuple[object, ...], ast.Call]] = {}
+
+    def of(self, function: FunctionNode) -> tuple[Growth, ...]:
+        """What grows in ``function``, in the order of the lines; empty when it is not known to run in compiled code."""
+        if function not in self._known:
+            found = sorted(self._found(function), key=lambda g: (g.node.lineno, g.node.col_offset))
+            self._known[function] = tuple(found) if found and self._is_compiled(function, found) else ()
+        return self._known[function]
+
+    def _found(self, function: FunctionNode) -> Iterator[Growth]:
+        nodes = list(own_nodes(function))
+        if function.name in INITIALISERS or function.name == "__new__":
+            return
+        calls = [n for n in nodes if isinstance(n, ast.Call)]
+        if any(self._parts(c) for c in calls):
+            seen: set[ast.Call] = set()
+            for growth in (*self._stored(function, nodes), *self._returned(function, nodes)):
+                if growth.node not in seen:
+                    seen.add(growth.node)
+                    yield growth
+        for call in calls:
+            if (listed := self._listed(call, function)) is not None:
+                yield listed
+
+    # --- what a join is made of, and where the result goes ----------------------------------------------------------
+
+    def _parts(self, call: ast.Call) -> list[ast.expr]:
+        """The tensors that ``call`` joins, when it is a join of at least two that are written out."""
+        if self.syntax.qualified(call.func) not in _JOINS:
+            return []
+        given = call.args[0] if call.args else keyword(call, "tensors")
+        if isinstance(given, ast.Name):
+            given = next(self.places.alternatives(given), None)
+        return list(given.elts) if isinstance(given, (ast.Tuple, ast.List)) and len(given.elts) > 1 else []
+
+    def _grown(self, call: ast.Call) -> Iterator[tuple[Place, ast.expr, ast.expr]]:
+        """For each place that ``call`` adds to: the place, the part that is the whole of it, and what is added."""
+        parts = self._parts(call)
+        places = [self.places.of(p) for p in parts]
+        for part, found in zip(parts, places, strict=True):
+            added = [p for p, other in zip(parts, places, strict=True) if not other & found]
+            if len(added) == 1 and not isinstance(added[0], ast.Starred) and not self._is_made(added[0]):
+                for place in found:
+                    yield place, part, added[0]
+
+    def _is_made(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a new tensor of zeros or the like: that is room, or padding, not another entry."""
+        return any(isinstance(a, ast.Call) and last_name(a.func) in CREATES for a in self.places.alternatives(e))
+
+    def _stored(self, function: FunctionNode, nodes: list[ast.AST]) -> Iterator[Growth]:
+        for n in nodes:
+            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None:
+                for target in n.targets if isinstance(n, ast.Assign) else [n.target]:
+                    for t, value in pairs(target, n.value):
+                        if isinstance(t, (ast.Attribute, ast.Subscript)) and value is not None:
+                            yield from self._store(t, value, function)
+
+    def _store(self, target: ast.expr, value: ast.expr, function: FunctionNode) -> Iterator[Growth]:
+        for place in self.places.of(target):
+            for steps, part in self.places.components(value):
+                kept = Place(place.root, (*place.steps, *steps))
+                grown = [(call, *g) for call in self._joins(part) for g in self._grown(call)]
+                for call, old, element, fresh in grown:
+                    lasts = old == kept and self.lasting.lasts(kept, function)
+                    if not lasts or not self.depth.is_deep(call, old, element, fresh):
+                        continue
+                    if not self.lasting.grows_on_demand(call, old, function):
+                        yield Growth(call, ast.unparse(target) + "".join(steps), fresh, dimension(call), "stored")
+
+    def _returned(self, function: FunctionNode, nodes: list[ast.AST]) -> Iterator[Growth]:
+        """Joins to what a parameter is, or a sequence or dict in it has, that leave beside the other results.
+
+        An attribute of an object is not replaced by what its reader returns.
+        """
+        found: list[tuple[ast.Call, Place, ast.expr, ast.expr]] = []
+        for n in nodes:
+            if isinstance(n, ast.Return) and n.value is not None:
+                for steps, part in self.places.components(n.value, function):
+                    if steps:
+                        found += [
+                            (call, *grown)
+                            for call in self._joins(part)
+                            for grown in self._grown(call)
+                            if isinstance(grown[0].root, ast.arg)
+                            and all(step.startswith("[") for step in grown[0].steps)
+                            and self.depth.is_deep(call, *grown)
+                        ]
+        places = {place for _, place, _, _ in found}
+        for call, place, element, fresh in found:
+            if self._is_carried(place, places, function):
+                yield Growth(call, ast.unparse(element), fresh, dimension(call), "returned")
+
+    def _is_carried(self, place: Place, places: set[Place], function: FunctionNode) -> bool:
+        """Whether the names say that what is returned comes back in ``place`` with the next call."""
+        assert isinstance(place.root, ast.arg)
+        named = frozenset(words(place.root.arg))
+        if named & KEPT:
+            return True
+        if not named & EARLIER:
+            return False
+        twins = [p for p in places if p.root is place.root]
+        all_words = frozenset(w for p in places for w in p.words)
+        return (
+            len(twins) > 1 or self._is_optional(place.root, function) or bool(all_words & KEYS and all_words & VALUES)
+        )
+
+    def _is_optional(self, parameter: ast.arg, function: FunctionNode) -> bool:
+        """Whether ``function`` asks if there is anything in ``parameter``."""
+        return any(
+            isinstance(n, ast.Compare) and isinstance(n.left, ast.Name) and n.left.id == parameter.arg
+            and isinstance(n.ops[0], (ast.Is, ast.IsNot))
+            for n in own_nodes(function)
+        )  # fmt: skip
+
+    def _listed(self, call: ast.Call, function: FunctionNode) -> Growth | None:
+        """``self.k.append(k)`` for a list that the class joins or stacks."""
+        match call:
+            case ast.Call(func=ast.Attribute(value=target, attr="append"), args=[fresh]):
+                pass
+            case _:
+                return None
+        for place in self.places.of(target):
+            if not isinstance(place.root, ast.ClassDef):
+                continue
+            join = self._lists(place.root).get(place.anywhere)
+            if join is None or not self.lasting.lasts(place, function):
+                continue
+            if self.depth.is_deep(join, place, target, fresh):
+                return Growth(call, ast.unparse(target), fresh, dimension(join), "listed")
+        return None
+
+    def _lists(self, cls: ast.ClassDef) -> dict[tuple[object, ...], ast.Call]:
+        """The places of ``cls`` that are joined as lists, with the call that does it."""
+        if cls not in self._joined_lists:
+            found: dict[tuple[object, ...], ast.Call] = {}
+            for call in (n for f in methods_of(cls) for n in own_nodes(f) if isinstance(n, ast.Call)):
+                if self.syntax.qualified(call.func) in _JOINS | {"torch.stack"} and call.args:
+                    given = call.args[0]
+                    if isinstance(given, ast.Call) and last_name(given.func) in ("list", "tuple") and given.args:
+                        given = given.args[0]
+                    found.update((place.anywhere, call) for place in self.places.of(given))
+            self._joined_lists[cls] = found
+        return self._joined_lists[cls]
+
+    # --- what an expression may be ----------------------------------------------------------------------------------
+
+    def _joins(self, e: ast.expr) -> list[ast.Call]:
+        """The joins that ``e`` may be the result of; none when it may also be a cut one."""
+        found = list(self.places.alternatives(e))
+        if any(isinstance(a, ast.Subscript) and cuts(a.slice) for a in found):
+            return []
+        return [a for a in found if isinstance(a, ast.Call) and self._parts(a)]
+
+    # --- does it last, is it deep, does it run compiled -------------------------------------------------------------
+
+    def _is_compiled(self, function: FunctionNode, found: list[Growth]) -> bool:
+        """Whether ``function`` runs in compiled code, as far as can be told.
+
+        A plain object mostly comes to compiled code as an argument. Its method counts when compiled code calls one of
+        that name; and when both keys and values grow in it, for then it can be nothing but a model's cache.
+        """
+        if self.facts.reached(function):
+            return True
+        cls = self.syntax.class_of(function)
+        name = self.syntax.qualname(function)
+        if cls is None or name is None or self.syntax.method_of(function) is not function:
+            return False
+        if self.project.is_module_class(f"{self.module}.{name}".rpartition(".")[0]):
+            return False
+        grown = frozenset(w for g in found for w in words(g.text))
+        return bool(grown & KEYS and grown & VALUES) or self.project.called_by_name(function.name, self.module)

@@ -1,0 +1,116 @@
+"""FC305: keys and values that are joined to a longer tensor with every call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Cost, Example, Finding, NearMiss, Rule
+from rules.fc305_growing_cache.examples import INVALID, VALID
+from rules.fc305_growing_cache.growth import Growing, Growth
+
+_LONG = 40
+
+
+class GrowingCache(Rule):
+    """Keys and values, or other state of three dimensions or more, that get longer with every call.
+
+    What it does:
+        Reports, in code that gets compiled, ``self.k = torch.cat([self.k, k], dim=2)`` and its like: an attribute, an
+        entry of a list or dict, what a parameter holds (``past["key"]``), what comes in as ``past`` and goes out longer
+        beside the other results, and a list of tensors that gets one more in each call and is joined when it is read.
+        It shows the form with a buffer in the names of the source. It rewrites nothing.
+
+    Why it breaks compilation:
+        Each call has another shape. Dynamo compiles again to make the length symbolic, and each step reads and writes
+        all that was kept so far. Of a list Dynamo knows how many tensors are in it, so it compiles for each number of
+        them, up to the limit, and then gives the frame up. Measured on torch 2.13, CPU, one thread of a shared machine,
+        float32, Inductor: 4 layers of 8 heads of 64, batch 2, a first call of 2048 tokens, then 20 of one; two quiet
+        runs, median step, no breaks in any of the three:
+
+        - torch.cat on attributes: 2 recompiles in the first round, 4 after one of other lengths; 9.3 and 9.8 ms;
+        - a list of tensors: 8 recompiles, then the limit; 11.3 and 11.8 ms once it runs eagerly;
+        - a buffer and a Python integer: 1 recompile, then 3; 6.1 and 6.3 ms.
+
+        Over six runs, busy ones included, the buffer took two thirds of the time of torch.cat in the median (0.4 to
+        0.9). After a first call of 256 tokens the difference is lost in the noise (2.0 to 2.8 ms).
+
+        CUDA graphs (``mode="reduce-overhead"``) bear neither of the first two, for what was kept is an output of a
+        graph, whose memory the next run uses again. Measured on an H200, torch 2.11, bfloat16: 4 layers of 12 heads of
+        64, batch 8, a first call of 1024 tokens, then 40 of one, the round repeated, median step:
+
+        - torch.cat, and the list: "accessing tensor output of CUDAGraphs that has been overwritten" within three calls;
+        - torch.cat, each kept tensor cloned between the calls: a recording for each of the 41 lengths, 7.5 ms a step
+          while they are made, 0.5 ms in a round of which most lengths had been recorded (0.6 ms without CUDA graphs);
+        - a buffer and a Python integer: skipped 82 times for "mutated inputs"; with the buffers marked (FC303) no skip,
+          and also a recording for each length (8.3 ms a step while they are made), but nothing to clone.
+
+    Fix safety:
+        There is no fix, not even an unsafe one. How much room there has to be is mostly not in the code, and where a
+        largest length is, a buffer still takes more for granted than one sentence can say: that batch, dtype and device
+        stay, that nobody sets the attribute to None or reads its length from its shape, that no gradient flows
+        back, and that tensors that were given out earlier may be views of what is written later.
+
+    References:
+        The cache fixes of the nanoVLM and Toto reports; PyTorch, "Dynamic shapes", and "CUDAGraph Trees".
+    """
+
+    code: ClassVar[str] = "FC305"
+    name: ClassVar[str] = "growing-cache"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"cat(", b"concat(", b"concatenate(", b"stack(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("recompilation", "dynamic shape", "CUDA graphs")
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report what grows in the function ``node``, once for all of it."""
+        assert isinstance(node, ast.FunctionDef)
+        found = [g for g in facts.ask(Growing).of(node) if not facts.eager_only(g.node)]
+        if found:
+            yield Finding(found[0].node, _message(found), assumption=_without(found[0]))
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _message(found: Sequence[Growth]) -> str:
+    texts = list(dict.fromkeys(f"`{g.text}`" for g in found))
+    what, one = " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1]))), len(texts) == 1
+    if all(g.how == "listed" for g in found):
+        return (
+            f"{what} {'is a list that gets' if one else 'are lists that get'} one tensor more with each call: code is "
+            "compiled for each number of them, up to the recompile limit, and each step joins all that was kept"
+        )
+    return (
+        f"{what} {'grows' if one else 'grow'} with each call: another shape each time (a recompile to dynamic shapes), "
+        "each step reads and writes all that was kept, and with CUDA graphs it raises unless what is kept is cloned"
+    )
+
+
+def _without(growth: Growth) -> str:
+    """Why there is no fix, with the buffer in the names of the source."""
+    fresh = ast.unparse(growth.fresh)
+    if len(fresh) > _LONG or not fresh.isidentifier():
+        fresh = "new"
+    sizes, before, after = _layout(growth.dim)
+    place = growth.text
+    write = f"`{place}[{before}n : n + t{after}] = {fresh}`, use `{place}[{before}: n + t{after}]`"
+    back = ", return none of it" if growth.how == "returned" else ""
+    return (
+        "how much room there has to be is not in the code; with that, "
+        f"make `{place} = {fresh}.new_zeros({sizes})` once, write {write}, and count `n` in a Python int{back}"
+    )
+
+
+def _layout(dim: int | None) -> tuple[str, str, str]:
+    """The sizes of the buffer, and what stands before and after the part along ``dim``."""
+    if dim is None or not -4 < dim < 4:
+        return "..., room, ...", "..., ", ", ..."
+    if dim >= 0:
+        sizes = {0: "room, ...", 1: "B, room, ...", 2: "B, H, room, D"}.get(dim, "..., room, ...")
+        return sizes, ":, " * dim, ""
+    sizes = {-1: "..., room", -2: "..., room, D"}.get(dim, "..., room, H, D")
+    return sizes, "..., ", ", :" * (-dim - 1)

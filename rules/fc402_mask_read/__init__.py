@@ -1,0 +1,1 @@
+"""FC402: a read through a boolean mask."""

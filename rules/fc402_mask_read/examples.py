@@ -1,0 +1,877 @@
+"""What MaskRead reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import (
+    Example,
+    NearMiss,
+)
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="elements are counted to check them; the mask has the shape of what it reads",
+        before="""\
+def require(ok, message):
+    if torch.is_tensor(ok):
+        torch._assert_async(ok.all(), message)
+    else:
+        torch._check_with(ValueError, ok, lambda: message)
+
+class Merge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids: torch.Tensor | None, features: torch.Tensor):
+        h = self.embed(ids)
+        slots = ids == 7
+        spread = slots.unsqueeze(-1).expand_as(h)
+        require(h[spread].numel() == features.numel(), "no fit")  # as many as there are places
+        return h.masked_scatter(spread, features)
+""",
+        after="""\
+def require(ok, message):
+    if torch.is_tensor(ok):
+        torch._assert_async(ok.all(), message)
+    else:
+        torch._check_with(ValueError, ok, lambda: message)
+
+class Merge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids: torch.Tensor | None, features: torch.Tensor):
+        h = self.embed(ids)
+        slots = ids == 7
+        spread = slots.unsqueeze(-1).expand_as(h)
+        require(spread.sum() == features.numel(), "no fit")  # as many as there are places
+        return h.masked_scatter(spread, features)
+""",
+        run="""\
+def make(): return Merge()
+calls = [(torch.tensor([[7, 1, 7]]), torch.ones(n, 4)) for n in (2, 3)]
+""",
+    ),
+    Example(
+        title="rows are counted for a function that only checks; a name holds the number",
+        before="""\
+def require(ok, message):
+    if isinstance(ok, torch.Tensor):
+        torch._assert_async(ok.all(), message)
+    else:
+        torch._check(ok, lambda: message)
+
+class Rows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids, rows: torch.Tensor):
+        h = self.embed(ids)
+        count = h[ids == 7].shape[0]
+        require(count == rows.shape[0], "rows must fit the places")
+        require(h[ids == 7].numel() == rows.numel(), message="numbers must fit the places")
+        return h * 2
+""",
+        after="""\
+def require(ok, message):
+    if isinstance(ok, torch.Tensor):
+        torch._assert_async(ok.all(), message)
+    else:
+        torch._check(ok, lambda: message)
+
+class Rows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids, rows: torch.Tensor):
+        h = self.embed(ids)
+        count = (ids == 7).sum()
+        require(count == rows.shape[0], "rows must fit the places")
+        require(((ids == 7).sum() * h.shape[-1]) == rows.numel(), message="numbers must fit the places")
+        return h * 2
+""",
+        run="""\
+def make(): return Rows()
+calls = [(torch.tensor([[7, 1, 7]]), torch.ones(2, 4)), (torch.tensor([[1, 1, 7]]), torch.ones(1, 4))]
+""",
+    ),
+    Example(
+        title="any, all, and the sum of integers",
+        before="""\
+class Ask(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        seen = y > 0
+        low = torch.isnan(y) | (y < 3)
+        counts = torch.argsort(y)
+        return low[seen].any(), low[seen].all(), counts[seen].sum()
+""",
+        after="""\
+class Ask(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        seen = y > 0
+        low = torch.isnan(y) | (y < 3)
+        counts = torch.argsort(y)
+        return (low & seen).any(), (low | (~seen)).all(), counts.masked_fill(~seen, 0).sum()
+""",
+        run="""\
+def make(): return Ask()
+calls = [(torch.tensor(v),) for v in ([1.0, 2.0, -1.0], [-1.0, -2.0, -3.0], [0.5, float("nan"), 1.0])]
+""",
+    ),
+    Example(
+        title="written with functions, and as masked_select",
+        before="""\
+class Spelled(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        seen = torch.isfinite(y) & (y > 0)
+        order = torch.argsort(y)
+        kept = torch.masked_select(order, seen).sum()
+        return torch.any(seen[y < 3]), torch.sum(order[seen]), kept + torch.sum(order.masked_select(~seen))
+""",
+        after="""\
+class Spelled(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        seen = torch.isfinite(y) & (y > 0)
+        order = torch.argsort(y)
+        kept = order.masked_fill(~seen, 0).sum()
+        return (seen & (y < 3)).any(), order.masked_fill(~seen, 0).sum(), kept + order.masked_fill(seen, 0).sum()
+""",
+        run="""\
+def make(): return Spelled()
+calls = [(torch.tensor(v),) for v in ([1.0, 2.0, -1.0], [-1.0, -2.0, -3.0], [0.5, float("inf"), 1.0])]
+""",
+    ),
+    Example(
+        title="the mean of a loss over the places that count",
+        before="""\
+class Loss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, goal):
+        loss = self.lin(x).square()
+        kept = loss > 0.01
+        return loss[kept].mean()
+""",
+        after="""\
+class Loss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, goal):
+        loss = self.lin(x).square()
+        kept = loss > 0.01
+        return loss.masked_fill(~kept, 0).sum() / kept.sum()
+""",
+        run="""\
+def make(): return Loss()
+calls = [(torch.linspace(-1, 1, 8).view(2, 4), torch.ones(1))]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="the sum of rows",
+        before="""\
+class Total(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        return h[ids > 3].sum()
+""",
+        after="""\
+class Total(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        return h.masked_fill(~(ids > 3)[..., None], 0).sum()
+""",
+        run="""\
+def make(): return Total()
+calls = [(torch.tensor([[7, 1, 7]]),), (torch.tensor([[1, 1, 2]]),)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="changed element by element and written back",
+        before="""\
+class Flip(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        other = h * 3
+        low = ids < 7
+        h[low] = (2 * other[low] - h[low]) / 4  # in place
+        return h, other
+""",
+        after="""\
+class Flip(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        other = h * 3
+        low = ids < 7
+        h.copy_(torch.where(low.unsqueeze(-1), (2 * other - h) / 4, h))  # in place
+        return h, other
+""",
+        run="""\
+def make(): return Flip()
+calls = [(torch.tensor(v),) for v in ([[7, 1, 7]], [[1, 1, 2]])]
+train = True
+""",
+    ),
+    Example(
+        title="bounded and written back, without gradients",
+        before="""\
+class Bound(nn.Module):
+    @torch.no_grad()
+    def forward(self, x: torch.Tensor):
+        h = x * 1
+        low = h < 0
+        h[low] = -h[low].abs().clamp(max=2)
+        return h
+""",
+        after="""\
+class Bound(nn.Module):
+    @torch.no_grad()
+    def forward(self, x: torch.Tensor):
+        h = x * 1
+        low = h < 0
+        h.copy_(torch.where(low, -h.abs().clamp(max=2), h))
+        return h
+""",
+        run="""\
+def make(): return Bound()
+calls = [(torch.linspace(-1, 1, 8).view(2, 4) * k,) for k in (1.0, 9.0)]
+""",
+    ),
+    Example(
+        title="a function of rows, written back at the same places",
+        before="""\
+def bent(x, weights, scale):
+    share = F.softmax(weights, dim=-1)
+    bins = share.cumsum(-1)
+    return torch.sqrt(x) * bins[..., 0] * scale, torch.log(x)
+
+class Spline(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.wide = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        h, weights = self.lin(x), self.wide(x.unsqueeze(-1).expand(-1, -1, 4))
+        inside = h > 0
+        out = torch.zeros_like(h)
+        size = torch.zeros_like(h)
+        out[inside], size[inside] = bent(h[inside], weights=weights[inside, :], scale=2.0)
+        return out + size
+""",
+        after="""\
+def bent(x, weights, scale):
+    share = F.softmax(weights, dim=-1)
+    bins = share.cumsum(-1)
+    return torch.sqrt(x) * bins[..., 0] * scale, torch.log(x)
+
+class Spline(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.wide = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        h, weights = self.lin(x), self.wide(x.unsqueeze(-1).expand(-1, -1, 4))
+        inside = h > 0
+        out = torch.zeros_like(h)
+        size = torch.zeros_like(h)
+        _places = inside.flatten()
+        _rows = torch.where(_places, torch.arange(_places.numel(), device=_places.device), _places.int().argmax())
+        _values, _values_2 = bent(
+            h.flatten(0, inside.ndim - 1)[_rows],
+            weights=weights.flatten(0, inside.ndim - 1)[_rows],
+            scale=2.0,
+        )
+        out.copy_(torch.where(inside, _values.reshape(out.shape), out))
+        size.copy_(torch.where(inside, _values_2.reshape(size.shape), size))
+        return out + size
+""",
+        run="""\
+def make(): return Spline()
+calls = [(torch.linspace(-k, k, 8).view(2, 4),) for k in (1.0, 9.0)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="packed rows are reported",
+        before="""\
+class Pack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        return self.lin(h[h.sum(-1) > 0])
+""",
+        after=None,
+        run="""\
+def make(): return Pack()
+calls = [(torch.linspace(-1, 1, 8).view(2, 4),)]
+""",
+    ),
+    Example(
+        title="an expert for some rows, another one for the others",
+        before="""\
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.words = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 5))
+        self.picture = nn.Linear(4, 5)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        out = torch.empty(*ids.shape, 5)
+        # one for words, one for pictures
+        out[seen] = self.picture(h[seen])
+        out[~seen] = self.words(h[~seen])
+        return out
+""",
+        after="""\
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.words = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 5))
+        self.picture = nn.Linear(4, 5)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        out = torch.empty(*ids.shape, 5)
+        # one for words, one for pictures
+        if torch.compiler.is_compiling():
+            _rows = self.picture(h.flatten(0, seen.dim() - 1).clone())
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            out.copy_(torch.where(_picked, _rows, out.flatten(0, seen.dim() - 1)).reshape(out.shape))
+            _rows = self.words(h.flatten(0, seen.dim() - 1).clone())
+            _picked = (~seen).reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            out.copy_(torch.where(_picked, _rows, out.flatten(0, seen.dim() - 1)).reshape(out.shape))
+        else:
+            out[seen] = self.picture(h[seen])
+            out[~seen] = self.words(h[~seen])
+        return out
+""",
+        run="""\
+def make(): return Experts()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="norms, scattered",
+        before="""\
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.other = nn.LayerNorm(4), nn.LayerNorm(4, bias=False)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        h = h.masked_scatter(seen.unsqueeze(-1), self.norm(h[seen]))
+        h = h.masked_scatter(~seen[..., None], self.other(h[~seen]).to(h.dtype))
+        return h
+""",
+        after="""\
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.other = nn.LayerNorm(4), nn.LayerNorm(4, bias=False)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        seen = ids == 3
+        if torch.compiler.is_compiling():
+            _rows = self.norm(h.flatten(0, seen.dim() - 1).clone())
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h = torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape)
+            _rows = self.other(h.flatten(0, seen.dim() - 1).clone()).to(h.dtype)
+            _picked = (~seen).reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h = torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape)
+        else:
+            h = h.masked_scatter(seen.unsqueeze(-1), self.norm(h[seen]))
+            h = h.masked_scatter(~seen[..., None], self.other(h[~seen]).to(h.dtype))
+        return h
+""",
+        run="""\
+def make(): return Norms()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="rows with names, which are added",
+        before="""\
+class Added(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.up, self.down = nn.LayerNorm(4), nn.Linear(4, 12), nn.Linear(6, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        old = h[seen]
+        gate, value = self.up(self.norm(old)).chunk(2, dim=-1)
+        h[seen] = self.down(F.silu(gate) * value)
+        h[seen] += old * 2
+        return h
+""",
+        after="""\
+class Added(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm, self.up, self.down = nn.LayerNorm(4), nn.Linear(4, 12), nn.Linear(6, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        if torch.compiler.is_compiling():
+            old = h.flatten(0, seen.dim() - 1).clone()
+            gate, value = self.up(self.norm(old)).chunk(2, dim=-1)
+            _rows = self.down(F.silu(gate) * value)
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h.copy_(torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape))
+            _rows = h.flatten(0, seen.dim() - 1) + (old * 2)
+            _picked = seen.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h.copy_(torch.where(_picked, _rows, h.flatten(0, seen.dim() - 1)).reshape(h.shape))
+        else:
+            old = h[seen]
+            gate, value = self.up(self.norm(old)).chunk(2, dim=-1)
+            h[seen] = self.down(F.silu(gate) * value)
+            h[seen] += old * 2
+        return h
+""",
+        run="""\
+def make(): return Added()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="what is read is overwritten, and needed for the gradient",
+        before="""\
+class Saved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        low = h > 0
+        h[low] = h[low].abs()
+        return h
+""",
+        after="""\
+class Saved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        low = h > 0
+        if torch.compiler.is_compiling():
+            _rows = h.flatten(0, low.dim() - 1).clone().abs()
+            _picked = low.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+            h.copy_(torch.where(_picked, _rows, h.flatten(0, low.dim() - 1)).reshape(h.shape))
+        else:
+            h[low] = h[low].abs()
+        return h
+""",
+        run="""\
+def make(): return Saved()
+calls = [(torch.linspace(-1, 1, 6).view(2, 3),)]
+train = True
+""",
+        unsafe=True,
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="an index, not a mask",
+        source="""\
+class Ordered(nn.Module):
+    def forward(self, h):
+        order = h.sum(-1).argsort()
+        return h[order].mean(), len(h[order])
+""",
+    ),
+    NearMiss(
+        title="a number that is a size",
+        source="""\
+class Sized(nn.Module):
+    def forward(self, h):
+        y = h * 2
+        return torch.zeros(y[y > 0].numel())
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a mask that may be None, which is an index as well",
+        source="""\
+class Optional(nn.Module):
+    def forward(self, h, m: torch.BoolTensor | None = None):
+        y = h * 2
+        if y[m].shape[0] == 0:
+            raise ValueError("nothing is set")
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a mask of another shape is an error, and stays one",
+        source="""\
+class Shapes(nn.Module):
+    def forward(self, h, m: torch.BoolTensor):
+        y = h * 2
+        if y[m].shape[0] == 0:
+            raise ValueError("nothing is set")
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a function that takes bools only",
+        source="""\
+class Strict(nn.Module):
+    def forward(self, h):
+        y = h * 2
+        torch._check(y[y > 0].numel() > 1)
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a branch that would end the graph in its turn",
+        source="""\
+class Branch(nn.Module):
+    def forward(self, h):
+        y = h * 2
+        if y[y > 0].numel() == 0:
+            return y
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="compared with what may be a float",
+        source="""\
+class Share(nn.Module):
+    def forward(self, h, part):
+        y = h * 2
+        if y[y > 0].numel() > part:
+            raise ValueError("too many")
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the mean of integers is an error",
+        source="""\
+class Whole(nn.Module):
+    def forward(self, h):
+        y = torch.argsort(h)
+        return y[y > 0].mean()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a function that looks at its neighbours",
+        source="""\
+class Running(nn.Module):
+    def forward(self, h):
+        y = h * 2
+        low = y > 0
+        y[low] = y[low].cumsum(0)
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a function that compares rows with each other",
+        source="""\
+def centred(x):
+    return x - x.mean(0)
+
+class Centre(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        inside = h > 0
+        h[inside] = centred(h[inside])
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a module, which may compare rows with each other",
+        source="""\
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        kept = h.sum(-1) > 0
+        h[kept] = self.norm(h[kept])
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a gradient that is infinite where the mask is not set",
+        source="""\
+class Inverse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x) * 1
+        low = h > 0
+        h[low] = 1 / h[low]
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="values of another shape",
+        source="""\
+class Wide(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        other = x.unsqueeze(-1) * 1
+        low = y > 0
+        y[low] = -other[low].view(-1)
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a mask that fits by broadcasting",
+        source="""\
+class Broadcast(nn.Module):
+    def forward(self, x):
+        order = torch.argsort(x)
+        return order.masked_select(order[:1] > 0).sum()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="one of a pair",
+        source="""\
+class Pair(nn.Module):
+    def forward(self, x, pair, level):
+        return x * pair[level > 3]
+""",
+    ),
+    NearMiss(
+        title="a list",
+        source="""\
+class Listed(nn.Module):
+    def forward(self, x):
+        found = [x, x * 2]
+        return found[x.dim() > 1]
+""",
+    ),
+    NearMiss(
+        title="a module that mixes rows, a line before they are written",
+        source="""\
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.norm(h[seen])
+        h[seen] = rows
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="rows that are needed packed as well",
+        source="""\
+class Packed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        h[seen] = rows
+        return h, rows
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="rows of one mask for another one",
+        source="""\
+class Swapped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        h[seen] = self.lin(h[~seen])
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the mask changes before the rows are written",
+        source="""\
+class Changed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        seen = ids.flip(0) == 3
+        h[seen] = rows
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the mask is written through itself",
+        source="""\
+class Itself(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        seen[0] = True
+        h[seen] = rows
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="rows that look at each other",
+        source="""\
+class Sorted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        rows = self.lin(h[seen])
+        h[seen] = rows - rows.mean(0)
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a module of this file that mixes rows",
+        source="""\
+class Centre(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.lin(x)
+        return x - x.mean(dim=0)
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.centre = nn.Sequential(nn.Linear(4, 4))
+        self.last = Centre()
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        h[seen] = self.last(self.centre(h[seen]))
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a method that mixes rows",
+        source="""\
+class Method(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def centred(self, x):
+        return x - x.mean(dim=0)
+
+    def forward(self, ids):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        h[seen] = self.centred(h[seen])
+        return h
+""",
+        reported=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""FC403: ``repeat_interleave`` with a tensor of repeats, without the size of the result."""

@@ -1,0 +1,234 @@
+"""How many elements ``repeat_interleave`` with a tensor of repeats gives, where the host knows it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow import Definition
+
+_FROM_LIST = frozenset({"torch.tensor", "torch.as_tensor", "torch.LongTensor", "torch.IntTensor"})
+_KEEPING = frozenset({"to", "long", "int", "cuda", "cpu", "contiguous"})
+#: Those that hold any int that a list of sizes may hold; the others cut it off.
+_WIDE = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
+_PROPERTIES = frozenset({"shape", "dtype", "device", "ndim"})
+_LIST_METHODS = frozenset("append extend insert remove pop clear sort reverse".split())
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A call without ``output_size``: ``x`` is repeated along ``dim``; ``x`` is None where the repeats stand alone."""
+
+    call: ast.Call
+    x: ast.expr | None
+    repeats: ast.expr
+    dim: ast.expr | None
+
+
+@dataclass(frozen=True)
+class Total:
+    """``template`` over ``parts`` is the size of the result. ``assumption``: what that takes for granted, or ""."""
+
+    template: str
+    parts: tuple[ast.expr, ...]
+    assumption: str = ""
+
+
+class RepeatTotals(Analysis):
+    """Such calls of one module."""
+
+    def of(self, call: ast.Call) -> Repeat | None:
+        """``call`` when it repeats as a tensor says and is not told the size of the result."""
+        named = {k.arg: k.value for k in call.keywords}
+        if named.keys() - {"input", "repeats", "dim"} or any(isinstance(a, ast.Starred) for a in call.args):
+            return None
+        values = list(call.args)
+        if self.syntax.qualified(call.func) != "torch.repeat_interleave":
+            if not isinstance(call.func, ast.Attribute) or call.func.attr != "repeat_interleave":
+                return None
+            if self.syntax.qualified(call.func) is not None:
+                return None
+            values.insert(0, call.func.value)
+        given = dict(zip(("input", "repeats", "dim"), values, strict=False)) | {k: v for k, v in named.items() if k}
+        repeats = given.get("repeats")
+        if repeats is None and set(given) == {"input"}:
+            return Repeat(call, None, given["input"], None)
+        if repeats is None or "input" not in given or not self.presumed.of(repeats).is_tensor:
+            return None
+        if not self.presumed.sure(repeats, self.inference) or self.inference.of(repeats).is_number:
+            return None
+        return Repeat(call, given["input"], repeats, given.get("dim"))
+
+    def total(self, repeat: Repeat) -> Total | str:
+        """The size of the result along what is repeated, or why the host does not know it."""
+        made = self._origin(repeat.repeats)
+        what = self.syntax.qualified(made.func) if isinstance(made, ast.Call) else None
+        if isinstance(made, ast.Call) and what in _FROM_LIST and made.args and self._is_wide(made):
+            return self._of_list(repeat, made.args[0], made is repeat.repeats)
+        if isinstance(made, ast.Call) and what in ("torch.full", "torch.full_like") and len(made.args) == 2:
+            each = made.args[1]
+            if made is repeat.repeats and repeat.x is not None and isinstance(each, ast.Constant) and self._int(each):
+                return self._of_same(repeat, repeat.x, each)
+        beside = self._beside(repeat.call)
+        if beside is not None and (repeat.dim is None or ast.unparse(repeat.dim) == "0"):
+            return Total("{0}", (beside,), f"the result has `{ast.unparse(beside)}` elements, like what it meets there")
+        return "the number of repeats is known on the device only"
+
+    def _of_list(self, repeat: Repeat, counts: ast.expr, here: bool) -> Total | str:
+        if not isinstance(counts, ast.Name) or self.inference.of(counts).python != "container":
+            return "the number of repeats is not known to come from a list"
+        if not self.syntax.is_builtin(ast.Name("sum", ast.Load())):
+            return "`sum` is another name here"
+        if not self._bound_once(counts) or (not here and self._changed(counts)):
+            return f"`{counts.id}` may be changed in the meantime"
+        rows = repeat.x is None or (self._counts(repeat.x, counts) and not self._changed(counts))
+        if rows and self._ints(counts):
+            return Total("sum({0})", (counts,))
+        if any(d.how != "parameter" for d in self.inference.definitions(counts)) and not self._ints(counts):
+            return f"`{counts.id}` is not known to hold ints"
+        return Total("sum({0})", (counts,), f"`{counts.id}` is a list of ints with one for each place that is repeated")
+
+    def _of_same(self, repeat: Repeat, x: ast.expr, each: ast.expr) -> Total | str:
+        if not isinstance(x, ast.Name):
+            return f"`{ast.unparse(x)}` is not a plain name"
+        if repeat.dim is None or (isinstance(repeat.dim, ast.Constant) and repeat.dim.value is None):
+            return Total("{0}.numel() * {1}", (x, each))
+        plain = self._steady(repeat.dim) and self._int(repeat.dim)
+        return Total("{0}.shape[{1}] * {2}", (x, repeat.dim, each)) if plain else "no plain `dim`"
+
+    def _origin(self, e: ast.expr, depth: int = 4) -> ast.expr:
+        """What ``e`` was made by, conversions and names aside."""
+        while depth and isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in _KEEPING:
+            if self.syntax.qualified(e.func) is not None or not self._is_wide(e):
+                break
+            e, depth = e.func.value, depth - 1
+        if isinstance(e, ast.Name) and depth:
+            found = self.inference.definitions(e)
+            only = next(iter(found)) if len(found) == 1 else None
+            if only is not None and only.how == "assign" and only.value is not None and not only.path:
+                return e if self._written(only, e) else self._origin(only.value, depth - 1)
+        return e
+
+    def _written(self, d: Definition, followed: ast.Name) -> bool:
+        """Whether a tensor that ``d`` binds may be changed in place, through any use but ``followed``."""
+        function = self.syntax.function_of(d.node)
+        if function is None or d.name in self.flow_of(function).captured:
+            return True
+        return not all(use is followed or self._only_read(use) for use in self.flow_of(function).uses.get(d, ()))
+
+    def _only_read(self, use: ast.expr) -> bool:
+        """Whether nothing can change the tensor ``use`` by what is made of it there."""
+        parent = self.syntax.parents[use]
+        match parent:
+            case ast.BinOp() | ast.Compare() | ast.UnaryOp() | ast.Return():
+                return True
+            case ast.Tuple():
+                return isinstance(self.syntax.parents[parent], ast.Return)
+            case ast.Subscript():
+                return parent.slice is use
+            case ast.keyword():
+                call = self.syntax.parents[parent]
+                return isinstance(call, ast.Call) and self._looks(call)
+            case ast.Call():
+                return use in parent.args and self._looks(parent)
+            case ast.Attribute(attr=attr, ctx=ast.Load()):
+                looks = attr in api.TENSOR_ONLY and attr not in api.ALIASING and not attr.endswith("_")
+                return looks or attr in _PROPERTIES
+        return False
+
+    def _looks(self, call: ast.Call) -> bool:
+        """Whether ``call`` is one of torch, or of a tensor method, that makes something new of its arguments."""
+        if any(k.arg in ("out", "inplace", None) for k in call.keywords):
+            return False
+        what = self.syntax.qualified(call.func)
+        if what is not None and not what.startswith("torch."):
+            return False
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        known = what is not None or name in api.TENSOR_ONLY
+        return known and name != "" and name not in api.ALIASING and not name.endswith("_")
+
+    def _is_wide(self, call: ast.Call) -> bool:
+        """Whether ``call`` gives its elements no dtype that cuts off a large one, or makes truth values of them."""
+        conversion = isinstance(call.func, ast.Attribute) and call.func.attr == "to"
+        for k in call.keywords:
+            wide = k.arg == "dtype" and self.syntax.qualified(k.value) in _WIDE
+            if not wide and k.arg not in ("device", "non_blocking", "copy", "requires_grad", "pin_memory"):
+                return False
+        given = [a for a in call.args if self.syntax.qualified(a) not in _WIDE] if conversion else []
+        return all(isinstance(a, ast.Constant) or ast.unparse(a).endswith("device") for a in given)
+
+    def _bound_once(self, name: ast.Name) -> bool:
+        """Whether the name is bound at one place of its function, so that it is the same object wherever it is read."""
+        function = self.syntax.function_of(name)
+        if function is None:
+            return False
+        flow = self.flow_of(function)
+        bound = [d for d in flow.by_node.values() if d.name == name.id]
+        return len(bound) == 1 and name.id not in flow.captured and len(self.inference.definitions(name)) == 1
+
+    def _changed(self, name: ast.Name) -> bool:
+        """Whether a list may be another one later: something besides reading is done to it anywhere in the function."""
+        function = self.syntax.function_of(name)
+        if function is None or len(found := self.inference.definitions(name)) != 1:
+            return True
+        for use in self.flow_of(function).uses.get(next(iter(found)), ()):
+            parent = self.syntax.parents[use]
+            if isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Subscript) and parent.value is use):
+                if (
+                    not isinstance(getattr(parent, "ctx", None), ast.Load)
+                    or getattr(parent, "attr", "") in _LIST_METHODS
+                ):
+                    return True
+            elif not (isinstance(parent, ast.Call) and self._reads(parent)):
+                return True
+        return False
+
+    def _reads(self, call: ast.Call) -> bool:
+        what = self.syntax.qualified(call.func)
+        return what in _FROM_LIST or (isinstance(call.func, ast.Name) and call.func.id in ("len", "sum", "max", "min"))
+
+    def _counts(self, x: ast.expr, counts: ast.Name) -> bool:
+        """Whether ``x`` has one element for each of ``counts``: ``torch.arange(len(counts))``."""
+        made = self._origin(x)
+        arange = (
+            isinstance(made, ast.Call) and self.syntax.qualified(made.func) == "torch.arange" and len(made.args) == 1
+        )
+        return arange and ast.unparse(made.args[0]) == f"len({counts.id})"  # type: ignore[attr-defined]
+
+    def _ints(self, counts: ast.Name) -> bool:
+        """Whether the list is known to hold ints and nothing else."""
+        found = self.inference.definitions(counts)
+        return bool(found) and all(self._lists_ints(d) for d in found)
+
+    def _lists_ints(self, d: Definition) -> bool:
+        if d.how == "parameter" and isinstance(d.node, ast.arg) and d.node.annotation is not None:
+            return ast.unparse(d.node.annotation).strip("'\"") in ("list[int]", "List[int]", "typing.List[int]")
+        if d.how != "assign" or d.path:
+            return False
+        match d.value:
+            case ast.ListComp(elt=element):
+                return self._int(element)
+            case ast.List(elts=elements):
+                return all(map(self._int, elements))
+        return False
+
+    def _int(self, e: ast.expr) -> bool:
+        counted = isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == "len"
+        return self.inference.of(e).python in ("int", "size") or counted
+
+    def _steady(self, e: ast.expr) -> bool:
+        return all(isinstance(n, (ast.Constant, ast.Name, ast.UnaryOp, ast.USub, ast.Load)) for n in ast.walk(e))
+
+    def _beside(self, call: ast.Call) -> ast.expr | None:
+        """``n`` where the result meets ``torch.arange(n)`` in an operator."""
+        parent = self.syntax.parents[call]
+        if not isinstance(parent, ast.BinOp):
+            return None
+        other = self._origin(parent.left if parent.right is call else parent.right)
+        if isinstance(other, ast.Call) and self.syntax.qualified(other.func) == "torch.arange" and len(other.args) == 1:
+            size = other.args[0]
+            plain = isinstance(size, ast.Name) and not self.presumed.of(size).is_tensor and self._bound_once(size)
+            return size if plain else None
+        return None

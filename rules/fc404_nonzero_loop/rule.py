@@ -1,0 +1,102 @@
+"""FC404: a loop over the groups, or experts, that have any rows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Applicability, Code, Cost, Edit, Enclose, Example, Finding, Fix, NearMiss, Replace, Rule, block
+from rules.fc404_nonzero_loop.examples import INVALID, VALID
+from rules.fc404_nonzero_loop.row_loops import RowLoops
+
+
+class NonzeroLoop(Rule):
+    """A loop that picks rows by ``nonzero`` or one-argument ``torch.where``, computes on them, and adds them up.
+
+    What it does:
+        Writes a second loop, for compiled code: over all groups (experts), each over all rows, with zero in place of
+        what a group adds for rows that are not its own. Eager code keeps the loop that was there.
+
+    Why it breaks compilation:
+        How many rows a group has, and which groups have any, is known only at run time. The graph ends at each
+        ``nonzero``, ``torch.where(mask)``, ``x[rows]`` and ``.item()``, and as that happens inside of a loop the whole
+        frame runs eagerly.
+
+    Fix safety:
+        Unsafe, for compiled code only; eager code runs as before. By cost: every group computes all rows, so a model
+        with ``n`` experts of which ``k`` are chosen computes ``n / k`` times as much, and the graph holds the body
+        ``n`` times. By rounding: the products are of other sizes. A module that no row was sent to gets a gradient of
+        zeros in place of none. Every row has to be computed by itself: proven for the operations of PyTorch, taken for
+        granted of the modules that the finding names; dropout draws other numbers. A row that is sent to a group twice
+        counts twice, also where ``out[rows] += ...`` counted it once. Rows that were not sent to a group are masked
+        after they are computed, so that infinities and NaN in them go nowhere; their gradient has to be finite. A mask
+        with more groups than there are weights is an error, as it was, where a row is sent to one too many. The result
+        may be given rows of another dtype than its own, which ``index_add_`` refuses. Compiled code is an error where
+        weights that both numbers pick have more than two dimensions, or rows that a mask picks are not as wide as the
+        result. Anything else in the loop is
+        reported and left alone.
+
+    References:
+        The expert loops of mixture-of-experts models; PyTorch, "Dynamic shape operator" (graph break GB0036).
+    """
+
+    code: ClassVar[str] = "FC404"
+    name: ClassVar[str] = "nonzero-loop"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"nonzero(", b"where(", b".any(", b" == ")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it goes from group to group in compiled code and picks the rows of each."""
+        assert isinstance(node, ast.For)
+        if not facts.ask(RowLoops).may_be(node) or not facts.reached(node) or facts.eager_only(node):
+            return
+        names = [facts.fresh_name(wish, node) for wish in ("_picked", "_weights", "_rows")]
+        static = facts.ask(RowLoops).of(node, (names[0], names[1], names[2]))
+        if static is None:
+            return
+        message = "a loop over groups picks rows, the number of which depends on data"
+        if not isinstance(static, str) and (reason := _why_not_written(node, facts)) is not None:
+            static = reason
+        if isinstance(static, str):
+            yield Finding(node, message, assumption=static)
+            return
+        compiling = "torch.compiler.is_compiling()"
+        lines = [Code(line.replace("{", "{{").replace("}", "}}")) for line in static.body]
+        loop = block(Code(f"for {static.target} in {static.groups}:"), lines)
+        chosen = facts.statement_of(static.chosen)
+        together = chosen is not node and facts.syntax.following(chosen)[:1] == [node]
+        header = Code(f"{block(Code(f'if {compiling}:'), [loop]).template}\nelse:")
+        edits: list[Edit] = [Enclose((chosen, node) if together else (node,), header)]
+        if chosen is not node and not together:
+            edits.append(Replace(static.chosen, Code(f"() if {compiling} else {{0}}", (static.chosen,))))
+        if static.counted is not None:
+            edits.append(Replace(static.counted, Code(f"() if {compiling} else {{0}}", (static.counted,))))
+        taken = [f"`{t}` row by row" for t in static.taken_for]
+        taken += [f"`{static.doubtful}` to have no negative element"] if static.doubtful else []
+        takes = f", and takes {' and '.join(taken)}" if taken else ""
+        yield Finding(
+            node,
+            message,
+            Fix(tuple(edits), Applicability.UNSAFE, imports=() if _is_imported(node, facts) else ("torch",)),
+            f"compiled code computes all rows for every group{takes}: more work, other rounding and random "
+            "numbers, and zeros as the gradient of groups without rows",
+        )
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _why_not_written(loop: ast.For, facts: Facts) -> str | None:
+    """What keeps a second loop from standing above ``loop``."""
+    if not _is_imported(loop, facts) and not facts.importable("torch", loop):
+        return "`torch` is not imported here, or is another name"
+    return None if facts.syntax.alone(loop) else "the line holds more than this loop"
+
+
+def _is_imported(loop: ast.For, facts: Facts) -> bool:
+    """Whether ``torch`` is PyTorch where ``loop`` stands."""
+    return facts.spelled("torch", loop) == "torch"

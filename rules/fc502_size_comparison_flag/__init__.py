@@ -1,0 +1,1 @@
+"""FC502: a comparison of sizes where an operator wants a bool."""

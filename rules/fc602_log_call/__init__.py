@@ -1,0 +1,1 @@
+"""FC602: a message for people."""

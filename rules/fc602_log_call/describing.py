@@ -1,0 +1,265 @@
+"""Statements that do nothing but write a message for people, and expressions that only look at what they describe."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+from functools import cached_property
+
+from patcher.facts import Facts
+from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
+from patcher.facts.checks.caught import Caught
+from patcher.facts.checks.log_calls import log_call
+from patcher.facts.module_values import Bindings, imported
+from patcher.facts.syntax import dotted
+from patcher.facts.values import Kind
+from patcher.facts.wording import words
+
+_LOOKING = frozenset(
+    "len str repr int float bool type round abs format isinstance issubclass getattr hasattr id hex bin oct ord chr "
+    "callable range ascii".split()
+)
+#: Builtins that go through their argument: what is no container would be used up.
+_GOING_THROUGH = frozenset("list tuple set frozenset dict sorted sum min max any all enumerate zip reversed".split())
+_METHODS = (
+    frozenset(n for kind in (str, tuple, frozenset, bytes) for n in dir(kind) if not n.startswith("_"))
+    | frozenset("get keys values items detach cpu float double half int to numpy data_ptr state_dict".split())
+    | frozenset(n for n in api.TENSOR_ONLY if not n.endswith("_"))
+) - {"join"}
+_FUNCTIONS = frozenset(
+    "os.getpid os.getenv os.environ.get time.time time.perf_counter time.monotonic datetime.datetime.now "
+    "socket.gethostname traceback.format_exc textwrap.dedent pprint.pformat json.dumps torch.is_tensor "
+    "torch.is_grad_enabled torch.get_default_dtype torch.numel torch.finfo torch.iinfo torch.cuda.memory_allocated "
+    "torch.cuda.max_memory_allocated torch.cuda.memory_reserved torch.cuda.is_available torch.cuda.current_device "
+    "torch.distributed.get_rank torch.distributed.get_world_size torch.distributed.is_initialized".split()
+)
+#: Those that change a module in place.
+_CONVERTING = frozenset("to cpu float double half int bool long short type".split())
+#: What gives something that can be gone through once.
+_ONCE = frozenset("iter map filter zip enumerate reversed".split())
+#: Errors that a message may end in.
+_FAILING = ("RuntimeError", "ValueError", "TypeError", "AttributeError", "IndexError", "KeyError")
+_PROPERTIES = frozenset({"property", "cached_property"})
+#: Words of context managers that read messages.
+_READING = frozenset("redirect capture captured catch caught record recorded warns raises logs assert".split())
+_LEAVES = (ast.Constant, ast.Name, ast.Lambda, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
+_PLAIN = (
+    ast.JoinedStr,
+    ast.FormattedValue,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Slice,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Tuple,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.keyword,
+)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Describing(Analysis):
+    """Messages of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.caught = facts.ask(Caught)
+        self.bindings = Bindings(self.syntax)
+        self._open: set[str] = set()
+
+    def written_by(self, call: ast.Call) -> str | None:
+        """How ``call`` is named when it writes a message for people, else None."""
+        return log_call(call, self.syntax, self.bindings)
+
+    def why_not_silent(self, statement: ast.stmt) -> str | None:
+        """None when ``statement`` writes messages and changes nothing else; else what else it may do."""
+        match statement:
+            case ast.Expr(value=ast.Call() as call) if self.written_by(call) is not None:
+                parts: list[ast.AST] = [*call.args, *call.keywords]
+                if isinstance(call.func, ast.Attribute):
+                    parts.append(_logger_call(call.func.value))
+                return self._first(parts)
+            case ast.If(test=test, body=body, orelse=orelse):
+                return self.why_changing(test) or self._block([*body, *orelse], statement)
+            case ast.For(target=ast.Name() as target, iter=items, body=body, orelse=[]):
+                if not self._only_in(target.id, statement):
+                    return f"`{target.id}` is used elsewhere"
+                return self._why_used_up(items) or self._block(body, statement)
+            case ast.Pass():
+                return None
+        return f"`{_text(statement)}` does more than to write a message"
+
+    def why_read(self, statement: ast.stmt) -> str | None:
+        """None when what ``statement`` writes goes to people; else what around it reads it."""
+        for parent in self.syntax.ancestors(statement):
+            for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
+                e = item.context_expr
+                called = dotted(e.func if isinstance(e, ast.Call) else e) or ""
+                if not _READING.isdisjoint(words(called)):
+                    return f"`{_text(e)}` reads what is written"
+        if self._redirected:
+            return "this file reads what is written"
+        return None if _is_total(statement) else self.caught.why(statement, _FAILING)
+
+    @cached_property
+    def _redirected(self) -> bool:
+        """Whether the file puts something else in the place of the streams."""
+        attributes = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        stored = (imported(self.syntax, n) for n in attributes if isinstance(n.ctx, ast.Store))
+        if any(what in ("sys.stdout", "sys.stderr") for what in stored):
+            return True
+        calls = (n for n in self.syntax.by_type[ast.Call] if isinstance(n, ast.Call))
+        return any(_called(c) in ("redirect_stdout", "redirect_stderr") for c in calls)
+
+    def is_message(self, statement: ast.stmt) -> bool:
+        """Whether ``statement`` is one call that writes a message, and changes nothing else."""
+        return isinstance(statement, ast.Expr) and self.why_not_silent(statement) is None
+
+    def _block(self, block: list[ast.stmt], around: ast.stmt) -> str | None:
+        for s in block:
+            if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
+                name = s.targets[0].id
+                reason = self.why_changing(s.value) if self._only_in(name, around) else f"`{name}` is used elsewhere"
+            else:
+                reason = self.why_not_silent(s)
+            if reason is not None:
+                return reason
+        return None
+
+    def _only_in(self, name: str, around: ast.stmt) -> bool:
+        """Whether the function uses ``name`` nowhere but in ``around``."""
+        function = self.syntax.function_of(around)
+        if function is None or any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(function)):
+            return False
+        inside = set(ast.walk(around))
+        outside = (n for n in ast.walk(function) if n not in inside)
+        return not any(name in (getattr(n, "id", None), getattr(n, "arg", None)) for n in outside)
+
+    def why_changing(self, e: ast.AST) -> str | None:
+        """None when evaluating ``e`` only looks at things; else what in it may change something."""
+        if isinstance(e, _LEAVES):
+            return None
+        if isinstance(e, ast.Attribute) and self._runs_code(e.attr):
+            return f"`{_text(e)}` is a property"
+        if isinstance(e, ast.Subscript) and any(_called(v) == "defaultdict" for v in self.bindings.values(e.value)):
+            return f"`{_text(e)}` may add an item"
+        searches = isinstance(e, ast.Compare) and any(isinstance(op, (ast.In, ast.NotIn)) for op in e.ops)
+        if searches and any(map(self._is_iterator, e.comparators)):  # type: ignore[attr-defined]
+            return f"`{_text(e)}` goes through an iterator"
+        if isinstance(e, _PLAIN):
+            return self._first(list(ast.iter_child_nodes(e)))
+        if isinstance(e, _COMPREHENSIONS):
+            for g in e.generators:
+                if (reason := self._why_used_up(g.iter) or self._first(g.ifs)) is not None:
+                    return reason
+            inner: list[ast.expr] = [e.key, e.value] if isinstance(e, ast.DictComp) else [e.elt]
+            return self._first(inner)
+        if isinstance(e, ast.Starred):
+            return self._why_used_up(e.value)
+        if isinstance(e, ast.Call):
+            return self._why_call_changes(e)
+        return f"`{_text(e)}` may change something"
+
+    def _why_call_changes(self, call: ast.Call) -> str | None:
+        func, what = call.func, self.syntax.qualified(call.func)
+        rest: list[ast.AST] = [*call.args, *call.keywords]
+        if isinstance(func, ast.Name) and self.syntax.is_builtin(func):
+            kind = getattr(builtins, func.id)
+            if func.id in _LOOKING or (isinstance(kind, type) and issubclass(kind, BaseException)):
+                return self._first(rest)
+            if func.id in _GOING_THROUGH:
+                used = [reason for a in call.args if (reason := self._why_used_up(a)) is not None]
+                return used[0] if used else self._first(call.keywords)
+        elif what is not None:
+            last = what.rpartition(".")[2]
+            if what in _FUNCTIONS or what.startswith("math."):
+                return self._first(rest)
+            if what.startswith("torch.") and what not in api.RANDOM and last in api.TENSOR_ONLY | api.PREDICATES:
+                return None if last.endswith("_") else self._first(rest)
+        elif isinstance(func, ast.Attribute):
+            own = self.inference.instance_attribute(func)
+            if func.attr == "join" and len(call.args) == 1:
+                return self.why_changing(func.value) or self._why_used_up(call.args[0])
+            if own is None and func.attr in _METHODS and self._only_reads(func, call):
+                return self._first([func.value, *rest])
+        return f"`{_text(call)}` may change something"
+
+    def _only_reads(self, func: ast.Attribute, call: ast.Call) -> bool:
+        """Whether ``func``, by its name a method of tensors or of Python's own types, is nothing else."""
+        value = self.inference.of(func.value)
+        if value.is_tensor or value.kind is Kind.PYTHON:
+            return True
+        if value.kind is Kind.MODULE or func.attr in self._own or (func.attr == "get" and not call.args):
+            return func.attr == "state_dict"
+        given = [self.inference.of(a) for a in call.args]
+        return func.attr not in _CONVERTING and all(v.kind is Kind.PYTHON for v in given)
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """Names of functions and attributes that the file makes."""
+        functions = (n for n in self.syntax.by_type[ast.FunctionDef] if isinstance(n, ast.FunctionDef))
+        attributes = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        return frozenset(f.name for f in functions) | {a.attr for a in attributes if isinstance(a.ctx, ast.Store)}
+
+    def _runs_code(self, name: str) -> bool:
+        """Whether a property of the file has that name, and may do more than to look at something."""
+        for f in self.syntax.by_type[ast.FunctionDef]:
+            assert isinstance(f, ast.FunctionDef)
+            if f.name != name or not any((dotted(d) or "").rpartition(".")[2] in _PROPERTIES for d in f.decorator_list):
+                continue
+            body = f.body[1:] if ast.get_docstring(f) is not None else f.body
+            if name in self._open or len(body) != 1 or not isinstance(body[0], ast.Return):
+                return True
+            self._open.add(name)
+            changes = body[0].value is not None and self.why_changing(body[0].value) is not None
+            self._open.discard(name)
+            if changes:
+                return True
+        return False
+
+    def _why_used_up(self, items: ast.expr) -> str | None:
+        """As ``why_changing``, for what is gone through: an iterator can be gone through once."""
+        named = isinstance(items, (ast.Name, ast.Attribute, ast.Subscript))
+        if (named and self.inference.of(items).kind is Kind.UNKNOWN) or self._is_iterator(items):
+            return f"`{_text(items)}` may be an iterator, which can be gone through once"
+        return self.why_changing(items)
+
+    def _is_iterator(self, e: ast.expr) -> bool:
+        """Whether ``e`` names what is gone through once."""
+        values = self.bindings.values(e) if isinstance(e, (ast.Name, ast.Attribute)) else []
+        return any(isinstance(v, ast.GeneratorExp) or _called(v) in _ONCE for v in values)
+
+    def _first(self, parts: Sequence[ast.AST]) -> str | None:
+        return next((reason for p in parts if (reason := self.why_changing(p)) is not None), None)
+
+
+def _called(e: ast.expr) -> str:
+    """The last name of what ``e`` calls."""
+    return (dotted(e.func) or "").rpartition(".")[2] if isinstance(e, ast.Call) else ""
+
+
+def _is_total(statement: ast.stmt) -> bool:
+    """Whether nothing in the message of ``statement`` can fail."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    parts = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else [statement]
+    bad = (ast.stmt, ast.Call, ast.Subscript, ast.BinOp, ast.Starred, ast.comprehension)
+    return not any(isinstance(n, bad) for p in parts for n in ast.walk(p))
+
+
+def _logger_call(e: ast.expr) -> ast.AST:
+    """What is evaluated to get the logger, without the calls that give one."""
+    while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute):
+        e = e.func.value
+    return e.func if isinstance(e, ast.Call) else e
+
+
+def _text(e: ast.AST) -> str:
+    text = " ".join(ast.unparse(e).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,487 @@
+"""What LogCall reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="neighbours go under one test",
+        before="""\
+class Shown(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        # what goes in and out
+        print("in", x.shape, f"{x.mean():.3f}")
+        print("out", y.max().item())  # the largest
+        return y + 1
+""",
+        after="""\
+class Shown(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        # what goes in and out
+        if not torch.compiler.is_compiling():
+            print("in", x.shape, f"{x.mean():.3f}")
+            print("out", y.max().item())  # the largest
+        return y + 1
+""",
+        run="""\
+def make(): return Shown()
+calls = [(torch.ones(3),), (torch.zeros(3),)]
+""",
+    ),
+    Example(
+        title="a logger, in a branch that does more",
+        before="""\
+import logging
+
+logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())
+
+
+class Cached(nn.Module):
+    def forward(self, x, use_cache: bool = True):
+        if self.training and use_cache:
+            logger.warning(
+                # said each time
+                "`use_cache=True` does not go with training. Setting `use_cache=False`"
+            )
+            use_cache = False
+        return x * 2 if use_cache else x * 3
+""",
+        after="""\
+import logging
+
+logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())
+
+
+class Cached(nn.Module):
+    def forward(self, x, use_cache: bool = True):
+        if self.training and use_cache:
+            if not torch.compiler.is_compiling():
+                logger.warning(
+                    # said each time
+                    "`use_cache=True` does not go with training. Setting `use_cache=False`"
+                )
+            use_cache = False
+        return x * 2 if use_cache else x * 3
+""",
+        run="""\
+def make(): return Cached().train()
+calls = [(torch.ones(3),), (torch.ones(3), False)]
+""",
+    ),
+    Example(
+        title="a warning about tensor data, with its message built first",
+        before="""\
+import warnings
+
+
+class Warned(nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 3:
+            message = f"large: {x.abs().max():.1f}"
+            warnings.warn(message, RuntimeWarning)
+        return x.tanh()
+""",
+        after="""\
+import warnings
+
+
+class Warned(nn.Module):
+    def forward(self, x):
+        if not torch.compiler.is_compiling() and x.abs().max() > 3:
+            message = f"large: {x.abs().max():.1f}"
+            warnings.warn(message, RuntimeWarning)
+        return x.tanh()
+""",
+        run="""\
+def make(): return Warned()
+calls = [(torch.ones(3),), (torch.ones(3) * 5,)]
+""",
+    ),
+    Example(
+        title="in a loop, where the whole frame would be lost",
+        before="""\
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x).relu()
+            if i % 2 == 0:
+                print("layer", i, "of", len(self.layers))
+        return x
+""",
+        after="""\
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x).relu()
+            if not torch.compiler.is_compiling() and i % 2 == 0:
+                print("layer", i, "of", len(self.layers))
+        return x
+""",
+        run="""\
+def make(): return Layers()
+calls = [(torch.ones(2, 3),)]
+train = True
+""",
+    ),
+    Example(
+        title="a function that says things once, called from forward",
+        before="""\
+import functools
+import logging
+
+
+class Once(nn.Module):
+    @staticmethod
+    @functools.lru_cache(None)
+    def say_once(text):
+        logging.getLogger("fix_compile.example").info(text)
+
+    def forward(self, x):
+        self.say_once("deprecated")
+        return x * 2
+""",
+        after="""\
+import functools
+import logging
+
+
+class Once(nn.Module):
+    @staticmethod
+    @functools.lru_cache(None)
+    def say_once(text):
+        if not torch.compiler.is_compiling():
+            logging.getLogger("fix_compile.example").info(text)
+
+    def forward(self, x):
+        self.say_once("deprecated")
+        return x * 2
+""",
+        run="""\
+def make(): return Once()
+calls = [(torch.ones(3),)]
+""",
+    ),
+    Example(
+        title="branches and a loop that only write",
+        before="""\
+class Table(nn.Module):
+    def forward(self, x, verbose: bool = True):
+        if x.sum() > 2:
+            print("many")
+        elif verbose:
+            print("few")
+        for row in range(x.size(0)):
+            print(row, x[row].tolist())
+        return x * 2
+""",
+        after="""\
+class Table(nn.Module):
+    def forward(self, x, verbose: bool = True):
+        if not torch.compiler.is_compiling():
+            if x.sum() > 2:
+                print("many")
+            elif verbose:
+                print("few")
+        if not torch.compiler.is_compiling():
+            for row in range(x.size(0)):
+                print(row, x[row].tolist())
+        return x * 2
+""",
+        run="""\
+def make(): return Table()
+calls = [(torch.ones(2, 3),), (torch.zeros(2, 3),)]
+""",
+    ),
+    Example(
+        title="the arguments change something: reported",
+        before="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = iter(range(100))
+
+    def forward(self, x):
+        print("step", next(self.steps))
+        return x * 2
+""",
+        after=None,
+        run="""\
+def make(): return Counted()
+calls = [(torch.ones(3),)]
+""",
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="already for eager code only",
+        source="""\
+class Eager(nn.Module):
+    def forward(self, x):
+        if not torch.compiler.is_compiling():
+            print(x.shape)
+        if torch.compiler.is_compiling() or self.training:
+            pass
+        else:
+            print("eager")
+        return x
+""",
+    ),
+    NearMiss(
+        title="the constructor, and code that nobody compiles",
+        source="""\
+class Made(nn.Module):
+    def __init__(self):
+        super().__init__()
+        print("made")
+
+    @torch.compiler.disable
+    def report(self, x):
+        print(x)
+
+    def forward(self, x):
+        self.report(x)
+        return x
+
+
+def main():
+    print(Made()(torch.ones(2)))
+""",
+    ),
+    NearMiss(
+        title="a message right before an error",
+        source="""\
+import logging
+
+logger = logging.getLogger(__name__)
+
+
+class Fatal(nn.Module):
+    def forward(self, x, n: int = 2):
+        if x.shape[0] != n:
+            logger.error("shape")
+            raise ValueError(f"{x.shape}")
+        return x
+""",
+    ),
+    NearMiss(
+        title="a method of the project may do anything",
+        source="""\
+class Stats(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def count(self):
+        self.n += 1
+        return self.n
+
+    def forward(self, x):
+        print("call", self.count())
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a part of a module, a method and a property of the project, a dict that fills itself",
+        source="""\
+from collections import defaultdict
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2)
+        self.n = 0
+
+    def count(self):
+        self.n += 1
+        return self.n
+
+    @property
+    def step(self):
+        self.n += 1
+        return self.n
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.seen = defaultdict(int)
+        self.batches = iter(range(9))
+
+    def forward(self, x):
+        print(self.block.norm(x).shape)
+        x = x + self.block.n
+        print(self.block.count(), self.block.step)
+        x = x + self.block.n
+        print(self.block.step)
+        x = x + self.block.n
+        print(self.seen[x.shape[0]])
+        x = x + len(self.seen)
+        print(list(self.batches))
+        return x + sum(self.batches)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a message that fails is caught",
+        source="""\
+class Tried(nn.Module):
+    def shown(self, x):
+        print(f"{x.item():.3f}")
+
+    def forward(self, x):
+        try:
+            self.shown(x)
+            print(x.view(7))
+        except RuntimeError:
+            x = x.mean()
+        return x * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a logger of the project that keeps what it is given",
+        source="""\
+class Measured:
+    def __init__(self):
+        self.values = []
+
+    def log(self, value):
+        self.values.append(value)
+
+    def info(self, value):
+        self.values.append(value)
+
+
+class Keeps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.logger = Measured()
+
+    def forward(self, x):
+        self.logger.log(x.shape[0])
+        self.logger.info(x.shape[0])
+        return x * len(self.logger.values)
+""",
+    ),
+    NearMiss(
+        title="a name that is bound inside of the message",
+        source="""\
+class Bound(nn.Module):
+    def forward(self, x):
+        print("n", n := x.shape[0])
+        return x * n
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an iterator is gone through once",
+        source="""\
+class Items(nn.Module):
+    def forward(self, x, items):
+        print(*items)
+        print("-".join(items))
+        return [x * i for i in items]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a tensor is changed inside of the message",
+        source="""\
+class InPlace(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        print(y.mul_(2), torch.rand(1))
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="into a file of one's own; a function of that name",
+        source="""\
+class Files(nn.Module):
+    def forward(self, x, out):
+        print(x.shape, file=out)
+        self.log(x)
+        return x.log()
+
+    def log(self, x):
+        self.last = x
+
+
+def shown(print, x):
+    print(x)
+
+
+class Other(nn.Module):
+    def forward(self, x):
+        shown(self.add, x)
+        return x
+""",
+    ),
+    NearMiss(
+        title="what is written is read",
+        source="""\
+import contextlib
+import io
+import sys
+
+
+class Captured(nn.Module):
+    def forward(self, x):
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            print(tuple(x.shape))
+        return self.swapped(x) + len(text.getvalue())
+
+    def swapped(self, x):
+        old, sys.stdout = sys.stdout, io.StringIO()
+        print(tuple(x.shape))
+        text, sys.stdout = sys.stdout.getvalue(), old
+        return x + len(text)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="under a function that tells whether code is compiled",
+        source="""\
+def compiling():
+    try:
+        return torch.compiler.is_compiling()
+    except AttributeError:
+        return False
+
+
+class Told(nn.Module):
+    def forward(self, x):
+        if x.dim() == 1 and not compiling():
+            print(x.shape)
+        return x
+""",
+    ),
+    NearMiss(
+        title="the result of the call is used; a name is used below",
+        source="""\
+class Used(nn.Module):
+    def forward(self, x):
+        y = print(x)
+        return x if y is None else x + 1
+""",
+        reported=True,
+    ),
+)

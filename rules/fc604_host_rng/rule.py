@@ -1,0 +1,79 @@
+"""FC604: random numbers that the host draws in code that gets compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from rules.fc604_host_rng.examples import INVALID, VALID
+from rules.fc604_host_rng.host_random import HostRandom
+
+
+class HostRng(Rule):
+    """A call of ``random`` or ``numpy.random`` in a forward.
+
+    What it does:
+        Where what was drawn matters in training only (``self.training and p < self.layerdrop``), compiled code draws
+        in training only. Where one number is added to or multiplied with a tensor, compiled code draws it with
+        ``torch.rand``. Eager code draws what it drew.
+
+    Why it breaks compilation:
+        The graph ends at each number that ``random.random`` or ``numpy.random`` gives, used or not; inside of a loop
+        over layers the whole frame runs eagerly. Arrays of numpy's, ``random.uniform`` and ``random.randint`` are
+        traced.
+
+    Fix safety:
+        Unsafe, for compiled code only. What is drawn and not used is not drawn any more, so the host's generator is
+        not where it was: what is drawn from it later differs. A number from ``torch.rand`` has the same distribution,
+        and comes from another generator, as a 0-d tensor of the default dtype. The flag is taken not to change between
+        the draw and its use, and an upper bound not to be below the lower one. A branch on a number that was drawn in
+        training is reported and left alone, and so is whatever draws arrays, positions or choices.
+
+    References:
+        LayerDrop in speech models; PyTorch, "Attempted to call function marked as skipped" (graph break GB0007).
+    """
+
+    code: ClassVar[str] = "FC604"
+    name: ClassVar[str] = "host-rng"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"random",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it draws from a generator of the host in compiled code."""
+        assert isinstance(node, ast.Call)
+        draw = facts.ask(HostRandom).of(node)
+        if draw is None or not facts.reached(node) or facts.eager_only(node):
+            return
+        message = "a random number of the host ends the graph"
+        spelled = facts.spelled("torch", node)
+        if draw.why and not facts.ask(HostRandom).is_first(node):
+            return  # once is enough for a function that draws on and on
+        if draw.why or (spelled is None and not facts.importable("torch", node)):
+            yield Finding(node, message, assumption=draw.why or "`torch` is not imported here, or is another name")
+            return
+        torch, imports = spelled or "torch", () if spelled else ("torch",)
+        if draw.flag is not None:
+            new = Code(f"{{0}} if {{1}} or not {torch}.compiler.is_compiling() else 0.0", (node, draw.flag))
+            assumption = (
+                f"compiled code draws nothing in evaluation, as long as `{ast.unparse(draw.flag)}` does not change "
+                "before the number is used: what the host draws later is another number"
+            )
+        else:
+            assert draw.uniform is not None
+            low, high = draw.uniform
+            drawn = Code(f"{torch}.rand(())")
+            if low is not None and high is not None:
+                drawn = Code(f"{torch}.empty(()).uniform_({{0}}, {{1}})", (low, high))
+            new = Code(f"{{0}} if {torch}.compiler.is_compiling() else {{1}}", (drawn, node))
+            assumption = "compiled code draws the number with PyTorch: another one, of the same distribution"
+            if low is not None and high is not None:
+                assumption += f", with `{ast.unparse(high)}` not below `{ast.unparse(low)}`"
+        yield Finding(node, message, Fix((Replace(node, new),), Applicability.UNSAFE, imports), assumption)
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID

@@ -1,0 +1,189 @@
+"""FC605: attention that is computed chunk by chunk, over chunks whose lengths are read from a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.chunked.chunks import Chunks
+from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
+from patcher.facts.values import Category
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Insert,
+    NearMiss,
+    Replace,
+    ReplaceStatements,
+    Rule,
+    block,
+)
+from rules.fc605_varlen_split.block_masks import BlockMask, BlockMasks
+from rules.fc605_varlen_split.examples import INVALID, VALID
+
+
+class VarlenSplit(Rule):
+    """Queries, keys and values that are split by the lengths that a tensor holds, with one attention call per chunk.
+
+    What it does:
+        While compiling, hands everything to one call, with a mask that lets each position see its own chunk and no
+        other. The mask is made on the device, from the lengths. Eager code does what it did.
+
+    Why it breaks compilation:
+        ``tolist`` needs the lengths while Dynamo is tracing, before there are any. The graph ends there, and the
+        number of calls would differ from input to input.
+
+    Fix safety:
+        Unsafe by cost: the mask has as many elements as the square of the total length, and attention computes the
+        blocks that it hides. The numbers are those of another kernel, and dropout draws other ones. PyTorch's own
+        attention gets a boolean mask; any other callee gets 0 and minus infinity in the dtype of the queries, which it
+        must add to its scores, and must have been told ``is_causal=False``, by that keyword or an attribute that the
+        class sets once and for all. Attention weights, where they are collected, come as one matrix. Lengths that do
+        not add up are still a RuntimeError (on CUDA, a device-side assertion). Where results of a chunk are used in
+        another way, a mask is there already, or an argument changes from chunk to chunk, it is reported and left alone.
+        The one ``masked_fill_`` is safe: it writes the same number to the same places of the same tensor, for bounds in
+        any order, beyond the end or counted from it (elements of the mask that share memory are no error any more).
+
+    References:
+        transformers' vision towers (``cu_seqlens`` without FlashAttention); PyTorch, "Data dependent operator" (graph
+        break GB0038).
+    """
+
+    code: ClassVar[str] = "FC605"
+    name: ClassVar[str] = "varlen-split"
+    triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()", b" in range(", b" in zip(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For, ast.ListComp, ast.GeneratorExp)
+    fixed_in: ClassVar[tuple[int, int] | None] = None
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it is a loop over chunks of queries, keys and values that attend among themselves."""
+        blocks = facts.ask(BlockMasks).of(node)
+        if blocks is not None and facts.reached(node) and not facts.eager_only(node):
+            yield from _all_blocks(blocks, facts)
+        packed = facts.ask(PackedAttentions).of(node)
+        if packed is None or not facts.reached(node):
+            return
+        read = packed.walk.first.read
+        if facts.eager_only(read) or facts.eager_only(node):
+            return
+        message = "attention chunk by chunk, over lengths that are read from a tensor, ends the graph"
+        obstacle = packed.obstacle or _why_not_written(packed, facts)
+        if obstacle:
+            yield Finding(read, message, assumption=obstacle)
+        else:
+            fix = Fix(tuple(_edits(packed, facts)), Applicability.UNSAFE, () if _where(facts, node) else ("torch",))
+            yield Finding(read, message, fix, _assumption(packed))
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _where(facts: Facts, node: ast.AST) -> str | None:
+    """How the torch module is called here."""
+    spelled = facts.spelled("torch.searchsorted", node)
+    return spelled.removesuffix(".searchsorted") if spelled is not None and "." in spelled else None
+
+
+def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
+    anchor = facts.statement_of(packed.walk.first.split.call)
+    if _where(facts, anchor) is None and not facts.importable("torch", anchor):
+        return "`torch` is not imported here, or is another name"
+    if not facts.syntax.alone(anchor):
+        return "the line holds more than this statement"
+    certain = facts.ask(Chunks).is_certain(packed.walk.first.split.call) and facts.ask(Chunks).is_certain(
+        packed.walk.first.read
+    )
+    return "" if certain else "it may not be split at all"
+
+
+def _assumption(packed: PackedAttention) -> str:
+    said = ["a mask of the total length squared is affordable"]
+    if not packed.direct:
+        said.append(f"`{ast.unparse(packed.call.func)}` adds its mask to the scores and knows no positions")
+    if packed.weights:
+        said.append("attention weights may come as one matrix")
+    if not packed.row:
+        said.append(f"`{ast.unparse(packed.walk.first.lengths)}` is one row of integers")
+    return ", and ".join(said)
+
+
+def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
+    """One chunk while compiling, and the mask that takes the place of the others."""
+    walk = packed.walk
+    anchor = facts.statement_of(walk.first.split.call)
+    torch = _where(facts, anchor) or "torch"
+    compiling, given = f"{torch}.compiler.is_compiling()", packed.mask
+    if isinstance(given, ast.Name):
+        compiling = f"{compiling} and {given.id} is None"
+    for read in {id(c.read): c.read for c in walk.chunks if c.named}.values():
+        yield Replace(read, Code(f"[] if {compiling} else {{0}}", (read,)))
+    for split in {id(c.split.call): c.split for c in walk.chunks}.values():
+        whole = f"[{{1}}.shape[{split.dim}]] if {compiling} else {{0}}"
+        yield Replace(split.sizes, Code(whole, (split.sizes, split.tensor)))
+    mask, total, fits, chunk = (facts.fresh_name(f"_{wish}", anchor) for wish in ("mask", "total", "fits", "chunk"))
+    lengths, source, lines = walk.first.lengths, walk.first.source, []
+    if not isinstance(lengths, ast.Name):
+        named = facts.fresh_name("_lengths", anchor)
+        several = lengths.end_lineno != lengths.lineno
+        lines.append(Code(f"{named} = ({{0}})" if several else f"{named} = {{0}}", (lengths,)))
+    held = Code("{0}", (lengths,)) if isinstance(lengths, ast.Name) else Code(named)
+    same = f"{chunk}[:, None] == {chunk}"
+    added = f'{torch}.where({same}, 0.0, float("-inf"))[None, None].to({{0}})'
+    lines += [
+        Code(f"{total} = {{0}}.shape[{walk.first.split.dim}]", (source,)),
+        Code(f"{fits} = ({{0}}.sum() == {total}) & ({{0}} >= 0).all() & (len({{0}}) > 0)", (held,)),
+        Code(f'{torch}._assert_async({fits}, "the lengths of the chunks must add up")'),
+        Code(
+            f"{chunk} = {torch}.searchsorted({{0}}.cumsum(0), "
+            f"{torch}.arange({total}, device={{0}}.device), right=True)",
+            (held,),
+        ),
+        Code(f"{mask} = ({same}).to({{0}}.device)" if packed.direct else f"{mask} = {added}", (source,)),
+    ]
+    yield Insert(anchor, (Code(f"{mask} = None"), block(Code(f"if {compiling}:  # one call for all"), lines)))
+    if packed.mask is not None:
+        chosen = f"{mask} if {given.id} is None else {given.id}" if isinstance(given, ast.Name) else mask
+        yield Replace(packed.mask, Code(chosen))
+    else:
+        call = packed.call
+        parts = (call.func, *call.args, *(k.value for k in call.keywords))
+        before = [*("" for _ in call.args), *(f"{k.arg}=" for k in call.keywords)]
+        holes = ", ".join(f"{name}{{{i}}}" for i, name in enumerate(before, 1))
+        yield Replace(call, Code(f"{{0}}({holes}, attn_mask={mask})", parts))
+
+
+def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
+    """The loop that writes blocks of a mask, and all blocks at once in its place."""
+    message = "a mask that is filled block by block, between bounds that a tensor holds, ends the graph"
+    torch = _where(facts, found.loop) or "torch"
+    obstacle = facts.why_not_replaced(found.loop, () if _where(facts, found.loop) else ("torch",))
+    if obstacle is not None:
+        yield Finding(found.loop, message, assumption=obstacle)
+        return
+    wishes = ("bounds", "inside", "size", "place")
+    bounds, inside, size, place = (facts.fresh_name(f"_{wish}", found.loop) for wish in wishes)
+    sides = [
+        Code(f"{place} = {torch}.arange({size}, device={bounds}.device)"),
+        Code(f"{place} = {torch}.where({bounds} < 0, {place} - {size}, {place})"),
+        Code(f"{inside}.append((({place}[:-1] >= {bounds}[:-1]) & ({place}[1:] < {bounds}[1:])).float())"),
+    ]
+    same = f"({inside}[0].T @ {inside}[1] > 0).to({{0}}.device)"
+    lines = [
+        Code(f"{bounds}, {inside} = {{0}}.reshape(len({{0}}), 1), []", (found.bounds,)),
+        block(Code(f"for {size} in {{0}}.shape[-2:]:", (found.mask,)), sides),
+        Code(f"{{0}}.masked_fill_({same}, {{1}})", (found.mask, found.value)),
+    ]
+    if (dtype := facts.value(found.bounds).dtype) is None or dtype.category is not Category.INT:
+        complaint = Code('raise TypeError("bounds must be integers")')
+        lines.insert(0, block(Code("if {0}.is_floating_point():", (found.bounds,)), [complaint]))
+    imports = () if _where(facts, found.loop) else ("torch",)
+    whole = block(Code("if len({0}) > 1:", (found.bounds,)), lines)  # what is no row of integers may be of no use
+    yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), (whole,)),), imports=imports))
