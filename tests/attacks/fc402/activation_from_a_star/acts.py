@@ -1,0 +1,6 @@
+
+
+
+
+def relu(x):
+    return x - x.max() if x.numel() else x

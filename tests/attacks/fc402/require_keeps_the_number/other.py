@@ -1,0 +1,11 @@
+
+
+
+
+seen = []
+
+
+def require(have, want, message):
+    if have != want:
+        raise ValueError(message)
+    seen.append(have)

@@ -1,0 +1,7 @@
+
+
+
+
+def require(ok, message):
+    if not ok:
+        raise ValueError(message)
