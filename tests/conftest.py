@@ -1,7 +1,8 @@
-"""Jobs of the harness's worker, for the tests that ask for them."""
+"""What all tests share: where outcomes are kept, and jobs of the harness's worker for those that ask for them."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,12 @@ import pytest
 
 if TYPE_CHECKING:
     from jobs import Jobs
+
+_ROOT = Path(__file__).resolve().parent.parent
+#: Outcomes of executed sources outlive a run (``tests/dynamo.py``); what the tool remembers of its users does not get
+#: into the tests.
+os.environ.setdefault("FIX_COMPILE_TEST_CACHE", os.environ.get("FIX_COMPILE_CACHE") or str(_ROOT / ".cache"))
+os.environ["FIX_COMPILE_CACHE"] = str(_ROOT / ".cache" / "nothing")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ import inspect
 import os
 import pickle
 import platform
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -59,19 +58,8 @@ __all__ = [
     "text_of",
 ]
 
-ROOT = Path(__file__).resolve().parent.parent
 #: Where outcomes are kept; a folder that may be removed at any time.
-FOLDER = Path(os.environ.get("FIX_COMPILE_CACHE") or ROOT / ".cache") / "tests"
-_MADE_BY = hashlib.sha256(
-    "\0".join(
-        (
-            *(inspect.getsource(module) for module in (examples, worker, sys.modules[__name__])),
-            str(torch.__version__),
-            platform.python_version(),
-            platform.machine(),
-        )
-    ).encode()
-).hexdigest()
+FOLDER = Path(os.environ["FIX_COMPILE_TEST_CACHE"]) / "tests"
 examples.settle()
 _Outcome = TypeVar("_Outcome", Ran, Counts)
 
@@ -141,3 +129,15 @@ def plain(value: object) -> Any:
     if hasattr(value, "__dict__"):
         return Thing(type(value).__name__, {name: plain(item) for name, item in vars(value).items()})
     return Thing(type(value).__name__, None)
+
+
+_MADE_BY = hashlib.sha256(
+    "\0".join(
+        (
+            *map(inspect.getsource, (examples, worker, Thing, plain)),
+            str(torch.__version__),
+            platform.python_version(),
+            platform.machine(),
+        )
+    ).encode()
+).hexdigest()

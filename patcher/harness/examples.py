@@ -3,8 +3,8 @@
     python examples.py < REQUESTS > RECORDS
 
 A request is a line of JSON: ``before``, ``after`` and ``run``, as an example of a rule has them, and optionally
-``modes``; its record is a line of JSON as well (`record`). The process answers one after another, so that torch is
-imported once. Standard library, torch and ``worker.py``, which lies beside this file.
+``modes`` (names in `MODES`); its record is a line of JSON as well (`record`). The process answers one after another, so
+that torch is imported once. Standard library, torch and ``worker.py``, which lies beside this file.
 
 Dynamo's counters miss some breaks (a tensor ``if`` in the outermost function), so this counts its log records, and what
 arrives at a backend of our own. A frame that Dynamo gave up on has few breaks and runs eagerly: hence ``operators``.
@@ -431,6 +431,14 @@ def run_example(
     """
     first, second = (eagerly(text_of(source, run)) for source in (before, after))
     first_counts, second_counts = (compiling(text_of(source, run)) for source in (before, after))
+    return compared((first, first_counts), (second, second_counts), tolerance, gradient_tolerance)
+
+
+def compared(
+    before: tuple[Ran, Counts], after: tuple[Ran, Counts], tolerance: float = 0.0, gradient_tolerance: float = 1e-5
+) -> Compared:
+    """What two sources gave, eagerly and under Dynamo, held against each other."""
+    (first, first_counts), (second, second_counts) = before, after
     difference = equal(list(first.outputs), list(second.outputs), tolerance) or equal(
         list(first.gradients), list(second.gradients), gradient_tolerance, "gradient"
     )
@@ -438,10 +446,14 @@ def run_example(
         before=first_counts,
         after=second_counts,
         difference=difference,
-        compiled_difference=equal([out for out, _ in second.outputs], list(second_counts.outputs), 1e-5, "compiled"),
+        compiled_difference=_compiled_difference(second, second_counts),
         aliasing=equal(list(first.aliases), list(second.aliases), 0.0, "aliases"),
         raised=sum(isinstance(out, Raised) for out, _ in first.outputs),
     )
+
+
+def _compiled_difference(ran: Ran, counts: Counts) -> str | None:
+    return equal([out for out, _ in ran.outputs], list(counts.outputs), 1e-5, "compiled")
 
 
 def works(text: str, mode: str) -> bool | None:
@@ -464,27 +476,30 @@ def works(text: str, mode: str) -> bool | None:
 def record(request: Mapping[str, Any]) -> dict[str, Any]:
     """What becomes of one request, as plain data.
 
-    ``error`` when the sources could not be run at all, else: ``difference``, ``aliasing`` and ``compiled`` (texts, or
-    None), ``calls`` and ``raised`` (numbers of the first source's), ``before`` and ``after`` (the figures of `Counts`
-    and its ``notes``), and, for each of the ``modes`` asked for, whether it works before and after.
+    ``error`` and ``of`` (``before`` or ``after``) when that source could not be run at all, else: ``difference``,
+    ``aliasing`` and ``compiled`` (texts, or None), ``compiled_before`` (the like of the first source), ``calls`` and
+    ``raised`` (numbers of the first source's), ``before`` and ``after`` (the figures of `Counts` and its ``notes``),
+    and, for each of the ``modes`` asked for, whether it works before and after.
     """
-    before, after, run = request["before"], request["after"], request["run"]
-    try:
-        compared = run_example(before, after, run)
-        modes = {
-            mode: [works(text_of(source, run), mode) for source in (before, after)] for mode in request.get("modes", ())
-        }
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"}
+    texts = {which: text_of(request[which], request["run"]) for which in ("before", "after")}
+    ran: dict[str, tuple[Ran, Counts]] = {}
+    for which, text in texts.items():
+        try:
+            ran[which] = eager(text), compiled(text)
+        except Exception as error:
+            told = (str(error).strip().splitlines() or [""])[0]
+            return {"error": f"{type(error).__name__}: {told}", "of": which}
+    found = compared(ran["before"], ran["after"])
     return {
-        "difference": compared.difference,
-        "aliasing": compared.aliasing,
-        "compiled": compared.compiled_difference,
-        "calls": len(compared.before.outputs),
-        "raised": compared.raised,
-        "before": compared.before.figures,
-        "after": compared.after.figures,
-        "modes": modes,
+        "difference": found.difference,
+        "aliasing": found.aliasing,
+        "compiled": found.compiled_difference,
+        "compiled_before": _compiled_difference(*ran["before"]),
+        "calls": len(found.before.outputs),
+        "raised": found.raised,
+        "before": found.before.figures,
+        "after": found.after.figures,
+        "modes": {mode: [works(text, mode) for text in texts.values()] for mode in request.get("modes", ())},
     }
 
 
