@@ -1,4 +1,4 @@
-"""``no_grad`` stands on ``forward``; the trainer calls ``table`` itself, with gradients."""
+"""``no_grad`` stands on ``forward``; the trainer calls ``rows`` itself, with gradients."""
 
 import torch
 import torch.nn as nn
@@ -7,22 +7,28 @@ import torch.nn as nn
 class Rotary(nn.Module):
     def __init__(self):
         super().__init__()
-        self.short = nn.Parameter(torch.ones(4))
-        self.long = nn.Parameter(torch.full((4,), 2.0))
+        self.table = nn.Parameter(torch.ones(4))
 
     @torch.no_grad()
     def forward(self, positions):
-        return self.table(positions).cos()
+        return self.rows(positions).cos()
 
-    def table(self, positions):
-        end = positions.max() + 1
-        if end > 8:
-            frequencies = self.long / 2
+    def rows(self, positions):
+        if positions.max() > 8:
+            y = self.table.detach() / 2
         else:
-            frequencies = self.short / 3
-        return positions.unsqueeze(-1) * frequencies
+            y = self.table / 3
+        return positions.unsqueeze(-1) * y
+
+    @torch.no_grad()
+    def silent(self, positions):
+        if positions.max() > 8:
+            y = self.table / 2
+        else:
+            y = self.table / 3
+        return positions.unsqueeze(-1) * y
 
 # run
 def make(): return Rotary()
-calls = [lambda m, n=n: m.table(torch.arange(n)) for n in (3, 12)]
+calls = [f for n in (3, 12) for f in (lambda m, n=n: m.rows(torch.arange(n)), lambda m, n=n: m.silent(torch.arange(n)))]
 train = True

@@ -1,4 +1,4 @@
-"""After ``half()`` the tables are float16 and the new tensor is float32: the dtype tells which arm was taken."""
+"""After ``half()`` or ``double()`` the table has another dtype than what is made on the spot."""
 
 import torch
 import torch.nn as nn
@@ -14,9 +14,11 @@ class Table(nn.Module):
         if positions.max() > 8:
             row = self.table / 2
         else:
-            row = torch.arange(4).float() / 4
+            row = torch.ones(4) / 4
         return row + 1
 
 # run
-def make(): return Table().half()
-calls = [(torch.arange(n),) for n in (3, 12)]
+def make():
+    models = {dtype: Table().to(dtype) for dtype in (torch.float32, torch.float16, torch.float64)}
+    return lambda dtype, positions: models[dtype](positions)
+calls = [(d, torch.arange(n)) for n in (3, 12) for d in (torch.float32, torch.float16, torch.float64)]

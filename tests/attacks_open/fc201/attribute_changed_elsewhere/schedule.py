@@ -1,0 +1,3 @@
+def advance(model):
+    """One channel less in every turn."""
+    model.width -= 1
