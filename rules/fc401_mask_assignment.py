@@ -9,10 +9,9 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.effects import Effects
 from patcher.facts.syntax import dotted
-from patcher.facts.values import Category, Kind, Value, leading
+from patcher.facts.values import Category, Kind, Value
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
 
-MOST_ROW_DIMENSIONS = 3
 ROWS = """\
 def data(batch, places, rows):
     g = torch.Generator().manual_seed(batch)
@@ -563,11 +562,7 @@ class _Form:
     def row_dimensions(self) -> int | None:
         """How many dimensions of the tensor the mask leaves to a row, or None when the shapes are unknown."""
         shape = self.into_value.shape
-        for row in range(MOST_ROW_DIMENSIONS + 1):
-            if shape is not None and shape == self.mask_value.shape:
-                return row
-            shape = leading(shape)
-        return None
+        return shape.row_dimensions(self.mask_value.shape) if shape is not None else None
 
     # --- the forms --------------------------------------------------------------------------------------------------
 
@@ -601,10 +596,7 @@ class _Form:
         other = self.facts.value(source.value)
         if not other.is_tensor or other.shape is None:
             return f"what `{ast.unparse(source.value)}` holds is not known"
-        shapes = {self.into_value.shape, other.shape}
-        for _ in range(row):
-            shapes = {leading(shape) for shape in shapes}
-        if len(shapes) > 1 or None in shapes:
+        if self.into_value.shape is None or other.shape.row_dimensions(self.mask_value.shape) != row:
             return f"`{ast.unparse(source.value)}` is not known to have the shape of `{ast.unparse(self.into)}`"
         if not self.same_dtype(self.facts.value(self.node.value)):
             return "the value is not known to have the dtype of what it is assigned to"
@@ -669,7 +661,7 @@ class _Form:
 
     def same_dtype(self, value: Value) -> bool:
         mine = self.into_value.dtype
-        return mine is not None and value.dtype is not None and value.dtype.same(mine)
+        return mine is not None and value.dtype is not None and value.dtype.exactly(mine)
 
     def chosen(self, mask: Code, value: Code, row: int) -> Code:
         widened = ".unsqueeze(-1)" if row == 1 else f"[...{', None' * row}]"

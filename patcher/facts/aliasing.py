@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
 from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.values import Kind
+
+if TYPE_CHECKING:
+    from patcher.facts import Facts
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
@@ -44,6 +48,10 @@ _PURE_MODULES = frozenset(
 
 class Aliasing(Analysis):
     """Aliases of expressions of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._open: set[Definition] = set()
 
     def aliases(self, e: ast.expr) -> bool:
         """Whether ``e`` may give an object (or a view of one) that exists already."""

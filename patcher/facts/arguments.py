@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 
-from patcher.facts.values import (
-    Category,
-    DType,
-    Kind,
-    Rank,
-    Value,
-    join,
-    leading,
-    tensor,
-)
+from patcher.facts.syntax import FunctionNode
+from patcher.facts.values import Category, DType, Kind, Rank, Shape, Token, Value, join, tensor
 
 
-def relate(sites: list[dict[str, Value]], names: list[str], token: str) -> dict[str, Value]:
+def relate(sites: list[dict[str, Value]], names: list[str], function: FunctionNode) -> dict[str, Value]:
     """Parameters as all call sites have them; ranks and dtypes that go together in every call stay related."""
     out: dict[str, Value] = {}
     ranked: list[str] = []
@@ -31,10 +23,11 @@ def relate(sites: list[dict[str, Value]], names: list[str], token: str) -> dict[
                     out[name] = replace(value, constant=None)
             continue
         tensors = [v for v in values if v is not None]
-        rank, dtype = Rank(f"{token}.{name}", 0), DType(Category.UNKNOWN, f"{token}.{name}")
+        token = Token("parameter", (function, name))
+        rank, dtype = Rank(token, 0), DType(Category.UNKNOWN, token)
         categories = {v.dtype.category for v in tensors if v.dtype is not None}
         if len(categories) == 1 and all(v.dtype is not None for v in tensors):
-            dtype = DType(categories.pop(), dtype.token)
+            dtype = DType(categories.pop(), token)
         if all(v.rank is not None and v.rank == tensors[0].rank and v.rank.base is None for v in tensors):
             assert tensors[0].rank is not None
             rank = tensors[0].rank
@@ -49,26 +42,26 @@ def relate(sites: list[dict[str, Value]], names: list[str], token: str) -> dict[
         for other in ranked:
             twin = out[other].dtype
             if twin is not None and all(_same_dtype(site[name], site[other]) for site in sites):
-                dtype = DType(dtype.category, twin.token)
+                dtype = DType(dtype.category, twin.which)
                 break
-        shape = f"{token}.{name}"
-        for other in ranked:
-            known = out[other].shape
-            pairs = [(site[name].shape, site[other].shape) for site in sites]
-            if known is None or any(mine is None or theirs is None for mine, theirs in pairs):
-                continue
-            if all(mine == theirs for mine, theirs in pairs):
-                shape = known
-            elif all(leading(mine) == theirs for mine, theirs in pairs):
-                shape = f"{known}|{token}.{name}"
-            elif all(mine == leading(theirs) for mine, theirs in pairs):
-                shape = leading(known) or shape
-            else:
-                continue
-            break
+        shape = next((s for o in ranked if (s := _related(sites, name, o, out[o].shape, token))), Shape(token))
         out[name] = tensor(rank, dtype, shape, any(v.trainable for v in tensors))
         ranked.append(name)
     return out
+
+
+def _related(sites: list[dict[str, Value]], name: str, other: str, known: Shape | None, own: Token) -> Shape | None:
+    """The shape of ``name`` by that of ``other``, which is ``known``, when every call passes them alike."""
+    pairs = [(site[name].shape, site[other].shape) for site in sites]
+    if known is None or any(mine is None or theirs is None for mine, theirs in pairs):
+        return None
+    if all(mine == theirs for mine, theirs in pairs):
+        return known
+    if all(mine is not None and mine.leading() == theirs for mine, theirs in pairs):
+        return known.extended(own)
+    if all(theirs is not None and mine == theirs.leading() for mine, theirs in pairs):
+        return known.leading()
+    return None
 
 
 def _gap(a: Value, b: Value) -> int | None:
@@ -76,4 +69,4 @@ def _gap(a: Value, b: Value) -> int | None:
 
 
 def _same_dtype(a: Value, b: Value) -> bool:
-    return a.dtype is not None and b.dtype is not None and a.dtype.same(b.dtype)
+    return a.dtype is not None and b.dtype is not None and a.dtype.exactly(b.dtype)

@@ -134,7 +134,7 @@ class Conditions(Analysis):
         value = self.inference.of(test)
         if not value.is_tensor:
             return f"`{ast.unparse(test)}` reads the tensor on the host"
-        if value.rank is not None and value.rank.offset > 0:
+        if value.rank is not None and value.rank.least > 0:
             return "the condition has a shape, so the result would get it too"
         boolean = value.dtype is not None and value.dtype.category is Category.BOOL
         return Leaf(test, boolean, value.is_scalar_tensor)

@@ -248,7 +248,7 @@ class EagerCalls(Analysis):
         caller = self.syntax.function_of(call)
         if caller is None:
             return set()
-        state = self.flow_of(caller).state
+        flow = self.flow_of(caller)
         around = {self.syntax.statement_of(call), *self.syntax.ancestors(call)}
         done: set[int] = set()
         for other in self._by_caller[caller]:
@@ -261,7 +261,7 @@ class EagerCalls(Analysis):
                 and any(s in around for s in self.syntax.block_of(statement))
             ):
                 for given in self.arguments(other):
-                    if given.name is not None and state.get(given.name) is state.get(argument):
+                    if given.name is not None and flow.unchanged(given.name, argument):
                         done |= set(given.dims) if given.name.id == argument.id else set()
         return done
 

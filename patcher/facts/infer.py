@@ -10,33 +10,36 @@ from functools import cached_property, reduce
 from patcher.facts import torch_api as api
 from patcher.facts.arguments import relate
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
-from patcher.facts.flow import Definition, Flow
+from patcher.facts.dimensions import RESHAPING, least_dimensions, unconditional
+from patcher.facts.flow import Definition, Flow, State
+from patcher.facts.narrowing import Ruling
 from patcher.facts.operations import Operations
 from patcher.facts.project import ClassSummary, Project
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
 from patcher.facts.values import (
     CONFIGURATION,
+    DEFAULT,
     FOREIGN,
     INT64,
     OBJECT,
     PYTHON,
-    SCALAR,
     UNKNOWN,
     WEIGHTS,
     Category,
     DType,
     Kind,
     Rank,
+    Token,
     Value,
+    absolute,
     arithmetic,
     broadcast,
     compare,
     join,
-    leading,
+    named,
     promote,
     python,
     tensor,
-    tokened,
 )
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -70,8 +73,9 @@ class Inference:
         self._values: dict[ast.AST, Value] = {}
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
         self._evidence: dict[Definition, bool] = {}
+        self._seen: dict[Definition, int] = {}
+        self._reshaping: dict[FunctionNode, bool] = {}
         self._calls: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
-        self._states: dict[str, list[object]] = {}
         self._families: dict[ast.ClassDef, list[ClassSummary]] = {}
         self._parameters: dict[FunctionNode, dict[str, Value]] = {}
 
@@ -145,10 +149,10 @@ class Inference:
         function = self.syntax.function_of(name)
         while function is not None:
             flow = self.flow_of(function)
-            if flow.reaching.get(name):
-                return flow.reaching[name]
-            outer = frozenset(d for d in flow.by_node.values() if d.name == name.id)
-            if outer:
+            if (reaching := flow.reaching.get(name)) is not None:
+                if reaching:
+                    return reaching
+            elif outer := frozenset(d for d in flow.by_node.values() if d.name == name.id):
                 return outer
             function = self.syntax.function_of(function)
         return frozenset()
@@ -157,8 +161,11 @@ class Inference:
         definitions = self.definitions(name)
         if not definitions:
             return self._module_constant(name.id)
-        definitions = self.considered(definitions)
-        values = [self.defined(d) for d in definitions]
+        function, state = self.syntax.function_of(name), self.state(name)
+        if function is not None and name.id in self.flow_of(function).shared:
+            return UNKNOWN
+        definitions = self.considered(frozenset(d for d in definitions if not self._ruled_out(d, state)) or definitions)
+        values = [self._held(d, state) for d in definitions]
         value = reduce(join, values)
         if value.kind is Kind.UNKNOWN:
             if value in (FOREIGN, OBJECT):
@@ -169,24 +176,70 @@ class Inference:
             ):
                 return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else UNKNOWN
             value = tensor()
-        token = _token(definitions)
-        if len(definitions) > 1:  # which of them it is may change from one turn of a loop to the next
-            states = self._states.setdefault(token, [])
-            state = self._state(name)
-            at = next((i for i, known in enumerate(states) if known is state), len(states))
-            if at == len(states):
-                states.append(state)
-            token = f"{token}#{at}"
-        return tokened(value, token)
+        if function is not None and self._reshapes(function):
+            return replace(absolute(value), rank=None, dtype=None) if value.is_tensor else value
+        value = named(value, _token(name, definitions, state))
+        if value.rank is not None and (seen := min(self._dimensions(d) for d in definitions)):
+            value = replace(value, rank=value.rank.with_seen(seen))
+        return value
+
+    def _reshapes(self, function: FunctionNode) -> bool:
+        """Whether ``function`` gives a tensor other sizes or another dtype in place."""
+        known = self._reshaping.get(function)
+        if known is None:
+            attributes = (n for n in self.syntax.by_type[ast.Attribute] if self.syntax.function_of(n) is function)
+            known = self._reshaping[function] = any(
+                isinstance(n, ast.Attribute)
+                and (n.attr in RESHAPING or (n.attr == "data" and isinstance(n.ctx, ast.Store)))
+                for n in attributes
+            )
+        return known
+
+    def _dimensions(self, d: Definition) -> int:
+        """How many dimensions the tensor has at least that ``d`` binds, by what every call does with it."""
+        known = self._seen.get(d)
+        if known is None:
+            self._seen[d] = 0
+            function = self.syntax.function_of(d.node) if d.how != "parameter" else self._function_of_parameter(d)
+            uses = self.flow_of(function).uses.get(d, []) if function is not None else []
+            single = [u for u in uses if self.flow_of(function).reaching[u] == {d}] if function is not None else []
+            known = self._seen[d] = max((self._needs(u) for u in single), default=0)
+        return known
+
+    def _needs(self, use: ast.Name) -> int:
+        parent = self.syntax.parents[use]
+        needed = least_dimensions(use, self.syntax)
+        if isinstance(parent, ast.Call) and use in parent.args[:1]:
+            needed = int(self.of(parent.func).module in api.NEEDING_A_DIMENSION)
+        return needed if needed and unconditional(use, self.syntax) else 0
+
+    def _function_of_parameter(self, d: Definition) -> FunctionNode | None:
+        function = self.syntax.parents.get(self.syntax.parents[d.node])
+        return function if isinstance(function, _FUNCTIONS) else None
 
     def considered(self, definitions: frozenset[Definition]) -> frozenset[Definition]:
         """Those of ``definitions`` that decide what a name holds: all of them."""
         return definitions
 
-    def _state(self, name: ast.Name) -> object:
+    def state(self, name: ast.Name) -> State | None:
+        """What is known of ``name`` where it is read; None in a scope that is not that of the name."""
         function = self.syntax.function_of(name)
         state = self.flow_of(function).state.get(name) if function is not None else None
-        return state if state else name
+        return state if state is not None and state.definitions else None
+
+    def _ruled_out(self, d: Definition, state: State | None) -> bool:
+        """Whether a test on the way says that it is not ``d`` that the name holds."""
+        ruled = state.ruled.get(d, frozenset()) if state is not None else frozenset()
+        return bool({Ruling.NOT_NONE, Ruling.TENSOR} & ruled) and self.defined(d).python == "none"
+
+    def _held(self, d: Definition, state: State | None) -> Value:
+        """What ``d`` binds, as it is known at a point with that state."""
+        value = self.defined(d)
+        if state is None:
+            return value
+        if value.kind is Kind.UNKNOWN and Ruling.TENSOR in state.ruled.get(d, ()):
+            value = tensor()
+        return absolute(value) if d in state.earlier else value
 
     @cached_property
     def _stores(self) -> dict[str, list[ast.Name]]:
@@ -249,13 +302,9 @@ class Inference:
         known = self._evidence.get(d)
         if known is None:
             self._evidence[d] = False
-            function = (
-                self.syntax.function_of(d.node)
-                if d.how != "parameter"
-                else self.syntax.parents.get(self.syntax.parents[d.node])
-            )
+            function = self.syntax.function_of(d.node) if d.how != "parameter" else self._function_of_parameter(d)
             known = False
-            if isinstance(function, _FUNCTIONS):
+            if function is not None:
                 uses = self.flow_of(function).uses.get(d, [])
                 tests = (ast.Is, ast.IsNot)
                 checked = any(
@@ -289,14 +338,14 @@ class Inference:
         argument = d.node
         assert isinstance(argument, ast.arg)
         function = self.syntax.parents[self.syntax.parents[argument]]
-        token = _token(frozenset({d}))
+        token = Token("name", (d,))
         default = _default(function, argument)
         if isinstance(default, ast.Constant) and default.value is None:
             return UNKNOWN
         if argument.annotation is not None:
             value = self.annotated(argument.annotation)
             if value.kind is not Kind.UNKNOWN:
-                return tokened(value, token)
+                return named(value, token)
         if isinstance(default, ast.Constant) and isinstance(default.value, (bool, int, float, str)):
             like = _constant(default.value)
             return python("number" if like.python in ("int", "float") else like.python)
@@ -306,12 +355,12 @@ class Inference:
                 return passed
         if self._used_as_tensor(d):
             category = Category.INT if self._used_as_index(d) else Category.UNKNOWN
-            return tokened(tensor(dtype=DType(category, token)), token)
+            return named(tensor(dtype=DType(category)), token)
         return UNKNOWN
 
     def _used_as_index(self, d: Definition) -> bool:
-        function = self.syntax.parents[self.syntax.parents[d.node]]
-        if not isinstance(function, _FUNCTIONS):
+        function = self._function_of_parameter(d)
+        if function is None:
             return False
         for use in self.flow_of(function).uses.get(d, []):
             parent = self.syntax.parents[use]
@@ -335,7 +384,7 @@ class Inference:
         last = text.rpartition(".")[2] if text else ""
         if last in _TENSOR_ANNOTATIONS:
             category = _TENSOR_ANNOTATIONS[last]
-            return tensor(dtype=DType(category, "?" + last) if category is not Category.UNKNOWN else None)
+            return tensor(dtype=DType(category) if category is not Category.UNKNOWN else None)
         if text in ("int", "float", "bool", "str"):
             return python("number" if text == "float" else text)  # an int is a float, as annotations go
         if text in ("list", "tuple", "dict"):
@@ -372,8 +421,7 @@ class Inference:
             site = {n: self.of(a) for n, a in zip(names, call.args, strict=False)}
             site.update({k.arg: self.of(k.value) for k in call.keywords if k.arg})
             sites.append(site)
-        token = f"{function.name}@{function.lineno}"
-        return relate(sites, names, token)
+        return relate(sites, names, function)
 
     def calls_of(self, function: FunctionNode) -> list[ast.Call]:
         """All calls of a function that nobody outside of this file can call; empty when that is not known."""
@@ -476,7 +524,7 @@ class Inference:
         later = [s for s in stores if s not in first]
         start = reduce(join, map(self._store_value, first)) if first else UNKNOWN
         if start.is_tensor:
-            start = _owned(start, f"self.{name}")
+            start = _owned(start, Token("attribute", (cls, name)))
         if not later:
             return start
         # Suppose that nothing changes its nature; what is worked out on that ground falls when a later store disagrees.
@@ -693,31 +741,31 @@ class Inference:
         if not e.args:
             return UNKNOWN
         x = self.of(e.args[0])
-        floating = (
-            DType(Category.FLOAT, x.dtype.token) if x.dtype else DType(Category.FLOAT, f"out@{e.lineno}:{e.col_offset}")
-        )
+        floating = DType(Category.FLOAT, x.dtype.which if x.dtype else Token("output", (e,)))
         layer = self._layer(e.func)
         if module.module == "torch.nn.Embedding":
-            shape = f"{x.shape}|{layer}" if x.shape and layer else None
+            shape = x.shape.extended(layer) if x.shape and layer else None
             return tensor(x.rank.plus(1) if x.rank else None, WEIGHTS, shape)
         if module.module == "torch.nn.Linear" and x.is_tensor:
-            lead = leading(x.shape)
-            return tensor(x.rank, floating, f"{lead}|{layer}" if lead and layer else None)
+            lead = x.shape.leading() if x.shape else None
+            rank = x.rank.with_seen(1) if x.rank else None
+            return tensor(rank, floating, lead.extended(layer) if lead and layer else None)
         if module.module in api.SHAPE_KEEPING_MODULES and x.is_tensor:
-            return tensor(x.rank, floating, x.shape)
+            needed = int(module.module in api.NEEDING_A_DIMENSION)
+            return tensor(x.rank.with_seen(needed) if x.rank else None, floating, x.shape)
         return UNKNOWN
 
-    def _layer(self, func: ast.expr) -> str | None:
-        """A name for the module that ``func`` is, the same only where it is the same module; None without one."""
+    def _layer(self, func: ast.expr) -> Token | None:
+        """What stands for the module that ``func`` is, the same only where it is the same module; None if unknown."""
         root = func
         while isinstance(root, ast.Attribute) and isinstance(root.value, ast.Attribute):
             root = root.value
         if (own := self.instance_attribute(root)) is not None:
             stores = self.class_facts(own[0]).stores.get(own[1], [])
             steady = stores and all(s.method is None or s.method.name in INITIALISERS for s in stores)
-            return dotted(func) if steady else None
+            return Token("module", (own[0], dotted(func))) if steady else None
         if isinstance(func, ast.Name) and len(found := self.definitions(func)) == 1:
-            return _token(found)
+            return _token(func, found, self.state(func))
         return None
 
     def _function(self, e: ast.Call, what: str) -> Value:
@@ -733,7 +781,7 @@ class Inference:
         if what in api.CREATORS:
             return self.operations.creator(e, what)
         if what == "torch.Tensor" and e.args and all(self.of(a).is_number for a in e.args):
-            return tensor(Rank(None, len(e.args)), DType(Category.FLOAT, "default"))
+            return tensor(Rank(None, len(e.args)), DEFAULT)
         if what.startswith("math."):
             return python("float" if what != "math.ceil" and what != "math.floor" else "int")
         if what in ("torch.is_tensor", "torch.compiler.is_compiling", "torch.is_grad_enabled"):
@@ -777,13 +825,12 @@ class Inference:
         return isinstance(expr, ast.Name) and bool(self.definitions(expr))
 
 
-def _owned(value: Value, token: str) -> Value:
+def _owned(value: Value, token: Token) -> Value:
     """The tensor ``value`` as an attribute: what is not absolute gets the attribute's own token."""
-    rank = value.rank if value.rank is not None and value.rank.base is None else None
-    dtype = DType(value.dtype.category, token) if value.dtype is not None else None
-    if value.trainable and (value.dtype is None or value.dtype.token == "default"):
+    dtype = DType(value.dtype.category) if value.dtype is not None else None
+    if value.trainable and (value.dtype is None or value.dtype == DEFAULT):
         dtype = WEIGHTS
-    return tokened(replace(value, rank=rank, dtype=dtype, shape="()" if rank == SCALAR else None), token)
+    return named(replace(absolute(value), dtype=dtype), token)
 
 
 def _on_every_path(body: list[ast.stmt], wanted: set[ast.stmt]) -> bool:
@@ -804,7 +851,7 @@ def _same_nature(value: Value, start: Value) -> bool:
     """Whether a later assignment keeps shape and dtype."""
     if not value.is_tensor or value.dtype is None or start.dtype is None:
         return False
-    return value.shape == start.shape and value.dtype.same(start.dtype)
+    return value.shape == start.shape and value.dtype.exactly(start.dtype)
 
 
 def _identifier(value: Value, other: Value, expr: ast.expr) -> Value:
@@ -815,13 +862,11 @@ def _identifier(value: Value, other: Value, expr: ast.expr) -> Value:
     return value
 
 
-def _token(definitions: frozenset[Definition]) -> str:
-    spots = []
-    for d in definitions:
-        line, column = getattr(d.node, "lineno", 0), getattr(d.node, "col_offset", 0)
-        spots.append(f"{line}:{column}")
-    name = next(iter(definitions)).name
-    return f"{name}@{'|'.join(sorted(spots))}"
+def _token(name: ast.Name, definitions: frozenset[Definition], state: State | None) -> Token:
+    """What stands for the object that ``name`` holds where it is read."""
+    if len(definitions) == 1 and not (state is not None and definitions & state.earlier):
+        return Token("name", tuple(definitions))
+    return Token("state", (state.version,)) if state is not None else Token("read", (name,))
 
 
 def _constant(value: object) -> Value:

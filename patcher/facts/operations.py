@@ -7,21 +7,24 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from patcher.facts import torch_api as api
+from patcher.facts.dimensions import RESHAPING
 from patcher.facts.syntax import dotted
 from patcher.facts.values import (
     BOOL,
+    DEFAULT,
     INT64,
+    ONE,
     SCALAR,
     UNKNOWN,
     Category,
     DType,
     Kind,
     Rank,
+    Token,
     Value,
     arithmetic,
     broadcast,
     compare,
-    leading,
     promote,
     python,
     tensor,
@@ -48,7 +51,7 @@ class Operations:
         first = parts[0]
         if not all(p.is_tensor for p in parts):
             return tensor() if any(p.is_tensor for p in parts) else UNKNOWN
-        dtype = first.dtype if all(p.dtype and first.dtype and p.dtype.same(first.dtype) for p in parts) else None
+        dtype = first.dtype if all(p.dtype and first.dtype and p.dtype.exactly(first.dtype) for p in parts) else None
         ranks = [p.rank for p in parts if p.rank is not None]
         rank = ranks[0].plus(1 if name == "stack" else 0) if ranks else None
         return tensor(rank, dtype)
@@ -69,7 +72,7 @@ class Operations:
                 return BOOL
         if isinstance(expr, ast.Attribute) and expr.attr == "dtype":
             return None
-        return DType(Category.UNKNOWN, f"dtype@{expr.lineno}:{expr.col_offset}")
+        return DType(Category.UNKNOWN, Token("dtype", (expr,)))
 
     def creator(self, e: ast.Call, what: str) -> Value:
         """A function of ``api.CREATORS``."""
@@ -81,7 +84,7 @@ class Operations:
             return tensor(like.rank, dtype or (like.dtype if "dtype" not in keywords else None), like.shape)
         if "dtype" not in keywords:
             if rule == "float":
-                dtype = DType(Category.FLOAT, "default")
+                dtype = DEFAULT
             elif rule == "arange":
                 numbers = [self.of(a) for a in e.args] + [
                     self.of(keywords[k]) for k in ("start", "end", "step") if k in keywords
@@ -89,11 +92,11 @@ class Operations:
                 if all(n.python in ("int", "size") for n in numbers):
                     dtype = INT64
                 elif any(n.python == "float" for n in numbers):
-                    dtype = DType(Category.FLOAT, "default")
+                    dtype = DEFAULT
             elif rule == "value" and e.args:
                 source = self.of(e.args[-1] if what == "torch.full" else e.args[0])
                 if source.python == "float":
-                    dtype = DType(Category.FLOAT, "default")
+                    dtype = DEFAULT
                 elif source.python == "bool":
                     dtype = BOOL
                 elif source.python in ("int", "size"):
@@ -200,8 +203,10 @@ class Operations:
         if name in ("expand", "repeat"):
             return tensor(self._sizes(arguments), x.dtype)
         if name == "unsqueeze":
-            last = len(arguments) == 1 and ast.unparse(arguments[0]) == "-1" and x.shape is not None
-            return tensor(x.rank.plus(1) if x.rank else None, x.dtype, f"{x.shape}|1" if last else None)
+            last = len(arguments) == 1 and ast.unparse(arguments[0]) == "-1"
+            return tensor(
+                x.rank.plus(1) if x.rank else None, x.dtype, x.shape.extended(ONE) if last and x.shape else None
+            )
         if name == "squeeze":
             return tensor(None, x.dtype)
         if name == "flatten":
@@ -223,7 +228,7 @@ class Operations:
         if name in ("chunk", "split", "unbind", "size", "sort", "topk", "unique", "nonzero", "where"):
             return UNKNOWN
         if inplace:
-            return tensor(x.rank, x.dtype, x.shape)
+            return tensor(x.rank, x.dtype, x.shape) if name not in RESHAPING else tensor(None, x.dtype)
         return UNKNOWN
 
     def _is_size(self, e: ast.expr) -> bool:
@@ -290,7 +295,8 @@ class Operations:
             return tensor(x.rank.plus(-len(dim.elts)) if x.rank and keep is None else None, dtype)
         if keep is not None or not self.of(dim).is_number:
             return tensor(None, dtype)
-        lead = leading(x.shape) if ast.unparse(dim) == "-1" else None
+        last = ast.unparse(dim) == "-1" and x.rank is not None and x.rank.least > 0  # a 0-d tensor stays as it is
+        lead = x.shape.leading() if last and x.shape is not None else None
         return tensor(x.rank.plus(-1) if x.rank else None, dtype, lead)
 
 
@@ -299,7 +305,7 @@ def _summed(dtype: DType | None) -> DType | None:
     if dtype is None or dtype.category is Category.FLOAT:
         return dtype
     if dtype.category is Category.UNKNOWN:
-        return DType(Category.UNKNOWN, f"sum of {dtype.token}")
+        return DType(Category.UNKNOWN, Token("sum", (dtype.which,)) if dtype.which is not None else None)
     return INT64
 
 
@@ -312,7 +318,7 @@ def _kept(rank: Rank | None) -> Rank | None:
     """The rank after a reduction with ``keepdim``: that of the input, which had a dimension at least."""
     if rank is None or rank.base is None or rank.offset > 0:
         return rank
-    return Rank(f"{rank.base}-1", rank.offset + 1)
+    return Rank(Token("reduced", (rank.base,)), rank.offset + 1)
 
 
 def _canonical(name: str) -> str:

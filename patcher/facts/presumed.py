@@ -14,7 +14,19 @@ from patcher.facts import torch_api as api
 from patcher.facts.flow import Definition
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import dotted
-from patcher.facts.values import BOOL, FOREIGN, UNKNOWN, Category, Kind, Value, broadcast, join, tensor, tokened
+from patcher.facts.values import (
+    BOOL,
+    FOREIGN,
+    UNKNOWN,
+    Category,
+    Kind,
+    Token,
+    Value,
+    broadcast,
+    join,
+    named,
+    tensor,
+)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TESTS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
@@ -137,9 +149,9 @@ class Presumed(Inference):
         if value.kind is Kind.UNKNOWN and isinstance(d.node, ast.arg) and d.node.annotation is not None:
             promised = self.annotated(d.node.annotation)
             if promised.is_tensor:
-                return tokened(promised, f"{d.name}@{d.node.lineno}:{d.node.col_offset}")
+                return named(promised, Token("name", (d,)))
         elif value.kind is Kind.UNKNOWN and isinstance(d.node, ast.arg) and self._used_beside_none(d):
-            return tokened(tensor(), f"{d.name}@{d.node.lineno}:{d.node.col_offset}")
+            return named(tensor(), Token("name", (d,)))
         return value
 
     def _used_beside_none(self, d: Definition) -> bool:

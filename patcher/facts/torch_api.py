@@ -125,6 +125,11 @@ SHAPE_KEEPING_MODULES = frozenset(
     ).split()
 )
 
+#: nn modules that fail when what they are given has no dimension.
+NEEDING_A_DIMENSION = frozenset(
+    f"torch.nn.{n}" for n in "Linear LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d Conv1d Conv2d Conv3d".split()
+)
+
 # --- operators with a bool argument: qualified name -> (keyword, position or None) ---------------------------------
 
 #: Arguments that take a bool and nothing else: anything but True and False (or None, where it is the default) raises,

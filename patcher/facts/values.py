@@ -1,7 +1,7 @@
 """What an expression holds: a tensor (with rank, dtype and shape as far as they are known), a Python value, or unknown.
 
-Ranks, dtypes and shapes are symbolic. Two tensors with the same ``shape`` token have the same shape; a token "a|b" is
-the shape ``a`` with one more dimension at the end; ``Rank("x", 1)`` is one dimension more than whatever ``x`` has.
+Ranks, dtypes and shapes are symbolic. What is not known is named by a `Token`: the same token, the same thing. Nothing
+reads a token but to compare it, and it is made of syntax nodes and definitions, not of where these stand in the text.
 Six presumptions, and no more, fill what source code does not say:
 
 - an attribute of a constructor argument (``cfg.width``, ``self.cfg.width``) that is never called is configuration,
@@ -18,7 +18,8 @@ Six presumptions, and no more, fill what source code does not say:
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 
 
 class Kind(enum.Enum):
@@ -40,51 +41,110 @@ class Category(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Token:
+    """Something that is not known: equal tokens stand for one and the same thing.
+
+    ``of``: what it is the shape, the rank or the dtype of (definitions, nodes, other tokens), compared by identity
+    where these are.
+    """
+
+    about: str
+    of: tuple[Hashable, ...] = ()
+
+
+@dataclass(frozen=True)
 class DType:
-    """Same ``token``, same dtype. A dtype name ("torch.float32") is a token as well."""
+    """A dtype: its category, and which one it is (its name when that is known, "torch.float32"; None: no idea).
+
+    ``converted``: what an unknown dtype becomes in float arithmetic, which is itself if it is floating already.
+    """
 
     category: Category
-    token: str
+    which: Token | str | None = None
+    converted: bool = False
 
     def floated(self) -> DType:
         """The dtype after arithmetic with a Python float, or true division."""
         if self.category is Category.FLOAT:
             return self
         if self.category is Category.UNKNOWN:
-            return DType(Category.FLOAT, self.token)
-        return DType(Category.FLOAT, "default")
+            return DType(Category.FLOAT, self.which, converted=True)
+        return DEFAULT
 
     def same(self, other: DType) -> bool:
         """Whether both are one dtype; an unknown one counts as floating when its twin is (third presumption)."""
-        if self.token != other.token:
+        if self.which is None or self.which != other.which:
             return False
         return self.category is other.category or Category.UNKNOWN in (self.category, other.category)
+
+    def exactly(self, other: DType) -> bool:
+        """Whether both are one dtype even where an integer would take part in float arithmetic without an error."""
+        return self.same(other) and (self.converted is other.converted)
 
 
 @dataclass(frozen=True)
 class Rank:
-    """Number of dimensions: ``offset`` alone when ``base`` is None, else relative to that of ``base``."""
+    """Number of dimensions: ``offset`` alone when ``base`` is None, else relative to that of ``base``.
 
-    base: str | None
+    ``seen``: there are as many at least, for something needs them.
+    """
+
+    base: Token | None
     offset: int
+    seen: int = field(default=0, compare=False)
 
     def plus(self, n: int) -> Rank:
         """``n`` dimensions more (or fewer)."""
-        return Rank(self.base, self.offset + n)
+        return Rank(self.base, self.offset + n, max(self.seen + n, 0))
+
+    def with_seen(self, n: int) -> Rank:
+        """The rank when there are ``n`` dimensions at least."""
+        return Rank(self.base, self.offset, max(self.seen, n))
+
+    @property
+    def least(self) -> int:
+        """How many dimensions there are at least."""
+        return max(self.offset, self.seen, 0)
 
     def minus(self, other: Rank) -> int | None:
         """The difference, when it is known."""
         return self.offset - other.offset if self.base == other.base else None
 
 
-def leading(shape: str | None) -> str | None:
-    """The token of a shape without its last dimension."""
-    if shape is None or shape == "()":
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of ``base`` (None: there are none) without its last ``dropped`` ones, then those of ``appended``."""
+
+    base: Token | None
+    dropped: int = 0
+    appended: tuple[Token, ...] = ()
+
+    def leading(self) -> Shape | None:
+        """The shape without its last dimension; None when it has none."""
+        if self.appended:
+            return replace(self, appended=self.appended[:-1])
+        return replace(self, dropped=self.dropped + 1) if self.base is not None else None
+
+    def extended(self, size: Token) -> Shape:
+        """The shape with one more dimension at the end."""
+        return replace(self, appended=(*self.appended, size))
+
+    def row_dimensions(self, mask: Shape | None) -> int | None:
+        """How many dimensions a mask that has the leading sizes of this shape leaves to a row; None: not proven."""
+        shape: Shape | None = self
+        for row in range(_MOST_ROW_DIMENSIONS + 1):
+            if shape is None or mask is None:
+                return None
+            if shape == mask:
+                return row
+            shape = shape.leading()
         return None
-    lead, bar, _ = shape.rpartition("|")
-    return lead if bar else f"{shape}[:-1]"
 
 
+_MOST_ROW_DIMENSIONS = 3
+DEFAULT = DType(Category.FLOAT, "default")
+NO_DIMENSIONS = Shape(None)
+ONE = Token("one")
 WEIGHTS = DType(Category.FLOAT, "weights")
 SCALAR = Rank(None, 0)
 BOOL = DType(Category.BOOL, "torch.bool")
@@ -103,7 +163,7 @@ class Value:
     kind: Kind
     rank: Rank | None = None
     dtype: DType | None = None
-    shape: str | None = None
+    shape: Shape | None = None
     python: str = ""
     constant: object = None
     data: bool = False
@@ -142,10 +202,10 @@ def python(what: str, constant: object = None, data: bool = False) -> Value:
 
 
 def tensor(
-    rank: Rank | None = None, dtype: DType | None = None, shape: str | None = None, trainable: bool = False
+    rank: Rank | None = None, dtype: DType | None = None, shape: Shape | None = None, trainable: bool = False
 ) -> Value:
-    """A tensor; a 0-d one has the shape token "()"."""
-    return Value(Kind.TENSOR, rank, dtype, "()" if rank == SCALAR else shape, trainable=trainable)
+    """A tensor; a 0-d one has no sizes."""
+    return Value(Kind.TENSOR, rank, dtype, NO_DIMENSIONS if rank == SCALAR else shape, trainable=trainable)
 
 
 def join(a: Value, b: Value) -> Value:
@@ -177,7 +237,7 @@ def join(a: Value, b: Value) -> Value:
 def _category(a: DType | None, b: DType | None) -> DType | None:
     if a is None or b is None or a.category is not b.category or a.category is Category.UNKNOWN:
         return None
-    return DType(a.category, "?" + a.category.value + a.token + b.token)
+    return DType(a.category)
 
 
 def arithmetic(a: Value, b: Value, division: bool = False) -> Value:
@@ -215,8 +275,8 @@ def compare(a: Value, b: Value, equality: bool = False) -> Value:
     return FOREIGN if FOREIGN in (a, b) else UNKNOWN
 
 
-def broadcast(a: Value, b: Value) -> tuple[Rank | None, str | None]:
-    """Rank and shape token of two operands together; a shape means that broadcasting cannot fail."""
+def broadcast(a: Value, b: Value) -> tuple[Rank | None, Shape | None]:
+    """Rank and shape of two operands together; a shape means that broadcasting cannot fail."""
     if not a.is_tensor:
         a, b = b, a
     if not b.is_tensor:
@@ -260,7 +320,7 @@ def promote(a: Value, b: Value) -> DType | None:
 
 
 def _has_dimensions(value: Value) -> bool:
-    return value.rank is not None and value.rank.offset >= 1
+    return value.rank is not None and value.rank.least >= 1
 
 
 def _outranks(dimensioned: DType, scalar: DType) -> DType | None:
@@ -273,13 +333,27 @@ def _outranks(dimensioned: DType, scalar: DType) -> DType | None:
     return dimensioned if order.index(dimensioned.category) >= order.index(scalar.category) else None
 
 
-def tokened(value: Value, token: str) -> Value:
-    """``value`` of one name: what is not known of it gets the name's own token, the same wherever the name is read."""
+def named(value: Value, token: Token) -> Value:
+    """``value`` of one name: what is not known of it is the name's own, the same wherever the name is read."""
     if not value.is_tensor:
         return value
+    dtype = value.dtype or DType(Category.UNKNOWN)
     return replace(
         value,
         rank=value.rank or Rank(token, 0),
-        dtype=value.dtype or DType(Category.UNKNOWN, token),
-        shape=value.shape or token,
+        dtype=dtype if dtype.which is not None else DType(dtype.category, token),
+        shape=value.shape or Shape(token),
     )
+
+
+def absolute(value: Value) -> Value:
+    """What of ``value`` holds wherever it is looked at: nothing that is known only relative to something else."""
+    if value.elements:
+        return replace(value, elements=tuple(map(absolute, value.elements)))
+    if not value.is_tensor:
+        return value
+    rank = value.rank if value.rank is not None and value.rank.base is None else None
+    dtype = value.dtype
+    if dtype is not None and isinstance(dtype.which, Token):
+        dtype = DType(dtype.category)
+    return tensor(rank, dtype, trainable=value.trainable)

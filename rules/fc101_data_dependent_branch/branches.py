@@ -131,8 +131,8 @@ class Branches(Analysis):
         if function is None:
             return None
         flow = self.flow_of(function)
-        definitions = flow.before.get(branch, {}).get(name, frozenset())
-        if not definitions or any(d.how == "unbound" for d in definitions):
+        state = flow.before.get(branch, {}).get(name)
+        if state is None or any(d.how == "unbound" for d in state.definitions):
             return None
         return self._reader(function, branch, name)
 
@@ -140,7 +140,8 @@ class Branches(Analysis):
         """A synthetic load, known to the flow and to the parents as if it stood at ``branch``."""
         node = ast.copy_location(ast.Name(name, ast.Load()), branch)
         flow = self.flow_of(function)
-        flow.reaching[node] = flow.state[node] = flow.before[branch][name]
+        flow.state[node] = flow.before[branch][name]
+        flow.reaching[node] = flow.state[node].definitions
         self.syntax.parents[node] = branch
         return node
 

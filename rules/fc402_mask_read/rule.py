@@ -184,7 +184,7 @@ class _Form:
             return f"`{ast.unparse(target.value)}` may be an expanded view"
         if (where := facts.spelled("torch.where", statement)) is None:
             return "`torch` is not imported here"
-        if into.dtype is None or value.dtype is None or not into.dtype.same(value.dtype):
+        if into.dtype is None or value.dtype is None or not into.dtype.exactly(value.dtype):
             return "the value is not known to have the dtype of what it is assigned to"
         if (
             reason := facts.why_not_replaced(statement, ()) or facts.ask(Effects).why_not_total(self.read.mask)

@@ -70,7 +70,7 @@ class Ones(nn.Module):
         y[torch.nonzero(y, as_tuple=True)] = 1
         found = torch.where(y)
         y[found] = 2
-        return y
+        return y[:2]
 """,
         after="""\
 class Ones(nn.Module):
@@ -79,7 +79,7 @@ class Ones(nn.Module):
         y[y != 0] = 1
         found = y != 0
         y[found] = 2
-        return y
+        return y[:2]
 """,
         run="""\
 def make(): return Ones()

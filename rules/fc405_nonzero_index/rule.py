@@ -87,7 +87,7 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
         shaped = f"the leading shape of `{ast.unparse(subscripts[rows.index(None)].value)}`"
         assumption = f"`{text}` is a tensor with a dimension at least, and {shaped}"
         return Finding(node, message, Fix((Replace(places.whole, mask),), Applicability.UNSAFE), assumption)
-    if not any(rows) or (condition.rank is not None and condition.rank.offset > 0):
+    if condition.rank is not None and condition.rank.least > 0:
         return Finding(node, message, Fix((Replace(places.whole, mask),)))
     statement = facts.statement_of(node)
     if (reason := facts.why_not_replaced(statement, ())) is not None:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.syntax import dotted
-from patcher.facts.values import leading
 
-_MOST_ROW_DIMENSIONS = 3
 _PLAIN = (ast.Constant, ast.Slice, ast.List, ast.JoinedStr, ast.Lambda, ast.Dict, ast.Set)
 _REDUCTIONS = ("sum", "mean", "any", "all")
 _IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
@@ -65,12 +63,8 @@ class MaskedReads(Analysis):
 
     def row(self, base: ast.expr, mask: ast.expr) -> int | None:
         """How many dimensions a mask that has the leading shape of ``base`` leaves to a row; None: not proven."""
-        shape, wanted = self.presumed.of(base).shape, self.presumed.of(mask).shape
-        for row in range(_MOST_ROW_DIMENSIONS + 1):
-            if shape is not None and shape == wanted:
-                return row
-            shape = leading(shape)
-        return None
+        shape = self.presumed.of(base).shape
+        return shape.row_dimensions(self.presumed.of(mask).shape) if shape is not None else None
 
     # --- what becomes of it ------------------------------------------------------------------------------------------
 

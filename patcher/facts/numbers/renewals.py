@@ -102,7 +102,7 @@ def _tested(test: ast.expr, name: ast.Name, flow: Flow) -> list[ast.expr]:
     """The classes that ``name`` is an instance of one of when ``test`` is true."""
     match test:
         case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as tested, classes]) if tested.id == name.id:
-            if flow.state.get(tested, tested) is flow.state.get(name, name):
+            if flow.unchanged(tested, name):
                 return classes.elts if isinstance(classes, ast.Tuple) else [classes]
         case ast.BoolOp(op=ast.And(), values=values):
             return next((found for v in values if (found := _tested(v, name, flow))), [])
