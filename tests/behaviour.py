@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import torch
 
-from tests.dynamo import SEED, Raised, equal, tensors
+from patcher.harness.examples import SEED, Raised, equal, tensors
 
 #: ``eager``; ``compiling``: eager, but code that asks whether it is being compiled is told so; ``compiled``: by Dynamo,
 #: with the backend ``eager``; ``fullgraph``: the same, where a graph break is an error.

@@ -1,0 +1,15 @@
+"""A pool of another file asks a future for its exception and takes the default in its place."""
+
+import torch
+import torch.nn as nn
+
+
+def features(x):
+    if (x.abs() > 10).any():
+        raise ValueError("out of range")
+    return x.sin()
+
+# run
+from pool import mapped
+def make(): return lambda *xs: mapped(xs)
+calls = [(torch.ones(2), torch.full((2,), 20.0))]
