@@ -80,7 +80,7 @@ def tools(lint: str) -> list[Tool]:
         Tool("Fixit", (lint, "-m", "fixit", "--quiet", "lint")),
         Tool("ruff", (lint, "-m", "ruff", "check", "--isolated", "--no-cache", "--quiet")),
     ]
-    ours = Tool("fix-compile", (sys.executable, str(ROOT / "fix_compile.py"), "--verify-only", "--quiet"))
+    ours = Tool("fix-compile", (sys.executable, str(ROOT / "fix_compile.py"), "--verify-only", "--no-cache", "--quiet"))
     return [ours, *(tool for tool in others if has_module(lint, tool.command[2]))]
 
 

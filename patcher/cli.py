@@ -23,6 +23,7 @@ from patcher.diagnose.diagnostics import NAMES
 from patcher.discover import Exclude
 from patcher.explain import explanation, listing
 from patcher.harness.run import Event
+from patcher.kept import default_folder
 from patcher.measure import TEST_FORMATS, test
 from patcher.measure_options import diagnose_options, diagnose_request, located, measure_options, request_from
 from patcher.options import find_rule, settings_from, strategies_of, strategy_key
@@ -103,6 +104,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
     @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by files and CPUs).")
     @click.option("-q", "--quiet", is_flag=True, help="No summary, notes or progress; only results and errors.")
     @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
+    @click.option("--no-cache", is_flag=True, help="Use no results of earlier runs, and keep none.")
     @measure_options
     @click.version_option(VERSION, prog_name="fix-compile")
     @click.pass_context
@@ -123,6 +125,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         jobs: int | None,
         quiet: bool,
         no_color: bool,
+        no_cache: bool,
         **asked: Any,
     ) -> calls.Told:
         """Rewrite PyTorch model source so that torch.compile breaks and recompiles less.
@@ -146,21 +149,22 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch)
         store = calls.store_for(paths[0], config, backup_dir)
         try:
-            results = _results(paths, rules, settings, config, jobs, quiet, fixes=not verify_only)
+            kept = None if no_cache else default_folder()
+            results = _results(paths, rules, settings, config, jobs, quiet, not verify_only, kept)
         except KeyboardInterrupt:
             return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
         call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
         outcome = Outcome(call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet)
         if verify_only:
             return calls.verify(outcome, store, paths, shape)
-        kept = store if backup else None
+        originals = store if backup else None
         if request is not None:
-            write = None if dry_run else lambda proven: _apply(proven, kept)
+            write = None if dry_run else lambda proven: _apply(proven, originals)
             command = [*_program().split(maxsplit=1), *sys.argv[1:]]
             return test(outcome, request, paths, command, shape, None if quiet else _measuring(), write)
         if dry_run:
             return calls.dry_run(outcome, shape, _colour(no_color))
-        return _apply(outcome, kept, shape)
+        return _apply(outcome, originals, shape)
 
     return patch
 
@@ -309,12 +313,13 @@ def _results(
     jobs: int | None,
     quiet: bool,
     fixes: bool,
+    kept: Path | None,
 ) -> list[FileResult]:
     exclude = Exclude(config.exclude, str(config.root or os.curdir))
     if quiet or not sys.stderr.isatty():
-        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes)
+        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes, kept)
     try:
-        return run(paths, rules, settings, jobs or config.jobs, _progress(), exclude, fixes)
+        return run(paths, rules, settings, jobs or config.jobs, _progress(), exclude, fixes, kept)
     finally:
         click.echo("\r\x1b[K", err=True, nl=False)
 

@@ -10,13 +10,13 @@ import pickle
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from patcher.results import FileResult
-from patcher.share import Share, Summary
+from patcher.share import Answer, Share, Summary
 
 _READY = "ready"
 _PATIENCE = 2  # fresh processes that may die before their first file, which is then no file's fault
@@ -37,13 +37,17 @@ class _Member:
 def run_shares(
     make_share: Callable[[], Share],
     shares: Sequence[Sequence[str]],
-    merge: Callable[[list[Any]], Any],
+    first: Collection[str],
+    merge: Callable[[list[Summary]], tuple[Any, Collection[str]]],
     tick: Callable[[], None],
-) -> list[FileResult]:
-    """The results of all shares, in any order. ``tick`` is called after each file of each of the two phases."""
-    results: list[FileResult] = []
+) -> list[Answer]:
+    """The answers of all shares, in any order. ``tick`` is called after each file of each of the two phases.
+
+    Of the files of the shares, ``first`` are summarised; ``merge`` makes a project of that, and says which to patch.
+    """
+    results: list[Answer] = []
     summaries: list[Summary] = []
-    members = [_Member(list(paths), list(paths)) for paths in shares]
+    members = [_Member(list(paths), [path for path in paths if path in first]) for paths in shares]
 
     def first_phase(member: _Member) -> None:
         _start(member, make_share, member.waiting)
@@ -57,9 +61,10 @@ def run_shares(
         for member in members:
             first_phase(member)
         _collect(members, summaries, results, tick, first_phase)
-        project = pickle.dumps(merge(in_order(summaries)), pickle.HIGHEST_PROTOCOL)
+        merged, wanted = merge(summaries)
+        project = pickle.dumps(merged, pickle.HIGHEST_PROTOCOL)
         for member in members:
-            member.waiting, member.ready = list(member.paths), False
+            member.waiting, member.ready = [path for path in member.paths if path in wanted], False
             second_phase(member)
         _collect(members, results, results, tick, second_phase)
     finally:
@@ -79,7 +84,7 @@ def in_order(summaries: Iterable[Summary]) -> list[Any]:
 def _collect(
     members: list[_Member],
     answers: list[Any],
-    results: list[FileResult],
+    results: list[Answer],
     tick: Callable[[], None],
     restart: Callable[[_Member], None],
 ) -> None:
@@ -100,7 +105,7 @@ def _collect(
             tick()
 
 
-def _after_death(member: _Member, restart: Callable[[_Member], None]) -> list[FileResult]:
+def _after_death(member: _Member, restart: Callable[[_Member], None]) -> list[Answer]:
     """Blame the file that the process was on, and have a fresh process do the rest."""
     how = _stop(member)
     lost: list[str] = []
@@ -115,7 +120,7 @@ def _after_death(member: _Member, restart: Callable[[_Member], None]) -> list[Fi
     if member.waiting:
         restart(member)
     return [
-        FileResult(path, error=f"the process that worked on it {how}; the other files are not affected")
+        Answer(FileResult(path, error=f"the process that worked on it {how}; the other files are not affected"))
         for path in lost
     ]
 
@@ -174,8 +179,9 @@ def _work(pipe: Connection, make_share: Callable[[], Share], first: list[str]) -
         project = pickle.loads(pipe.recv_bytes())
         pipe.send(_READY)
         for path in then:
-            result = share.patch(path, project)
-            _answer(pipe, result, FileResult(path, error="internal error, a bug in fix-compile: result cannot be sent"))
+            answer = share.answer(path, project)
+            lost = FileResult(path, error="internal error, a bug in fix-compile: result cannot be sent")
+            _answer(pipe, answer, Answer(lost))
     os._exit(0)  # nothing here needs the interpreter's slow goodbye to a million syntax nodes
 
 

@@ -7,7 +7,7 @@ import functools
 import gc
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from typing import Any
 from patcher.discover import Exclude, discover
 from patcher.parallel import in_order, run_shares
 from patcher.results import FileResult
+from patcher.reuse import Known, Reuse, question
 from patcher.rule import Rule
 from patcher.settings import Settings
-from patcher.share import KEPT_SOURCE_BYTES, Share, Steps
+from patcher.share import KEPT_SOURCE_BYTES, Answer, Share, Steps, Summary
 from patcher.surroundings import Surroundings
 
 Progress = Callable[[int, int], None]
@@ -33,28 +34,61 @@ def run(
     progress: Progress | None = None,
     exclude: Exclude | None = None,
     fixes: bool = True,
+    kept: Path | None = None,
 ) -> list[FileResult]:
     """One result per file and per path that is not one, in the order in which they were found; nothing is written.
 
-    ``fixes``: whether fixes are made, in memory; without, the results say what was found, and no file is changed.
     ``jobs``: processes at most; 1 works in this process, None takes what the machine has and the number of files is
-    worth. The results do not depend on it. ``progress`` is called with (files done, files).
+    worth. The results do not depend on it. ``progress`` is called with (files done, files). ``fixes``: whether fixes
+    are made, in memory; without, the results say what was found, and no file is changed. ``kept``: the folder where
+    results are kept from one run to the next, which do not depend on it either.
     """
     entries = discover(paths, exclude)
     todo = [entry.path for entry in entries if not entry.error]
-    count = _processes(jobs, len(todo))
-    steps = engine_steps() if fixes else finding_steps()
     around = Surroundings(tuple(todo))
-    make_share = functools.partial(Share, rules, settings, steps, KEPT_SOURCE_BYTES // count)
-    tick = _ticker(len(todo), progress)
-    done: list[FileResult] = []
+    name = question(rules, settings, paths, fixes) if kept is not None else None
+    reuse = Reuse(kept, name, around) if kept is not None and name is not None else None
+    known = reuse.recall(todo) if reuse is not None else Known()
+    if known.complete:
+        results = dict(known.results)
+    else:
+        index = _Index(todo, engine_steps() if fixes else finding_steps(), around, known)
+        answers = _answers(index, rules, settings, jobs, progress)
+        results = {**index.results, **{answer.result.path: answer.result for answer in answers}}
+        if reuse is not None:
+            reuse.remember(index.results, index.summaries, answers)
+    return [FileResult(e.path, error=e.error) if e.error else results[e.path] for e in entries]
+
+
+class _Index:
+    """Brings the files' summaries together, new ones and ones that are known, and tells what is to be patched.
+
+    ``results``: those that hold, once ``merge`` was called.
+    """
+
+    def __init__(self, todo: Sequence[str], steps: Steps, around: Surroundings, known: Known) -> None:
+        self.todo, self.steps, self._around, self._known = todo, steps, around, known
+        self.first = frozenset(path for path in todo if path not in known.summaries)
+        self.summaries: list[Summary] = []
+        self.results: Mapping[str, FileResult] = {}
+
+    def merge(self, fresh: list[Summary]) -> tuple[Any, Collection[str]]:
+        self.summaries = [*fresh, *self._known.summaries.values()]
+        self.results = self._known.results if self._known.holds(self.summaries) else {}
+        project = self.steps.merge(in_order(self.summaries), self._around)
+        return project, frozenset(path for path in self.todo if path not in self.results)
+
+
+def _answers(
+    index: _Index, rules: Sequence[Rule], settings: Settings, jobs: int | None, progress: Progress | None
+) -> list[Answer]:
+    count = _processes(jobs, len(index.todo))
+    make_share = functools.partial(Share, rules, settings, index.steps, KEPT_SOURCE_BYTES // count)
+    tick = _ticker(len(index.todo), progress)
     if count > 1:
         with contextlib.suppress(OSError):  # no process to be had: one is enough
-            done = run_shares(make_share, _split(todo, count), lambda found: steps.merge(found, around), tick)
-    if not done:
-        done = _in_this_process(todo, make_share(), lambda found: steps.merge(found, around), tick)
-    results = {result.path: result for result in done}
-    return [FileResult(e.path, error=e.error) if e.error else results[e.path] for e in entries]
+            return run_shares(make_share, _split(index.todo, count), index.first, index.merge, tick)
+    return _in_this_process(index, make_share(), tick)
 
 
 def engine_steps() -> Steps:
@@ -62,7 +96,7 @@ def engine_steps() -> Steps:
     from patcher.engine import patch
     from patcher.facts.project import Project, summarise
 
-    return Steps(summarise, Project, patch)
+    return Steps(summarise, Project, patch, _asked_around)
 
 
 def finding_steps() -> Steps:
@@ -70,6 +104,11 @@ def finding_steps() -> Steps:
     from patcher.engine import find
 
     return replace(engine_steps(), patch=find)
+
+
+def _asked_around(project: Any) -> bool:
+    around = getattr(project, "around", None)
+    return isinstance(around, Surroundings) and around.asked
 
 
 def available_cpus() -> int:
@@ -84,22 +123,22 @@ def _processes(jobs: int | None, files: int) -> int:
     return max(wanted, 1)
 
 
-def _in_this_process(
-    todo: list[str], share: Share, merge: Callable[[list[Any]], Any], tick: Callable[[], None]
-) -> list[FileResult]:
-    summaries, results = [], []
+def _in_this_process(index: _Index, share: Share, tick: Callable[[], None]) -> list[Answer]:
+    summaries, answers = [], []
     with warnings.catch_warnings(), few_collections():
         warnings.simplefilter("ignore")
-        for path in todo:
-            summaries.append(share.summarise(path))
-            tick()
-        project = merge(in_order(summaries))
+        for path in index.todo:
+            if path in index.first:
+                summaries.append(share.summarise(path))
+                tick()
+        project, wanted = index.merge(summaries)
         gc.freeze()
         gc.enable()
-        for path in todo:
-            results.append(share.patch(path, project))
-            tick()
-    return results
+        for path in index.todo:
+            if path in wanted:
+                answers.append(share.answer(path, project))
+                tick()
+    return answers
 
 
 @contextlib.contextmanager
@@ -114,7 +153,7 @@ def few_collections() -> Iterator[None]:
         (gc.enable if enabled else gc.disable)()
 
 
-def _split(todo: list[str], count: int) -> list[list[str]]:
+def _split(todo: Sequence[str], count: int) -> list[list[str]]:
     """Shares of about equal size in bytes, each in the order of ``todo``."""
     share_of: dict[str, int] = {}
     load = [0] * count

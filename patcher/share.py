@@ -14,7 +14,7 @@ from typing import Any
 from patcher.results import FileResult, PatchResult
 from patcher.rule import Rule
 from patcher.settings import Settings
-from patcher.source import Source, SourceError, encode, may_matter, read
+from patcher.source import Source, SourceError, digest_of, encode, may_matter, read_bytes, source_of
 
 #: Syntax trees are kept between the two phases for this many bytes of source, all processes together. A tree takes
 #: about 28 times its source, so this is about 1.1 GB; files beyond it are parsed twice.
@@ -25,28 +25,49 @@ _DEEP = 120  # levels of a syntax tree; hand-written code has fewer than 50
 
 @dataclass(frozen=True)
 class Steps:
-    """The engine as three functions: a file's summary, summaries to a project, and a text to its patch.
+    """The engine as functions: a file's summary, summaries to a project, and a text to its patch.
 
     ``merge`` also gets a function that finds the files around, tree and path of those that hold certain words.
+    ``asked_around``: whether the project has been asked for more than the given files.
     """
 
     summarise: Callable[[ast.Module, str], Any]
     merge: Callable[[Iterable[Any], Callable[[frozenset[str]], list[tuple[ast.Module, str]] | None]], Any]
     patch: Callable[[str, str, Sequence[Rule], Settings, Any, ast.Module | None], PatchResult]
+    asked_around: Callable[[Any], bool] = lambda project: True
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the first phase says about a file; ``facts`` is None for a file that has nothing to do with torch."""
+    """What the first phase says about a file; ``facts`` is None for a file that could not be worked on.
+
+    ``digest``: of the bytes that were read, b"" when they could not be.
+    """
 
     path: str
     facts: Any = None
+    digest: bytes = b""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the second phase says about a file.
+
+    ``digest``: of the bytes that were worked on. ``lasting``: the same bytes, with the same project, give this result
+    again. ``asked_around``: whether more than the given files may have been looked at.
+    """
+
+    result: FileResult
+    digest: bytes = b""
+    lasting: bool = False
+    asked_around: bool = False
 
 
 @dataclass(frozen=True)
 class _Held:
     source: Source
     tree: ast.Module | None
+    digest: bytes
 
 
 class Share:
@@ -60,41 +81,58 @@ class Share:
         self._steps = steps
         self._room = kept_bytes
         self._triggers = tuple(rule.triggers for rule in rules if settings.wants(rule.code, rule.name))
-        self._known: dict[str, _Held | FileResult] = {}
+        self._known: dict[str, _Held | Answer] = {}
 
     def summarise(self, path: str) -> Summary:
         """The file's part of the project index."""
+        tree, digest = self._taken(path)
+        if tree is None:
+            return Summary(path, None, digest)
         try:
-            return self._summary(path)
+            return Summary(path, self._steps.summarise(tree, path), digest)
         except Exception as error:
-            self._known[path] = FileResult(path, error=_one_line(error))
-            return Summary(path)
+            self._known[path] = Answer(FileResult(path, error=_one_line(error)))
+            return Summary(path, None, digest)
 
     def patch(self, path: str, project: Any) -> FileResult:
         """The file's result; bytes and findings are there only when there is something to tell."""
+        return self.answer(path, project).result
+
+    def answer(self, path: str, project: Any) -> Answer:
+        """The file's result, and what it depends on."""
         if path not in self._known:
-            self.summarise(path)
+            self._taken(path)
         known = self._known.pop(path)
-        if isinstance(known, FileResult):
+        if isinstance(known, Answer):
             return known
         try:
-            return self._patched(known, project)
+            result = self._patched(known, project)
+            lasting = result.patch is None or not result.patch.bugs
+            return Answer(result, known.digest, lasting, self._steps.asked_around(project))
         except RecursionError as error:
             ours = _depth(known.source.text) < _DEEP
-            return FileResult(path, error=_our_bug(error) if ours else _one_line(error))
+            return Answer(FileResult(path, error=_our_bug(error) if ours else _one_line(error)))
         except Exception as error:
-            return FileResult(path, error=_one_line(error))
+            return Answer(FileResult(path, error=_one_line(error)))
 
-    def _summary(self, path: str) -> Summary:
-        source = read(path)
-        tree = ast.parse(source.text)
-        matters = may_matter(source.data, self._triggers)
-        if matters:
-            self._room -= len(source.data)
-            self._known[path] = _Held(source, tree if self._room >= 0 else None)
+    def _taken(self, path: str) -> tuple[ast.Module | None, bytes]:
+        """The tree of the file, which is known from now on, and the digest of its bytes."""
+        digest = b""
+        try:
+            data = read_bytes(path)
+            digest = digest_of(data)
+            source = source_of(path, data)
+            tree = ast.parse(source.text)
+        except Exception as error:
+            lasting = isinstance(error, (SourceError, SyntaxError))
+            self._known[path] = Answer(FileResult(path, error=_one_line(error)), digest, lasting)
+            return None, digest
+        if may_matter(data, self._triggers):
+            self._room -= len(data)
+            self._known[path] = _Held(source, tree if self._room >= 0 else None, digest)
         else:
-            self._known[path] = FileResult(path)
-        return Summary(path, self._steps.summarise(tree, path))
+            self._known[path] = Answer(FileResult(path), digest, lasting=True)
+        return tree, digest
 
     def _patched(self, held: _Held, project: Any) -> FileResult:
         source, path = held.source, held.source.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import stat
@@ -26,9 +27,34 @@ class Source:
 
 def read(path: str) -> Source:
     """Read and decode one file; raises ``SourceError`` when it is unreadable, undecodable or changing under us."""
-    data = _bytes_of(path)
+    return source_of(path, read_bytes(path))
+
+
+def source_of(path: str, data: bytes) -> Source:
+    """The file ``path`` with these bytes; raises ``SourceError`` as ``decode`` does."""
     text, encoding = decode(data)
     return Source(path, data, text, encoding)
+
+
+def read_bytes(path: str) -> bytes:
+    """The bytes of one file; raises ``SourceError`` when it is unreadable or changing under us."""
+    try:
+        before = os.stat(path)
+        if not stat.S_ISREG(before.st_mode):  # opening a pipe would wait for ever
+            raise SourceError("is not a regular file")
+        with open(path, "rb") as file:
+            data = file.read()
+            after = os.fstat(file.fileno())
+        if not _mark(before) == _mark(after) == _mark(os.stat(path)) or len(data) != after.st_size:
+            raise SourceError("changed while it was being read, left alone; run again")
+    except OSError as error:
+        raise SourceError(f"cannot be read: {reason(error)}") from None
+    return data
+
+
+def digest_of(data: bytes) -> bytes:
+    """By which bytes are told apart: sha256, which processors have instructions for."""
+    return hashlib.sha256(data).digest()
 
 
 def decode(data: bytes) -> tuple[str, str]:
@@ -74,21 +100,6 @@ def reason(error: OSError) -> str:
     """What went wrong, in a few lower-case words."""
     text = error.strerror or type(error).__name__
     return text[:1].lower() + text[1:]
-
-
-def _bytes_of(path: str) -> bytes:
-    try:
-        before = os.stat(path)
-        if not stat.S_ISREG(before.st_mode):  # opening a pipe would wait for ever
-            raise SourceError("is not a regular file")
-        with open(path, "rb") as file:
-            data = file.read()
-            after = os.fstat(file.fileno())
-        if not _mark(before) == _mark(after) == _mark(os.stat(path)) or len(data) != after.st_size:
-            raise SourceError("changed while it was being read, left alone; run again")
-    except OSError as error:
-        raise SourceError(f"cannot be read: {reason(error)}") from None
-    return data
 
 
 def _mark(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import hashlib
+import itertools
+import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,18 +22,20 @@ _MOST_FILES = 20_000
 _MOST_PARSED = 300
 
 
-@dataclass(frozen=True)
+@dataclass
 class Surroundings:
-    """``given``: the files that are worked on."""
+    """``given``: the files that are worked on. ``asked``: whether anybody has asked what is around them."""
 
     given: tuple[str, ...]
+    asked: bool = False
 
     def __call__(self, words: frozenset[str]) -> list[tuple[ast.Module, str]] | None:
         """Tree and path of the other files that have one of ``words`` in them; None when they are too many to look at.
 
         Files that cannot be read or parsed are passed over, as Python would not run them either.
         """
-        asked = re.compile(rb"\b(?:" + b"|".join(re.escape(w).encode() for w in sorted(words)) + rb")\b")
+        self.asked = True
+        wanted = re.compile(rb"\b(?:" + b"|".join(re.escape(w).encode() for w in sorted(words)) + rb")\b")
         own = {Path(path).resolve() for path in self.given}
         found: list[tuple[ast.Module, str]] = []
         for number, path in enumerate(_files(_roots(self.given))):
@@ -38,7 +44,7 @@ class Surroundings:
             if Path(path).resolve() in own:
                 continue
             try:
-                if not asked.search(Path(path).read_bytes()):
+                if not wanted.search(Path(path).read_bytes()):
                     continue
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -46,6 +52,32 @@ class Surroundings:
             except (OSError, SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
         return found
+
+    def digest(self) -> bytes:
+        """Of the names and bytes of all that can be found: the same digest, the same answers."""
+        digest = hashlib.sha256()
+        others = self._others()
+        if others is None:
+            return digest.digest()
+        for path in others:
+            with contextlib.suppress(OSError):
+                content = hashlib.sha256(Path(path).read_bytes()).digest()
+                digest.update(path.encode("utf-8", "surrogatepass") + b"\0" + content)
+        return digest.digest()
+
+    def changed_since(self, moment: int) -> bool:
+        """Whether a file around was changed at ``moment`` (nanoseconds since the epoch) or later."""
+        for path in self._others() or ():
+            with contextlib.suppress(OSError):
+                if Path(path).stat().st_mtime_ns >= moment:
+                    return True
+        return False
+
+    def _others(self) -> list[str] | None:
+        """The files around; None when they are too many to look at."""
+        every = list(itertools.islice(_files(_roots(self.given)), _MOST_FILES + 1))
+        own = {os.path.realpath(path) for path in self.given}
+        return [path for path in every if os.path.realpath(path) not in own] if len(every) <= _MOST_FILES else None
 
 
 def _files(roots: Sequence[str]) -> Iterator[str]:

@@ -20,6 +20,16 @@ os.environ.setdefault("FIX_COMPILE_TEST_CACHE", os.environ.get("FIX_COMPILE_CACH
 os.environ["FIX_COMPILE_CACHE"] = str(_ROOT / ".cache" / "nothing")
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each test starts with a tool that remembers nothing."""
+    before = os.environ["FIX_COMPILE_CACHE"]
+    own = f"{os.getpid()}-{id(request.node)}"
+    os.environ["FIX_COMPILE_CACHE"] = str(tmp_path_factory.getbasetemp() / "kept" / own)
+    yield
+    os.environ["FIX_COMPILE_CACHE"] = before
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[subprocess.Popen[str]]:
     """One interpreter for all jobs."""

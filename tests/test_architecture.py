@@ -42,10 +42,13 @@ WALLS: dict[str, set[str]] = {
     "patcher.backup": {"patcher.version", "patcher.atomic", "patcher.manifest", "patcher.source", "patcher.results"},
     "patcher.restore": {"patcher.backup", "patcher.atomic", "patcher.manifest", "patcher.source"},
     "patcher.surroundings": {"patcher.discover", "patcher.source"},
+    "patcher.kept": set(),
+    "patcher.reuse": {"patcher.kept", "patcher.share", "patcher.source", "patcher.surroundings", *TYPES},
     "patcher.share": {"patcher.source", *TYPES},
     "patcher.parallel": {"patcher.share", "patcher.results"},
     "patcher.runner": {
         "patcher.engine",
+        "patcher.reuse",
         "patcher.facts",
         "patcher.parallel",
         "patcher.share",

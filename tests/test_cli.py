@@ -18,6 +18,7 @@ from test_compare import document, toy
 from toy import RULES
 
 from patcher import calls, cli
+from patcher.kept import default_folder
 from patcher.version import VERSION
 
 ROOT = Path(__file__).parent.parent
@@ -141,6 +142,15 @@ def test_verify_only(tool: Run, tmp_path: Path) -> None:
     assert "m.py: altered since run 0001 patched it (edited)\n" in out
     assert tool("--verify-only", "clean.py")[0] == 0
     assert tool("--verify-only", ".", "missing.py")[0] == 2
+
+
+def test_results_are_kept_outside_of_the_tree(tool: Run, tmp_path: Path) -> None:
+    folder, before = default_folder(), sorted(tmp_path.rglob("*"))
+    told = tool("--verify-only", "--no-cache", ".")
+    assert not folder.exists()
+    assert tool("--verify-only", ".") == tool("--verify-only", ".") == told
+    assert {file.suffix for file in folder.iterdir()} == {".results", ".summaries"}
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_suppression(tool: Run, tmp_path: Path) -> None:

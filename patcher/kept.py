@@ -1,0 +1,71 @@
+"""What earlier runs have worked out, kept in files of the user's cache folder. A file that is damaged is not there."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import io
+import os
+import pickle
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+_MARK = b"fix-compile 1\n"
+_MOST_FILES = 40
+_OURS = ("patcher.results", "patcher.reuse", "patcher.facts.")
+
+
+def default_folder() -> Path:
+    """``results`` in ``FIX_COMPILE_CACHE``, else in ``fix-compile`` where the user's caches are; never in a project."""
+    if own := os.environ.get("FIX_COMPILE_CACHE"):
+        return Path(own).absolute() / "results"
+    where = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
+    base = Path(os.environ.get(where) or os.path.expanduser("~/.cache"))  # noqa: PTH111 - "~" may stay as it is
+    return base.absolute() / "fix-compile" / "results"
+
+
+def load(folder: Path, name: str) -> Any:
+    """The value that was saved under ``name``, or None."""
+    try:
+        data = (folder / name).read_bytes()
+        mark, digest, content = data[: len(_MARK)], data[len(_MARK) :][:32], data[len(_MARK) + 32 :]
+        if mark != _MARK or hashlib.sha256(content).digest() != digest:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(folder / name)  # the oldest are removed first
+        return _Unpickler(io.BytesIO(content)).load()
+    except Exception:  # whatever is wrong with it: the answer can be worked out
+        return None
+
+
+def save(folder: Path, name: str, value: Any) -> None:
+    """Keep ``value``, made of frozen dataclasses and Python's containers; where that fails, nothing happens."""
+    temporary = folder / f"{name}.{secrets.token_hex(4)}.tmp"
+    try:
+        content = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(_MARK + hashlib.sha256(content).digest() + content)
+            temporary.replace(folder / name)
+        finally:
+            temporary.unlink(missing_ok=True)
+        by_age = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+        for file in by_age[_MOST_FILES:]:
+            file.unlink()
+    except (OSError, pickle.PicklingError):
+        return
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes values of our own frozen types only, so that reading a file cannot run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith(_OURS):
+            found = super().find_class(module, name)
+            is_value = isinstance(found, type) and (dataclasses.is_dataclass(found) or issubclass(found, tuple))
+            if is_value and found.__module__ == module:
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name}")
