@@ -176,7 +176,7 @@ def _find(
                     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
                     if isinstance(at, ast.stmt) and hasattr(at, "body"):
                         end = max(line, at.body[0].lineno - 1)
-                    statement = facts.statement_of(at)
+                    statement = facts.syntax.statement_of(at)
                     covered = quiet.covers(rule.code, rule.name, line, end) or quiet.covers(
                         rule.code, rule.name, statement.lineno, statement.lineno
                     )

@@ -62,3 +62,7 @@ class Settings:
 
         chosen = strength(self.select) if self.select else 0
         return chosen >= 0 and strength(self.ignore) < max(chosen, 1)
+
+    def strategy(self, key: str) -> str:
+        """What the user chose for ``key``; "auto" when nothing."""
+        return self.strategies.get(key, "auto")

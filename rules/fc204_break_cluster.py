@@ -69,7 +69,7 @@ class BreakCluster(Rule):
         assert isinstance(node, ast.FunctionDef)
         if not facts.reached(node) or facts.eager_only(node):
             return
-        around, cluster = facts.function_of(node), facts.ask(Clusters).of(node)
+        around, cluster = facts.syntax.function_of(node), facts.ask(Clusters).of(node)
         if cluster is None or (around is not None and facts.reached(around)):  # made anew with every call of that one
             return
         if isinstance(cluster, str):
@@ -79,7 +79,7 @@ class BreakCluster(Rule):
         where = f"line{'s' if lines[1:] else ''} {', '.join(map(str, lines))}"
         message = f"`{node.name}` reads tensor data on the host ({where}): one break around it costs less"
         message += f" (takes {cluster.operations} operations out of the graph)"
-        disable = facts.spelled("torch.compiler.disable", node)
+        disable = facts.writing.spelled("torch.compiler.disable", node)
         if disable is None or not facts.ask(Clusters).has_early(disable.partition(".")[0], node):
             yield Finding(node, message, assumption="`torch` is not imported above it")
             return
@@ -796,4 +796,8 @@ def _fresh(function: ast.FunctionDef, suffix: str, cls: ast.AST | None, facts: F
     wish = f"_{function.name.strip('_')}_{suffix}"
     if isinstance(cls, ast.ClassDef) and facts.ask(Clusters).has_relatives(function):
         wish = f"_{re.sub('(?<=[a-z0-9])(?=[A-Z])', '_', cls.name).strip('_').lower()}{wish}"
-    return facts.fresh_attribute(wish, cls) if isinstance(cls, ast.ClassDef) else facts.fresh_name(wish, function)
+    return (
+        facts.writing.fresh_attribute(wish, cls)
+        if isinstance(cls, ast.ClassDef)
+        else facts.writing.fresh_name(wish, function)
+    )

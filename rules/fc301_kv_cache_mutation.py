@@ -136,7 +136,7 @@ class KVCacheMutation(Rule):
         """Report the methods of the cache class ``node`` that the chosen strategy is about."""
         assert isinstance(node, ast.ClassDef)
         cache = facts.ask(Caches).of(node)
-        if cache is None or any(facts.qualified(d) in api.COMPILE for d in node.decorator_list):
+        if cache is None or any(facts.syntax.qualified(d) in api.COMPILE for d in node.decorator_list):
             return
         for method in cache.methods:
             if _called_in_graph(cache, method, facts):
@@ -1091,7 +1091,7 @@ def _called_in_graph(cache: Cache, method: CacheMethod, facts: Facts) -> bool:
 
 
 def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Finding]:
-    strategy = facts.strategy("kv-cache")
+    strategy = facts.settings.strategy("kv-cache")
     if strategy in ("auto", "single-graph"):
         state = facts.ask(TensorStates).of(cache.cls)
         if state is None and not method.host_reads:
@@ -1137,7 +1137,7 @@ def _obstacle(state: TensorState | None, facts: Facts) -> str:
 def _needless(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) -> Iterator[Finding]:
     """Explicit breaks in a method whose index is held in Python integers, which Dynamo traces."""
     for late in method.breaks:
-        reason = facts.ask(TensorStates).kept_by_module(cache.cls) or facts.why_not_removed(late)
+        reason = facts.ask(TensorStates).kept_by_module(cache.cls) or facts.writing.why_not_removed(late)
         if strategy == "auto" and "FC502" not in facts.active:
             reason = reason or "without it, flags that are comparisons of sizes end the graph: that is for FC502"
         fix = None if reason else Fix((ReplaceStatements((late,), ()),))
@@ -1176,13 +1176,13 @@ def _decorators(function: ast.FunctionDef, facts: Facts) -> set[str]:
     found = set()
     for d in function.decorator_list:
         target = d.func if isinstance(d, ast.Call) else d
-        name = facts.qualified(target) or dotted(target) or ast.unparse(target)
+        name = facts.syntax.qualified(target) or dotted(target) or ast.unparse(target)
         found.add("property" if name in (f"{function.name}.setter", f"{function.name}.getter") else name)
     return found
 
 
 def _zone(method: CacheMethod, facts: Facts) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
-    disable = facts.spelled("torch.compiler.disable", method.function)
+    disable = facts.writing.spelled("torch.compiler.disable", method.function)
     return (Decorate(method.function, Code(disable or "torch.compiler.disable")),), () if disable else ("torch",)
 
 
@@ -1196,8 +1196,8 @@ def _break(method: CacheMethod, facts: Facts) -> tuple[tuple[Edit, ...], tuple[s
     late = next((b for b in method.breaks if b in method.function.body), None)
     if late is not None:
         return (ReplaceStatements((late,), ()), Insert(method.first, (_again(late),))), ()
-    asks = facts.spelled("torch.compiler.is_compiling", method.function)
-    breaks = facts.spelled("torch._dynamo.graph_break", method.function)
+    asks = facts.writing.spelled("torch.compiler.is_compiling", method.function)
+    breaks = facts.writing.spelled("torch._dynamo.graph_break", method.function)
     code = f"if {asks or 'torch.compiler.is_compiling'}():\n    {breaks or 'torch._dynamo.graph_break'}()"
     return (Insert(method.first, (Code(code),)),), () if asks and breaks else ("torch",)
 

@@ -102,7 +102,7 @@ class TensorHeldIndex(Rule):
         """Report the attributes of the class ``node`` that hold such integers."""
         assert isinstance(node, ast.ClassDef)
         state = facts.ask(TensorStates).of(node)
-        if state is None or facts.strategy("kv-cache") not in ("auto", "single-graph"):
+        if state is None or facts.settings.strategy("kv-cache") not in ("auto", "single-graph"):
             return
         cache = facts.ask(Caches).of(node) is not None  # which comes to compiled code as an argument
         if not cache and (state.strange or not facts.may_be_used_in_graph(node)):
@@ -714,7 +714,7 @@ def _edits(changes: tuple[Change, ...], facts: Facts) -> Iterator[Edit]:
 def _code(change: Change, by_target: dict[ast.AST, Change], facts: Facts) -> Code:
     template = _WRITTEN[change.step]
     if "EACH" in template:
-        template = template.replace("EACH", facts.fresh_name("n", change.target))
+        template = template.replace("EACH", facts.writing.fresh_name("n", change.target))
     inner = {t: _code(c, by_target, facts) for t, c in by_target.items() if c is not change and _inside(t, change)}
     return Code(template, tuple(Code(p) if isinstance(p, str) else filled(p, inner) for p in change.parts))
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects import Effects
+from patcher.facts.gradient_mode import GradientMode
 from patcher.facts.syntax import dotted
 from patcher.facts.values import Category, Kind, Value
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
@@ -538,9 +539,9 @@ class _Form:
         self.mask_value = mask
         self.into = target.value
         self.into_value = facts.value(target.value)
-        self.where = facts.spelled("torch.where", node) or "torch.where"
-        self.torch = facts.spelled("torch", node) or "torch"
-        self.imports = () if facts.spelled("torch", node) else ("torch",)
+        self.where = facts.writing.spelled("torch.where", node) or "torch.where"
+        self.torch = facts.writing.spelled("torch", node) or "torch"
+        self.imports = () if facts.writing.spelled("torch", node) else ("torch",)
 
     def fix(self) -> Fix | str:
         """The rewritten statements, or what is not proven."""
@@ -550,7 +551,7 @@ class _Form:
             return f"what `{ast.unparse(self.into)}` holds is not known"
         if self.facts.ask(Effects).may_overlap(self.into):
             return f"`{ast.unparse(self.into)}` may be an expanded view"
-        if (reason := self.facts.why_not_replaced(self.node, self.imports)) is not None:
+        if (reason := self.facts.writing.why_not_replaced(self.node, self.imports)) is not None:
             return reason
         if (row := self.row_dimensions()) is None:
             return "the mask is not known to have the leading shape of what it indexes"
@@ -589,7 +590,7 @@ class _Form:
         match source:
             case ast.Call(func=ast.Attribute(attr="to" | "type_as", value=ast.Subscript() as inner)):
                 call, source = source, inner
-        if not isinstance(source, ast.Subscript) or not self.facts.same_expression(source.slice, self.mask):
+        if not isinstance(source, ast.Subscript) or _dump(source.slice) != _dump(self.mask):
             return None
         if (reason := self.facts.ask(Effects).why_not_total(self.mask)) is not None:
             return reason  # it is written twice, and evaluated once
@@ -622,7 +623,7 @@ class _Form:
                 return "the value is not known to be one row or number for all places"
             if not (self.same_dtype(value) or (value.is_scalar_tensor and row >= 1 and floating)):
                 return "the value is not known to have the dtype of what it changes"
-            if sign in "*/" and not self.facts.grad_off(node):
+            if sign in "*/" and not self.facts.ask(GradientMode).off(node):
                 return "places that the mask leaves out could reach the gradient of the value"
         elif not value.is_number:
             return f"what `{ast.unparse(node.value)}` holds is not known"
@@ -630,7 +631,7 @@ class _Form:
             return "an integer tensor may not take this value"
         if (
             sign in "*/"
-            and not self.facts.grad_off(node)
+            and not self.facts.ask(GradientMode).off(node)
             and self.facts.ask(Effects).why_not_smooth(node.value) is not None
         ):
             return "infinity times the zero gradient of a place that the mask leaves out is no zero"
@@ -642,11 +643,14 @@ class _Form:
     def rows(self, row: int) -> list[Code]:
         """Row ``k`` goes to the ``k``-th place that is set; a single row to all of them."""
         lines = []
-        rows, index = self.facts.fresh_name("_rows", self.node), self.facts.fresh_name("_index", self.node)
+        rows, index = (
+            self.facts.writing.fresh_name("_rows", self.node),
+            self.facts.writing.fresh_name("_index", self.node),
+        )
         lines.append(Code(f"{rows} = {{0}}", (self.node.value,)))
         mask = Code("{0}", (self.mask,))
         if not isinstance(self.mask, ast.Name):
-            named = self.facts.fresh_name("_mask", self.node)
+            named = self.facts.writing.fresh_name("_mask", self.node)
             lines.append(Code(f"{named} = {{0}}", (self.mask,)))
             mask = Code(named)
         message = '"rows must fit the mask"'
@@ -667,3 +671,8 @@ class _Form:
         widened = ".unsqueeze(-1)" if row == 1 else f"[...{', None' * row}]"
         condition = Code(f"{{0}}{widened}", (mask,)) if row else mask
         return Code(f"{{0}}.copy_({self.where}({{1}}, {{2}}, {{0}}))", (self.into, condition, value))
+
+
+def _dump(node: ast.AST) -> str:
+    """How ``node`` is written, positions and load/store aside."""
+    return ast.dump(node).replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()")

@@ -92,15 +92,15 @@ class UnmarkedDynamicDim(Rule):
         sizes = dict.fromkeys(f"{_dimensions(g.dims)} of `{g.parameter}`" for g in given)
         message = f"`{callee}` was compiled again for other sizes in {', '.join(sizes)}: a mark says it at once"
         marked = [g for g in given if not g.why_not]
-        imports = () if facts.spelled("torch", node) else ("torch",)
-        if not marked or not all(facts.importable(name, node) for name in imports):
+        imports = () if facts.writing.spelled("torch", node) else ("torch",)
+        if not marked or not all(facts.writing.importable(name, node) for name in imports):
             yield Finding(
                 node, message, assumption=given[0].why_not or "`torch` is not imported here, or is another name"
             )
             return
-        chosen = facts.strategy(self.strategy_key)
+        chosen = facts.settings.strategy(self.strategy_key)
         ones = {g: g.dims if chosen == "unbacked" else g.ones if chosen == "auto" else () for g in marked}
-        edit = Insert(facts.statement_of(node), (_guarded(ones, facts),))
+        edit = Insert(facts.syntax.statement_of(node), (_guarded(ones, facts),))
         assumption = "eager code makes this call, and one kernel for all sizes is fast enough"
         if any(ones.values()):
             assumption += "; no Python code asks what the size is"
@@ -464,12 +464,16 @@ def _guarded(ones: Mapping[Given, tuple[int, ...]], facts: Facts) -> Code:
     for given, unbacked in ones.items():
         assert given.name is not None
         name = given.name
-        test = "" if given.sure else f"isinstance({name.id}, {facts.spelled('torch.Tensor', name) or 'torch.Tensor'})"
+        test = (
+            ""
+            if given.sure
+            else f"isinstance({name.id}, {facts.writing.spelled('torch.Tensor', name) or 'torch.Tensor'})"
+        )
         lines = marks.setdefault(test, [])
         for what, dims in ((_MAYBE, tuple(d for d in given.dims if d not in unbacked)), (_UNBACKED, unbacked)):
-            call = f"{facts.spelled(what, name) or what}({name.id}, {dims[0] if len(dims) == 1 else dims})"
+            call = f"{facts.writing.spelled(what, name) or what}({name.id}, {dims[0] if len(dims) == 1 else dims})"
             lines += [Code(call)] if dims and Code(call) not in lines else []
-    ask = f"if not {facts.spelled(_ASK, next(iter(ones)).name or ast.Name('')) or _ASK}()"
+    ask = f"if not {facts.writing.spelled(_ASK, next(iter(ones)).name or ast.Name('')) or _ASK}()"
     (first, lines), *others = marks.items()
     if first and not others:
         return block(Code(f"{ask} and {first}:"), lines)

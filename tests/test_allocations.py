@@ -13,7 +13,7 @@ from patcher.engine import patch
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules import load_rules
-from rules.fc303_cache_buffer_address import CacheBufferAddress
+from rules.fc303_cache_buffer_address.rule import CacheBufferAddress
 from tests.dynamo import PREAMBLE
 
 ZEROS = "torch.zeros(b, room, size)"

@@ -6,10 +6,10 @@ import ast
 
 import pytest
 
-from patcher.facts.classes import ClassFacts
+from patcher.facts import Facts
 from patcher.facts.project import Project, summarise
-from patcher.facts.syntax import Syntax
 from patcher.facts.tensor_state.exposure import Exposure
+from patcher.settings import Settings
 
 MEMORY = """\
 import torch
@@ -49,8 +49,7 @@ def exposure(source: str, *others: str) -> Exposure:
     tree = ast.parse(source)
     project = Project([summarise(ast.parse(text), f"file{i}.py") for i, text in enumerate(files)])
     cls = next(n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == "Memory")
-    syntax = Syntax(tree)
-    return Exposure(cls, "file0.Memory", ClassFacts(cls, syntax), syntax, project)
+    return Exposure(Facts(tree, "file0.py", project, Settings(), frozenset()), cls)
 
 
 def other(source: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from patcher.engine import patch
 from patcher.facts.project import Project, summarise
 from patcher.settings import Settings
-from rules.fc502_size_comparison_flag import SizeComparisonFlag
+from rules.fc502_size_comparison_flag.rule import SizeComparisonFlag
 from tests.dynamo import PREAMBLE
 
 ATTENTION = """

@@ -6,7 +6,7 @@ import pytest
 
 from patcher.engine import patch
 from patcher.settings import Settings
-from rules.fc305_growing_cache import GrowingCache
+from rules.fc305_growing_cache.rule import GrowingCache
 from tests.dynamo import PREAMBLE
 
 SILENT = {

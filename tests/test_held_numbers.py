@@ -11,8 +11,8 @@ import torch
 from patcher.engine import patch
 from patcher.facts.project import Project, summarise
 from patcher.settings import Settings
-from rules.fc201_item_call import ItemCall
-from rules.fc203_tensor_held_size import TensorHeldSize
+from rules.fc201_item_call.rule import ItemCall
+from rules.fc203_tensor_held_size.rule import TensorHeldSize
 
 HOME = """\
 import torch

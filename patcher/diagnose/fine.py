@@ -140,7 +140,7 @@ def _harmless(s: Suspect, facts: Facts) -> Reason | None:
 
 def _is_disabled(function: FunctionNode, facts: Facts) -> bool:
     """Whether it is a decorator, and no test, that keeps ``function`` out of graphs: calling it is a break."""
-    return bool(function.decorator_list) or facts.function_of(function) is not None
+    return bool(function.decorator_list) or facts.syntax.function_of(function) is not None
 
 
 def _remarks(told: Sequence[_Fine], path: str, lines: Sequence[str]) -> Iterator[Remark]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,3 +21,13 @@ class Analysis:
         self.module = facts.module
         self.flow_of = facts.flow
         self.class_facts = facts.class_facts
+
+
+class ClassAnalysis(Analysis):
+    """One question about the class ``cls``. ``name``: its dotted name; ``members``: what it defines and assigns."""
+
+    def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
+        super().__init__(facts)
+        self.cls = cls
+        self.name = facts.qualname(cls) or cls.name
+        self.members = facts.class_facts(cls)

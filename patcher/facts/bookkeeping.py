@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.breaks import GraphBreaks
@@ -62,8 +61,8 @@ class CacheMethod:
 class Bookkeeping(Analysis):
     """The methods of one class, read with the question what they do to its index. ``stored``: its attributes."""
 
-    def __init__(self, facts: Facts, origins: Origins, stored: frozenset[str]) -> None:
-        super().__init__(facts)
+    def __init__(self, origins: Origins, stored: frozenset[str]) -> None:
+        super().__init__(origins.facts)
         self.origins = origins
         self.stored = stored
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
-from patcher.facts.analysis import Analysis
+from patcher.facts.analysis import Analysis, ClassAnalysis
 from patcher.facts.bookkeeping import CREATES, Bookkeeping, CacheMethod, elements_of, last_name, makes_tensor
 from patcher.facts.classes import INITIALISERS
 from patcher.facts.origins import WRAPS, Origins, is_python, own_nodes, parts_of
@@ -83,14 +83,12 @@ class Caches(Analysis):
         return cls is not None and self.of(cls) is not None
 
 
-class _Reading(Analysis):
+class _Reading(ClassAnalysis):
     """One class, read with the question whether it is a cache."""
 
     def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
-        super().__init__(facts)
-        self.cls = cls
-        self.members = facts.class_facts(cls)
-        self.origins = Origins(cls, self.syntax, self.inference)
+        super().__init__(facts, cls)
+        self.origins = Origins(facts, cls)
         self.initial = self._initial_methods()
         self.tensors: frozenset[str] = frozenset()
         self.methods = [f for fs in self.origins.own.values() for f in fs if f not in self.initial]
@@ -346,7 +344,7 @@ class _Reading(Analysis):
         self, index: frozenset[str], buffers: frozenset[str], tensors: frozenset[str]
     ) -> tuple[CacheMethod, ...]:
         stored = frozenset(self.members.stores)
-        books = Bookkeeping(self.facts, self.origins, stored)
+        books = Bookkeeping(self.origins, stored)
         return tuple(books.methods(self.methods, index, buffers, tensors))
 
     def _foreign(self, writes: list[_Write], state: frozenset[str], index: frozenset[str]) -> ast.expr | None:

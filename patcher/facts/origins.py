@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.flow import Definition
 from patcher.facts.infer import Inference
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
 
 _ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "requires_grad", *api.HOST_VALUES})
@@ -17,13 +19,11 @@ _READERS = frozenset({"int", "float", "bool", "range"})
 WRAPS = "%"
 
 
-class Origins:
+class Origins(ClassAnalysis):
     """Origins of the values in one class. What is only asked about a tensor (its shape, dtype ...) is no origin."""
 
-    def __init__(self, cls: ast.ClassDef, syntax: Syntax, inference: Inference) -> None:
-        self.cls = cls
-        self.syntax = syntax
-        self.inference = inference
+    def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
+        super().__init__(facts, cls)
         self.own: dict[str, list[ast.FunctionDef]] = {}
         for s in cls.body:
             if isinstance(s, ast.FunctionDef):

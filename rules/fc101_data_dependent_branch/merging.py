@@ -11,6 +11,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.conditions import Condition, Conditions
 from patcher.facts.effects import Effects
 from patcher.facts.flow import Definition
+from patcher.facts.gradient_mode import GradientMode
 from patcher.facts.values import Kind, Value
 from rules.fc101_data_dependent_branch.branches import Arm, Assigned, Branches
 from rules.fc101_data_dependent_branch.gradients import Gradients
@@ -222,9 +223,9 @@ class Merging(Analysis):
         function = self.syntax.function_of(branch)
         assert function is not None
         uses = self.flow_of(function).uses.get(definition, []) if definition is not None else []
-        if self.facts.grad_off(branch):
+        if self.facts.ask(GradientMode).off(branch):
             for value in values:
-                leaves = any(not self.facts.grad_off(use) or self._returned(use) for use in uses)
+                leaves = any(not self.facts.ask(GradientMode).off(use) or self._returned(use) for use in uses)
                 if self.effects.aliases(value) and self.gradients.carries(value) and leaves:
                     raise _Refused(f"`{_short(value)}` may carry a gradient out of here")
         existing = [v for v in values if not self.effects.fresh(v, branch, name)]
@@ -298,7 +299,7 @@ class Merging(Analysis):
     def _total(self, values: list[ast.expr]) -> None:
         for value in values:
             reason = self.effects.why_not_total(value)
-            if reason is None and not self.facts.grad_off(value):
+            if reason is None and not self.facts.ask(GradientMode).off(value):
                 reason = self.effects.why_not_smooth(value)
             if reason is not None:
                 raise _Refused(reason)
@@ -307,7 +308,10 @@ class Merging(Analysis):
         for choice in choices:
             values = list(choice.values())
             self._total(values)
-            if not self.facts.grad_off(values[0]) and (reason := self.gradients.why_not_alike(values)) is not None:
+            if (
+                not self.facts.ask(GradientMode).off(values[0])
+                and (reason := self.gradients.why_not_alike(values)) is not None
+            ):
                 raise _Refused(reason)
             for e in values[1:]:
                 self._same(values[0], self.inference.of(values[0]), e, self.inference.of(e))

@@ -70,7 +70,7 @@ class DataDependentBranch(Rule):
         if facts.syntax.is_elif(node):
             return
         merge = facts.ask(Merging).of(node)
-        if facts.spelled("torch.where", node) is None and not facts.importable("torch", node):
+        if facts.writing.spelled("torch.where", node) is None and not facts.writing.importable("torch", node):
             merge = "`torch` is not imported here, or is another name"
         message = "a branch on tensor data ends the graph"
         skipped = None
@@ -89,7 +89,7 @@ class DataDependentBranch(Rule):
 
 
 def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
-    where = facts.spelled("torch.where", node)
+    where = facts.writing.spelled("torch.where", node)
     write = _Writer(where or "torch.where")
     if isinstance(node, ast.IfExp):
         edit: Replace | ReplaceStatements = Replace(node, write.choice(merge.results[0][1]))
@@ -100,8 +100,8 @@ def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
 
 def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix | None:
     """Compiled code writes nothing where eager code skips writing."""
-    compiling = facts.spelled("torch.compiler.is_compiling", skipped.test)
-    if compiling is None and not facts.importable("torch", skipped.test):
+    compiling = facts.writing.spelled("torch.compiler.is_compiling", skipped.test)
+    if compiling is None and not facts.writing.importable("torch", skipped.test):
         return None
     code = Code(f"{compiling or 'torch.compiler.is_compiling'}() or {{0}}", (skipped.test,))
     how = Applicability.UNSAFE if skipped.doubts else Applicability.SAFE
@@ -119,7 +119,7 @@ class _Writer:
         lines = []
         if len(merge.results) > 1 or merge.test_first:
             for condition in dict.fromkeys(c for _, choice in merge.results for c in choice.conditions()):
-                self.names[condition] = name = facts.fresh_name("_condition", merge.replaced[0])
+                self.names[condition] = name = facts.writing.fresh_name("_condition", merge.replaced[0])
                 lines.append(Code(f"{name} = {{0}}", (_tensor(condition.tensor),)))
         lines += [Code("{0} = {1}", (t.target, t.value)) for t in merge.temporaries]
         targets = [target for target, _ in merge.results if target is not None]

@@ -12,6 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.conditions import Conditions
 from patcher.facts.effects import Effects
 from patcher.facts.flow import Definition
+from patcher.facts.gradient_mode import GradientMode
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
 from patcher.facts.syntax import FunctionNode
@@ -138,7 +139,7 @@ class SkippingTests(Analysis):
         if not self._none_set(mask, masks) or root is None or not self.inference.of(into).is_tensor:
             return None
         granted = self._filled(mask, value, into, fits, masks)
-        if granted is None or (self.inference.of(root).trainable and not self.facts.grad_off(node)):
+        if granted is None or (self.inference.of(root).trainable and not self.facts.ask(GradientMode).off(node)):
             return None
         overlap = [f"`{ast.unparse(into)}` is no expanded view"] if self.effects.may_overlap(into) else []
         return [*granted, *overlap, *self._recorded(root, into, node)]
@@ -231,7 +232,7 @@ class SkippingTests(Analysis):
         """What has to be granted where gradients are recorded."""
         dtype = self.inference.of(into).dtype
         without = dtype is not None and dtype.category in (Category.INT, Category.BOOL)
-        if without or self.facts.grad_off(node) or self._unkept(root, node):
+        if without or self.facts.ask(GradientMode).off(node) or self._unkept(root, node):
             return []
         return [f"`{root.id}` is no leaf that requires a gradient, and no backward pass needs what it held"]
 

@@ -83,7 +83,7 @@ class DataDependentGuard(Rule):
         if isinstance(edits, str):
             yield Finding(node, message, assumption=edits)
         else:
-            spelled = facts.spelled("torch._assert_async", node)
+            spelled = facts.writing.spelled("torch._assert_async", node)
             yield Finding(node, message, Fix(edits, imports=() if spelled else ("torch",)))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
@@ -100,14 +100,14 @@ class _Writer:
     def __init__(self, node: ast.If | ast.Assert | ast.Expr, guard: Guard, facts: Facts) -> None:
         self.node = node
         self.guard = guard
-        self.torch = (facts.spelled("torch.compiler", node) or "torch.compiler").removesuffix(".compiler")
+        self.torch = (facts.writing.spelled("torch.compiler", node) or "torch.compiler").removesuffix(".compiler")
         self.facts = facts
         self.text = f", {_literal(guard.text or f'check failed: {_text(guard, node)}')}"
 
     def edits(self) -> tuple[Edit, ...] | str:
         """The edits, or why there are none."""
         node, demands, facts = self.node, self.guard.demands, self.facts
-        if facts.spelled("torch._assert_async", node) is None and not facts.importable("torch", node):
+        if facts.writing.spelled("torch._assert_async", node) is None and not facts.writing.importable("torch", node):
             return "`torch` is not imported here, or is another name"
         is_elif = isinstance(node, ast.If) and facts.syntax.is_elif(node)
         if not is_elif and not facts.syntax.alone(node):
@@ -137,11 +137,11 @@ class _Writer:
 
     def is_sure(self, e: ast.expr) -> bool:
         """Whether ``e`` is a tensor or an array if it can be evaluated: ``~`` of a Python bool would be true."""
-        while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and not self.facts.qualified(e.func):
+        while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and not self.facts.syntax.qualified(e.func):
             e = e.func.value
             if isinstance(e, ast.Compare):
                 return True
-        return isinstance(e, ast.Call) and (self.facts.qualified(e.func) or "").startswith("torch.")
+        return isinstance(e, ast.Call) and (self.facts.syntax.qualified(e.func) or "").startswith("torch.")
 
     def beside(self, node: ast.If) -> tuple[Edit, ...] | str:
         """A test of Python values stays; the tensors in it are for eager code, and checked below it."""

@@ -63,7 +63,7 @@ class BreakInLoop(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the outermost loop ``node`` when its turns read."""
         assert isinstance(node, (ast.For, ast.While))
-        function = facts.function_of(node)
+        function = facts.syntax.function_of(node)
         if function is None or not facts.reached(node) or facts.eager_only(node) or _is_inner(node, function, facts):
             return
         inside = {n for s in node.body for n in ast.walk(s)}
@@ -98,14 +98,14 @@ def _message(function: FunctionNode, frame: LoopFrame, facts: Facts) -> str:
 
 def _moved(loop: ast.For | ast.While, frame: LoopFrame, facts: Facts) -> Fix:
     """The loop as a function of its own, which is not traced itself where a graph always ends in it."""
-    function = facts.function_of(loop)
+    function = facts.syntax.function_of(loop)
     assert isinstance(function, ast.FunctionDef)
     cls = facts.syntax.parents[function]
     me = self_name(function) if isinstance(cls, ast.ClassDef) else None
-    name = facts.fresh_attribute(frame.name, cls) if isinstance(cls, ast.ClassDef) else ""
-    name = name or facts.fresh_name(frame.name, function)
+    name = facts.writing.fresh_attribute(frame.name, cls) if isinstance(cls, ast.ClassDef) else ""
+    name = name or facts.writing.fresh_name(frame.name, function)
     names = [h.name for h in frame.handed]
-    disable = facts.spelled("torch.compiler.disable", function) if frame.ending.sure else None
+    disable = facts.writing.spelled("torch.compiler.disable", function) if frame.ending.sure else None
     if disable is not None and not facts.ask(Clusters).has_early(disable.partition(".")[0], function):
         disable = None
     above = "" if disable is None else f"@{disable}(recursive=False)\n"
@@ -137,7 +137,7 @@ def _is_inner(loop: ast.For | ast.While, function: ast.AST, facts: Facts) -> boo
 
 def _fix(loop: ast.For | ast.While, rows: list[RowRead], facts: Facts) -> Fix:
     names = {r.tensor.id: r.tensor for r in rows}
-    lists = {name: facts.fresh_name(f"{name}_rows", loop) for name in names}
+    lists = {name: facts.writing.fresh_name(f"{name}_rows", loop) for name in names}
     above = tuple(Code(f"{lists[name]} = {{0}}.tolist()", (tensor,)) for name, tensor in names.items())
     edits: list[Insert | Replace] = [Insert(loop, above)]
     for row in rows:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.gradient_mode import GradientMode
 from patcher.facts.numbers.number_flow import sizes_in_tensors
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc201_item_call.examples import INVALID, VALID
@@ -91,7 +92,11 @@ def _read(node: ast.Call | ast.Subscript, facts: Facts) -> ast.expr | None:
     """The tensor whose number ``node`` reads, for sure."""
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
-            foreign = (facts.qualified(value) or ast.unparse(value)).partition(".")[0] in ("np", "numpy", "random")
+            foreign = (facts.syntax.qualified(value) or ast.unparse(value)).partition(".")[0] in (
+                "np",
+                "numpy",
+                "random",
+            )
             return None if foreign or facts.value(value).python == "foreign" else value
         case ast.Call(func=ast.Name(id="int" | "float") as name, args=[value], keywords=[]):
             if facts.value(value).is_tensor or (name.id == "int" and facts.ask(KnownNumbers).scalar(value) is not None):
@@ -137,12 +142,12 @@ def _dropped(node: ast.Call, tensor: ast.expr, facts: Facts) -> Code | None:
     """``tensor`` in the place of the number that ``node`` reads out of it, when that changes nothing."""
     if not isinstance(node.func, ast.Attribute):
         return None
-    statement = facts.statement_of(node)
+    statement = facts.syntax.statement_of(node)
     if isinstance(statement, ast.Assert) and statement.test is node:
         return Code("{0}", (tensor,)) if isinstance(statement.msg, ast.Constant | None) else None
     uses: list[ast.expr] = [node]
     if isinstance(statement, ast.Assign) and statement.value is node:
-        function, target = facts.function_of(node), statement.targets[0]
+        function, target = facts.syntax.function_of(node), statement.targets[0]
         flow = facts.flow(function) if function is not None else None
         d = flow.by_node.get(target) if flow is not None else None
         if flow is None or d is None or len(statement.targets) > 1 or d.name in flow.captured:
@@ -152,7 +157,7 @@ def _dropped(node: ast.Call, tensor: ast.expr, facts: Facts) -> Code | None:
             return None
     if not facts.value(tensor).is_scalar_tensor or not all(_takes_tensor(u, tensor, facts) for u in uses):
         return None
-    return Code("{0}" if facts.grad_off(node) else "{0}.detach()", (tensor,))
+    return Code("{0}" if facts.ask(GradientMode).off(node) else "{0}.detach()", (tensor,))
 
 
 def _takes_tensor(use: ast.expr, tensor: ast.expr, facts: Facts) -> bool:
@@ -180,7 +185,7 @@ def _source(e: ast.expr) -> ast.Name | None:
 
 
 def _same_object(a: ast.Name, b: ast.Name, facts: Facts) -> bool:
-    function = facts.function_of(a)
+    function = facts.syntax.function_of(a)
     if function is None or a.id != b.id:
         return False
     reaching = facts.flow(function).reaching

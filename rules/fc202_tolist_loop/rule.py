@@ -100,7 +100,7 @@ def _tensor(read: ast.Call) -> ast.expr:
 
 def _torch(facts: Facts, node: ast.AST) -> str | None:
     """How the torch module is called here."""
-    spelled = facts.spelled("torch.is_tensor", node)
+    spelled = facts.writing.spelled("torch.is_tensor", node)
     return spelled.removesuffix(".is_tensor") if spelled is not None and "." in spelled else None
 
 
@@ -123,8 +123,8 @@ def _use(read: ast.Call, facts: Facts) -> str:
 
 
 def _why_not_written(rejoined: Rejoined, facts: Facts) -> str:
-    anchor, source = facts.statement_of(rejoined.read), rejoined.splits[0].tensor
-    if _torch(facts, anchor) is None and not facts.importable("torch", anchor):
+    anchor, source = facts.syntax.statement_of(rejoined.read), rejoined.splits[0].tensor
+    if _torch(facts, anchor) is None and not facts.writing.importable("torch", anchor):
         return "`torch` is not imported here, or is another name"
     if not facts.syntax.alone(anchor):
         return "the line holds more than this statement"
@@ -145,12 +145,12 @@ def _why_not_written(rejoined: Rejoined, facts: Facts) -> str:
 
 def _edits(rejoined: Rejoined, facts: Facts) -> Iterator[Edit]:
     read, split = rejoined.read, rejoined.splits[0]
-    anchor = facts.statement_of(read)
+    anchor = facts.syntax.statement_of(read)
     torch = _torch(facts, anchor) or "torch"
     compiling = f"{torch}.compiler.is_compiling()"
-    fits, lines, lengths = facts.fresh_name("_fits", anchor), [], Code("{0}", (rejoined.lengths,))
+    fits, lines, lengths = facts.writing.fresh_name("_fits", anchor), [], Code("{0}", (rejoined.lengths,))
     if not isinstance(rejoined.lengths, ast.Name):
-        sizes = facts.fresh_name("_sizes", anchor)
+        sizes = facts.writing.fresh_name("_sizes", anchor)
         several = rejoined.lengths.end_lineno != rejoined.lengths.lineno
         lines.append(Code(f"{sizes} = ({{0}})" if several else f"{sizes} = {{0}}", (rejoined.lengths,)))
         lengths = Code(sizes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from patcher.facts import Facts
-from patcher.facts.analysis import Analysis
+from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.changes import COLLECTING
 from patcher.facts.classes import Store, attribute_of, self_name
 from patcher.facts.flow import Definition
@@ -85,13 +85,11 @@ def held_numbers(facts: Facts, cls: ast.ClassDef) -> HeldNumbers | None:
     return held if held is not None and (held.found or held.refused) else None
 
 
-class HeldNumbers(Analysis):
+class HeldNumbers(ClassAnalysis):
     """The numbers that one class holds in tensors. ``refused``: why an attribute that looks like one does not count."""
 
     def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
-        super().__init__(facts)
-        self.members = facts.class_facts(cls)
-        self.name = facts.qualname(cls) or cls.name
+        super().__init__(facts, cls)
         self.found: dict[str, HeldNumber] = {}
         self.refused: dict[str, str] = {}
         init = self.members.methods.get("__init__")

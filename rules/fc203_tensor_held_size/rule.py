@@ -110,12 +110,12 @@ class TensorHeldSize(Rule):
         names = sorted({r.attr for r in write.reads})
         doubts = sorted({held.found[n].doubt for n in write.names} - {""})
         applicability = Applicability.UNSAFE if doubts else Applicability.SAFE
-        spelled = [facts.spelled(f"torch.{name}", node) for name in ("finfo", "get_default_dtype")]
+        spelled = [facts.writing.spelled(f"torch.{name}", node) for name in ("finfo", "get_default_dtype")]
         limit = _LIMIT.format(
             *(s or d for s, d in zip(spelled, ("torch.finfo", "torch.get_default_dtype"), strict=True))
         )
         imports = ("torch",) if uses.quotients and None in spelled else ()
-        if imports and not facts.importable("torch", node):
+        if imports and not facts.writing.importable("torch", node):
             yield Finding(uses.reads[0], _message(names), assumption="`torch` is not imported here, or is another name")
             return
         fix = Fix((*write.constructor(), *write.methods(limit)), applicability, imports)
@@ -145,7 +145,7 @@ class _Writer:
         while wanted:
             name = wanted.pop()
             if name not in self.names:
-                self.names[name] = facts.fresh_attribute(f"_{name.lstrip('_')}", cls)
+                self.names[name] = facts.writing.fresh_attribute(f"_{name.lstrip('_')}", cls)
                 wanted |= set(self.needed(held.found[name].recipe))
 
     def needed(self, recipe: Recipe) -> Iterator[str]:
@@ -154,9 +154,9 @@ class _Writer:
             case Own(name=name):
                 yield name
             case Local(definition=d, recipe=inner):
-                statement = self.facts.statement_of(d.node)
+                statement = self.facts.syntax.statement_of(d.node)
                 if statement not in self.locals:
-                    self.locals[statement] = (self.facts.fresh_name(f"{d.name}_number", statement), inner)
+                    self.locals[statement] = (self.facts.writing.fresh_name(f"{d.name}_number", statement), inner)
                 yield from self.needed(inner)
             case Combined(left=left, right=right):
                 yield from self.needed(left)
@@ -171,7 +171,7 @@ class _Writer:
             case Own(name=name):
                 return Code(f"{self.held.me}.{self.names[name]}")
             case Local(definition=d):
-                return Code(self.locals[self.facts.statement_of(d.node)][0])
+                return Code(self.locals[self.facts.syntax.statement_of(d.node)][0])
             case Combined(expr=expr, left=left, right=right):
                 return Code(f"{{0}} {_SIGNS[type(expr.op)]} {{1}}", (self.number(left), self.number(right)))
 
@@ -200,7 +200,7 @@ class _Writer:
             if q.expr not in direct:
                 replaced[q.expr] = self.choice(filled(q.expr, replaced), exact[q.expr], q.expr)
         for r in self.uses.roundings:
-            spelled = self.facts.spelled(f"math.{r.how}", r.expr)
+            spelled = self.facts.writing.spelled(f"math.{r.how}", r.expr)
             template = f"{spelled}({{0}})" if spelled else _ROUNDED[r.how]
             number = Code(template, (filled(r.operand, replaced),))
             if r.operand in exact:
@@ -215,7 +215,7 @@ class _Writer:
         tops: dict[ast.stmt, list[ast.expr]] = {}
         for node in replaced:
             if isinstance(node, ast.expr) and not any(p in replaced for p in syntax.ancestors(node)):
-                tops.setdefault(self.facts.statement_of(node), []).append(node)
+                tops.setdefault(self.facts.syntax.statement_of(node), []).append(node)
         yield from (edit for s, nodes in tops.items() for edit in self.written(s, nodes, replaced))
 
     def choice(self, exact: ast.expr | Code, test: Code, otherwise: ast.expr) -> Code:
@@ -225,7 +225,7 @@ class _Writer:
     def written(self, statement: ast.stmt, nodes: list[ast.expr], replaced: dict[ast.AST, Code]) -> Iterator[Edit]:
         """``statement`` with ``nodes`` replaced: once for each way, where there is one choice between two."""
         chosen = [n for n in nodes if n in self.choices]
-        free = len(chosen) == 1 and self.facts.why_not_replaced(statement, ()) is None
+        free = len(chosen) == 1 and self.facts.writing.why_not_replaced(statement, ()) is None
         found = surely_evaluated(chosen[0], statement, self.facts.syntax) if free else None
         if found is None:
             yield from (Replace(node, replaced[node]) for node in nodes)
@@ -234,7 +234,7 @@ class _Writer:
         test, exact = self.choices[chosen[0]]
         forms = [form if isinstance(form, Code) else Code("{0}", (form,)) for form in (exact, chosen[0])]
         yes, no = (filled(value, {**replaced, chosen[0]: form}) for form in forms)
-        name = self.facts.fresh_name("exact", statement)
+        name = self.facts.writing.fresh_name("exact", statement)
         below = Code(test.template, (*test.parts[:2], Code(name)))
         lines = f"{_WHY}\nif {{0}}:\n    {start}{{1}}\nelse:\n    {start}{{2}}"
         code = Code(f"{name} = {{0}}", (test.parts[2],)), Code(lines, (below, yes, no))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts.analysis import Analysis
+from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.bookkeeping import elements_of, last_name
 from patcher.facts.caches import Cache, Caches
 from patcher.facts.classes import Store, pairs, self_name
@@ -71,32 +71,29 @@ def allocations_of(facts: Facts, cls: ast.ClassDef) -> Allocations | None:
     return found
 
 
-class _Allocating(Analysis):
+class _Allocating(ClassAnalysis):
     """One class, read with the question where its buffers come from."""
 
     def __init__(self, facts: Facts, cls: ast.ClassDef, cache: Cache | None) -> None:
-        super().__init__(facts)
-        self.cls = cls
+        super().__init__(facts, cls)
         self.cache = cache
-        self.members = facts.class_facts(cls)
-        self.qualname = facts.qualname(cls) or cls.name
-        self.origins = Origins(cls, self.syntax, self.inference)
+        self.origins = Origins(facts, cls)
         self.methods = [f for fs in self.origins.own.values() for f in fs]
-        self.running = Running(self.origins, cache, self.project, self.qualname)
+        self.running = Running(self.origins, cache)
         known = cache.buffers if cache is not None else frozenset()
-        self.in_place = InPlace(self.members, self.running, self._new_tensors(known), known)
+        self.in_place = InPlace(self.running, self._new_tensors(known), known)
         self.written = self.in_place.written()
         self.buffers = known | (self.written - cache.index if cache is not None else self.written)
         self.new = self._new_tensors(self.buffers)
         self.stores = [s for f in self.methods for s in self._stores(f)]
 
     def _new_tensors(self, buffers: frozenset[str]) -> NewTensors:
-        return NewTensors(self.origins, self.project, self.qualname, self.running.initial, buffers)
+        return NewTensors(self.origins, self.running.initial, buffers)
 
     def found(self) -> Allocations | None:
         if not self._asked():
             return None
-        marks = Marks(self.cls, self.buffers, self.origins, self.project)
+        marks = Marks(self.origins, self.buffers)
         if self.cache is None and (marks.inside or marks.elsewhere):
             return None  # who marks some has thought of the others
         given = [(s.buffer, s.method, s.value) for s in self.stores]
@@ -188,13 +185,13 @@ class _Allocating(Analysis):
 
     def _unclear(self, marks: Marks) -> str:
         """What makes it unknown where the buffers come from, or what reading one gives."""
-        family, unknown = self.project.family(self.qualname)
+        family, unknown = self.project.family(self.name)
         summaries = {name: c for name in family if (c := self.project.known_class(name)) is not None}
         methods = frozenset(m for c in summaries.values() for m in c.methods) | set(self.origins.own)
         unknown = {u for u in unknown if u.rpartition(".")[2] != "object"}
         seen = {id(t) for s in self.stores for t in ast.walk(s.statement)}
         for b in sorted(self.buffers - marks.elsewhere):
-            above = any(b in c.declared and name != self.qualname for name, c in summaries.items())
+            above = any(b in c.declared and name != self.name for name, c in summaries.items())
             descriptor = any(map(_may_be_descriptor, self.members.stores.get(b, ())))
             if b in methods or methods & {"__setattr__", "__getattribute__"} or unknown or above or descriptor:
                 return f"what reading `{b}` gives is up to other code (a property, `__setattr__` or a base class)"

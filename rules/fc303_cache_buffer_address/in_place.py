@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import elements_of, makes_tensor
-from patcher.facts.classes import ClassFacts
 from patcher.facts.origins import own_nodes, parts_of
 from rules.fc303_cache_buffer_address.new_tensors import LIST, TENSOR, NewTensors
 from rules.fc303_cache_buffer_address.running import Running
@@ -32,17 +32,16 @@ class _Write:
     constant: bool
 
 
-class InPlace:
+class InPlace(Analysis):
     """One class. ``buffers``: the attributes that are known to be its buffers."""
 
-    def __init__(self, facts: ClassFacts, running: Running, new: NewTensors, buffers: frozenset[str]) -> None:
-        self.facts = facts
+    def __init__(self, running: Running, new: NewTensors, buffers: frozenset[str]) -> None:
+        super().__init__(running.facts)
         self.running = running
         self.new = new
         self.buffers = buffers
         self.origins = running.origins
-        self.inference = self.origins.inference
-        self.parents = self.origins.syntax.parents
+        self.parents = self.syntax.parents
 
     def written(self) -> frozenset[str]:
         """The attributes that are written and look like tensors."""
@@ -58,7 +57,7 @@ class InPlace:
         return False
 
     def _into_tensor(self, w: _Write) -> bool:
-        values = [s.value for s in self.facts.stores.get(w.name, ()) if s.method is not None]
+        values = [s.value for s in self.origins.members.stores.get(w.name, ()) if s.method is not None]
         if w.name in self.buffers or TENSOR in map(self.new.kind, values):
             return True
         if w.part and TENSOR in map(self.new.kind, self._elements(w.name)):
@@ -121,7 +120,7 @@ class InPlace:
 
     def _made_with(self, name: str) -> int:
         """The least number of dimensions of the tensors that are kept in ``name``, as far as it is known."""
-        stores = [s.value for s in self.facts.stores.get(name, ()) if s.method is not None]
+        stores = [s.value for s in self.origins.members.stores.get(name, ()) if s.method is not None]
         ranks = [self._rank(v) for v in (*stores, *self._elements(name)) if v is not None]
         return min((r for r in ranks if r is not None), default=0)
 

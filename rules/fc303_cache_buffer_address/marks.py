@@ -5,23 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name
 from patcher.facts.origins import Origins, own_nodes, parts_of
-from patcher.facts.project import Project
-from patcher.facts.syntax import Syntax
 
 _MARK = "mark_static_address"
 #: A buffer, the method that stores it and the value.
 Given = tuple[str, ast.FunctionDef, ast.expr | None]
 
 
-class Marks:
+class Marks(Analysis):
     """``elsewhere``: buffers that code outside of the class marks; what it marks, it may mark after each allocation."""
 
-    def __init__(self, cls: ast.ClassDef, buffers: frozenset[str], origins: Origins, project: Project) -> None:
+    def __init__(self, origins: Origins, buffers: frozenset[str]) -> None:
+        super().__init__(origins.facts)
         self.buffers = buffers
         self.origins = origins
-        self.syntax: Syntax = origins.syntax
         self.names = self._spellings()
         self.inside: dict[ast.FunctionDef, list[ast.expr]] = {}
         self.elsewhere: set[str] = set()
@@ -29,12 +28,12 @@ class Marks:
             assert isinstance(n, ast.Call)
             marked = self._marked(n)
             method = self.syntax.method_of(n)
-            if marked and isinstance(method, ast.FunctionDef) and self.syntax.parents[method] is cls:
+            if marked and isinstance(method, ast.FunctionDef) and self.syntax.parents[method] is origins.cls:
                 self.inside.setdefault(method, []).extend(marked)
             elif marked:
                 around = self.syntax.function_of(n) or self.syntax.statement_of(n)
                 self.elsewhere |= {a.attr for a in ast.walk(around) if isinstance(a, ast.Attribute)} & buffers
-        for module in project.modules.values():
+        for module in self.project.modules.values():
             for f in module.functions:
                 if any(mention.rpartition(".")[2] == _MARK for mention in f.mentions):
                     self.elsewhere |= {m[1:] for m in f.mentions if m.startswith(".")} & buffers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import elements_of, last_name
 from patcher.facts.origins import Origins, own_nodes, parts_of
-from patcher.facts.project import Project
 
 #: Functions of torch that make a tensor which nobody else has.
 _NEW = frozenset(
@@ -25,22 +25,12 @@ _JOINING = frozenset({"torch.stack", "torch.cat", "torch.concat"})
 TENSOR, LIST, EMPTY, EMPTY_LIST, STATIC = "tensor", "list", "empty", "empty list", "static"
 
 
-class NewTensors:
+class NewTensors(Analysis):
     """Asked about values in the class of ``origins``, which keeps ``buffers``; ``initial``: its initialisers."""
 
-    def __init__(
-        self,
-        origins: Origins,
-        project: Project,
-        qualname: str,
-        initial: set[ast.FunctionDef],
-        buffers: frozenset[str],
-    ) -> None:
+    def __init__(self, origins: Origins, initial: set[ast.FunctionDef], buffers: frozenset[str]) -> None:
+        super().__init__(origins.facts)
         self.origins = origins
-        self.syntax = origins.syntax
-        self.inference = origins.inference
-        self.project = project
-        self.qualname = qualname
         self.initial = initial
         self.buffers = buffers
 
@@ -115,7 +105,7 @@ class NewTensors:
         """What the own method ``f`` returns, when no class below overrides it."""
         returns = [n.value for n in own_nodes(f) if isinstance(n, ast.Return)]
         plain = all(last_name(d) == "staticmethod" for d in f.decorator_list)
-        if not returns or not plain or len(self.project.methods(self.qualname, f.name)) > 1:
+        if not returns or not plain or len(self.project.methods(self.origins.name, f.name)) > 1:
             return ""
         kinds = {self.kind(r, depth + 1) for r in returns}
         return kinds.pop() if len(kinds) == 1 else ""

@@ -85,7 +85,7 @@ class CacheBufferAddress(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the allocations of the cache class ``node`` whose tensors are not marked."""
         assert isinstance(node, ast.ClassDef)
-        if any(facts.qualified(d) in api.COMPILE for d in node.decorator_list):
+        if any(facts.syntax.qualified(d) in api.COMPILE for d in node.decorator_list):
             return
         found = allocations_of(facts, node)
         if found is None:
@@ -106,7 +106,7 @@ class CacheBufferAddress(Rule):
 
 def _known(a: Allocation, facts: Facts) -> bool:
     """Whether the module has names for what stands behind ``a``."""
-    return all(facts.spelled(what, a.statement) for what in (_MARK, _ASK))
+    return all(facts.writing.spelled(what, a.statement) for what in (_MARK, _ASK))
 
 
 def _all_known(made: Iterable[Allocation], facts: Facts) -> bool:
@@ -114,12 +114,12 @@ def _all_known(made: Iterable[Allocation], facts: Facts) -> bool:
 
 
 def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
-    if any((facts.qualified(n) or "").startswith(_SCRIPT) for k in _NAMES for n in facts.syntax.by_type[k]):
+    if any((facts.syntax.qualified(n) or "").startswith(_SCRIPT) for k in _NAMES for n in facts.syntax.by_type[k]):
         return f"this file uses `{_SCRIPT}`, which cannot compile the mark"
     for a in made:
         if not facts.syntax.alone(a.statement):
             return "an allocation shares its line with another statement"
-        if not _known(a, facts) and not facts.importable("torch", a.statement):
+        if not _known(a, facts) and not facts.writing.importable("torch", a.statement):
             return "`torch` is not imported here, or is another name"
     return ""
 
@@ -150,10 +150,10 @@ def _binds_more(statement: ast.stmt) -> bool:
 def _marks(group: list[Allocation], facts: Facts) -> Insert:
     """The marks of ``group``, behind the last of its statements."""
     anchor = group[-1].statement
-    mark = facts.spelled(_MARK, anchor) or _MARK
-    name = facts.fresh_name("buffer", anchor) if any(a.each for a in group) else ""
+    mark = facts.writing.spelled(_MARK, anchor) or _MARK
+    name = facts.writing.fresh_name("buffer", anchor) if any(a.each for a in group) else ""
     lines = [
         block(Code(f"for {name} in {a.place}:"), [Code(f"{mark}({name})")]) if a.each else Code(f"{mark}({a.place})")
         for a in group
     ]
-    return Insert(anchor, (block(Code(f"if not {facts.spelled(_ASK, anchor) or _ASK}():"), lines),), after=True)
+    return Insert(anchor, (block(Code(f"if not {facts.writing.spelled(_ASK, anchor) or _ASK}():"), lines),), after=True)

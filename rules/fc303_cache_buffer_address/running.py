@@ -6,21 +6,20 @@ import ast
 from functools import cached_property
 
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.caches import Cache
 from patcher.facts.classes import INITIALISERS
 from patcher.facts.origins import Origins
-from patcher.facts.project import Project
 from rules.fc303_cache_buffer_address.marks import own_calls
 
 
-class Running:
+class Running(Analysis):
     """The methods of the class of ``origins``, which is the ``cache`` when it is one; ``qualname``: its dotted name."""
 
-    def __init__(self, origins: Origins, cache: Cache | None, project: Project, qualname: str) -> None:
+    def __init__(self, origins: Origins, cache: Cache | None) -> None:
+        super().__init__(origins.facts)
         self.origins = origins
         self.cache = cache
-        self.project = project
-        self.qualname = qualname
         self.methods = [f for fs in origins.own.values() for f in fs]
         self.calls = {f: list(own_calls(f, origins)) for f in self.methods}
         self.initial = self._initial()
@@ -71,12 +70,12 @@ class Running:
         """The methods that compiled code calls itself, not only through other methods of the class."""
         own = [f for f in self.methods if not f.name.startswith("__")]
         local = self.origins.syntax.qualname(self.origins.cls) or self.origins.cls.name
-        home = self.qualname.removesuffix(f".{local}")
+        home = self.origins.name.removesuffix(f".{local}")
         named = [f for f in own if self.project.called_by_name(f.name, home) and (self._reached(f) or self._named(f))]
         return [*named, *(f for f in own if self._reached(f) and f not in named and not self._callers(f))]
 
     def _reached(self, f: ast.FunctionDef) -> bool:
-        return self.project.reached(f"{self.qualname}.{f.name}")
+        return self.project.reached(f"{self.origins.name}.{f.name}")
 
     def _named(self, f: ast.FunctionDef) -> bool:
         """Whether compiled code that calls something of the name of ``f`` also names the class, in an annotation, say.

@@ -71,7 +71,7 @@ class BufferReassignedInForward(Rule):
         if not facts.reached(node) or facts.eager_only(node):
             return
         message = f"`{ast.unparse(target)}` is assigned the buffer that it holds: Dynamo cannot trace that"
-        obstacle = facts.why_not_replaced(node, ())
+        obstacle = facts.writing.why_not_replaced(node, ())
         if not buffers.plain(target):
             obstacle = "the class has its own `__setattr__`, or a property of that name"
         if obstacle is not None:
@@ -92,12 +92,12 @@ def _lines(node: ast.Assign | ast.AugAssign, target: ast.Attribute, facts: Facts
         if method is not None and always and (value.is_tensor or value.is_number):
             yield Code(f"{{0}}.{method}({{1}})", (target, node.value))
             return
-        name = facts.fresh_name(f"new_{target.attr.lstrip('_')}", node)
+        name = facts.writing.fresh_name(f"new_{target.attr.lstrip('_')}", node)
         yield Code(f"{name} = {{0}}", (target,))
         yield Code(f"{name} {_SIGNS[type(node.op)]} {{0}}", (node.value,))
     elif isinstance(node.value, ast.Name):
         name = node.value.id
     else:
-        name = facts.fresh_name(f"new_{target.attr.lstrip('_')}", node)
+        name = facts.writing.fresh_name(f"new_{target.attr.lstrip('_')}", node)
         yield Code(f"{name} = {{0}}", (node.value,))
     yield Code(f"if {name} is not {{0}}:\n    {{0}} = {name}", (target,))

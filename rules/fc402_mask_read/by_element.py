@@ -7,6 +7,7 @@ import ast
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects import Effects
+from patcher.facts.gradient_mode import GradientMode
 
 #: Methods that give the same bits whether or not an element has neighbours.
 _EXACT = frozenset("abs neg negative relu clamp clamp_min clamp_max square sign floor ceil round trunc".split())
@@ -40,7 +41,7 @@ class ByElement(Analysis):
                 alike = isinstance(base, ast.Name) and shape is not None and shape == of(target.value).shape
                 return None if alike else f"`{ast.unparse(base)}` is not known to have the shape of what is assigned to"
             case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _OPERATORS):
-                if not self.facts.grad_off(e):
+                if not self.facts.ask(GradientMode).off(e):
                     if isinstance(op, (ast.Mult, ast.Div)) and not (of(left).is_number or of(right).is_number):
                         return _SAVING
                     if (reason := self.effects.why_not_smooth(e)) is not None:
@@ -50,7 +51,7 @@ class ByElement(Analysis):
                 return self._why_not(operand, target, found)
             case ast.Call(func=ast.Attribute(value=receiver, attr=name), args=args, keywords=named) if name in _EXACT:
                 if of(e).is_tensor and all(of(a).is_number for a in [*args, *(k.value for k in named)]):
-                    return self._why_not(receiver, target, found) if self.facts.grad_off(e) else _SAVING
+                    return self._why_not(receiver, target, found) if self.facts.ask(GradientMode).off(e) else _SAVING
         if of(e).is_number and self.effects.why_not_total(e) is None:
             return None
         return f"`{ast.unparse(e)}` is not known to take each element by itself"

@@ -81,12 +81,12 @@ class MaskRead(Rule):
             return
         if not facts.reached(node) or facts.eager_only(node) or (read := facts.ask(MaskedReads).of(node)) is None:
             return
-        rows = facts.ask(RowCalls).of(facts.statement_of(node))
+        rows = facts.ask(RowCalls).of(facts.syntax.statement_of(node))
         if facts.ask(MaskedReads).assigned_as_it_is(read) or (rows is not None and node is not rows.reads[0]):
             return  # FC401; told with the first one
         form = _Form(facts, read, rows)
         outcome = form.fix()
-        region = facts.ask(RowRegions).holding(facts.statement_of(node)) if isinstance(outcome, str) else None
+        region = facts.ask(RowRegions).holding(facts.syntax.statement_of(node)) if isinstance(outcome, str) else None
         if region is not None:
             if node is not region.first:
                 return  # told with the first one
@@ -177,17 +177,17 @@ class _Form:
 
     def hoist(self, target: ast.Subscript) -> Fix | str:
         """``torch.where`` over all of ``f(x)``, where ``f`` takes each element by itself and fails on none."""
-        facts, statement = self.facts, self.facts.statement_of(target)
+        facts, statement = self.facts, self.facts.syntax.statement_of(target)
         assert isinstance(statement, ast.Assign)
         into, value = facts.value(target.value), facts.value(statement.value)
         if not isinstance(target.value, ast.Name) or facts.ask(Effects).may_overlap(target.value):
             return f"`{ast.unparse(target.value)}` may be an expanded view"
-        if (where := facts.spelled("torch.where", statement)) is None:
+        if (where := facts.writing.spelled("torch.where", statement)) is None:
             return "`torch` is not imported here"
         if into.dtype is None or value.dtype is None or not into.dtype.exactly(value.dtype):
             return "the value is not known to have the dtype of what it is assigned to"
         if (
-            reason := facts.why_not_replaced(statement, ()) or facts.ask(Effects).why_not_total(self.read.mask)
+            reason := facts.writing.why_not_replaced(statement, ()) or facts.ask(Effects).why_not_total(self.read.mask)
         ) is not None:
             return reason  # the mask is evaluated less often
         if isinstance(reads := facts.ask(ByElement).reads(statement.value, target), str):
@@ -202,21 +202,21 @@ class _Form:
 
     def by_row(self, rows: RowCall) -> Fix | str:
         """The function is given all rows; where the mask is not set, the first one where it is."""
-        facts, torch = self.facts, self.facts.spelled("torch", rows.statement)
-        if torch is None or (reason := facts.why_not_replaced(rows.statement, ())) is not None:
+        facts, torch = self.facts, self.facts.writing.spelled("torch", rows.statement)
+        if torch is None or (reason := facts.writing.why_not_replaced(rows.statement, ())) is not None:
             return "`torch` is not imported here" if torch is None else str(reason)
         if any(facts.ask(Effects).may_overlap(t.value) for t in rows.targets):
             return "what is assigned to may be an expanded view"
         dimensions = [facts.ask(MaskedReads).row(t.value, rows.mask) for t in rows.targets]
         if None in dimensions:
             return f"`{rows.mask.id}` is not known to have the leading shape of what is assigned to"
-        places, index = facts.fresh_name("_places", rows.mask), facts.fresh_name("_rows", rows.mask)
+        places, index = facts.writing.fresh_name("_places", rows.mask), facts.writing.fresh_name("_rows", rows.mask)
         arange = f"{torch}.arange({places}.numel(), device={places}.device)"
         lines = [Code(f"{places} = {rows.mask.id}.flatten()")]
         lines.append(Code(f"{index} = {torch}.where({places}, {arange}, {places}.int().argmax())"))
         picked = f"{{0}}.flatten(0, {rows.mask.id}.ndim - 1)[{index}]"
         call = filled(rows.call, {r: Code(picked, (r.value,)) for r in rows.reads})
-        names = [facts.fresh_name("_values", rows.mask) for _ in rows.targets]
+        names = [facts.writing.fresh_name("_values", rows.mask) for _ in rows.targets]
         several = isinstance(rows.statement.targets[0], ast.Tuple)
         lines.append(Code(", ".join(names) + ("," if several and len(names) == 1 else "") + " = {0}", (call,)))
         for target, name, row in zip(rows.targets, names, dimensions, strict=True):
@@ -233,8 +233,8 @@ class _Form:
     def over_all(self, region: RowRegion) -> Fix | str:
         """Compiled code computes all rows, and picks by the mask; eager code stays."""
         facts, first = self.facts, region.statements[0]
-        if facts.spelled("torch", first) != "torch":
+        if facts.writing.spelled("torch", first) != "torch":
             return "`torch` is not imported here"
-        names = (facts.fresh_name("_rows", first), facts.fresh_name("_picked", first))
+        names = (facts.writing.fresh_name("_rows", first), facts.writing.fresh_name("_picked", first))
         header, self.assumption = facts.ask(RowRegions).enclosing(region, names), region.granted
         return Fix((Enclose(region.statements, Code(header)),), Applicability.UNSAFE)

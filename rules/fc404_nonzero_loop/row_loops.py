@@ -80,7 +80,7 @@ class RowLoops(Analysis):
 
     def _by_mask(self, loop: ast.For) -> bool:
         """Whether the loop makes a mask of rows out of its own variable."""
-        values = RowValues(self.syntax, self.inference, "", "")
+        values = RowValues(self.facts)
         own = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
         for s in loop.body:
             if isinstance(s, ast.Assign) and values.is_mask(s.value):
@@ -175,7 +175,7 @@ class _Writing:
     ) -> None:
         self.loops, self.loop, self.hits, self.pick = loops, loop, hits, pick
         self.mask, self.weights, self.sum = names
-        self.values = RowValues(loops.syntax, loops.inference, self.mask, self.weights)
+        self.values = RowValues(loops.facts, self.mask, self.weights)
         self.rows, self.places, self.transposed = "", "", False
         if pick is not None:
             target = pick.targets[0]

@@ -54,7 +54,7 @@ class NonzeroLoop(Rule):
         assert isinstance(node, ast.For)
         if not facts.ask(RowLoops).may_be(node) or not facts.reached(node) or facts.eager_only(node):
             return
-        names = [facts.fresh_name(wish, node) for wish in ("_picked", "_weights", "_rows")]
+        names = [facts.writing.fresh_name(wish, node) for wish in ("_picked", "_weights", "_rows")]
         static = facts.ask(RowLoops).of(node, (names[0], names[1], names[2]))
         if static is None:
             return
@@ -67,7 +67,7 @@ class NonzeroLoop(Rule):
         compiling = "torch.compiler.is_compiling()"
         lines = [Code(line.replace("{", "{{").replace("}", "}}")) for line in static.body]
         loop = block(Code(f"for {static.target} in {static.groups}:"), lines)
-        chosen = facts.statement_of(static.chosen)
+        chosen = facts.syntax.statement_of(static.chosen)
         together = chosen is not node and facts.syntax.following(chosen)[:1] == [node]
         header = Code(f"{block(Code(f'if {compiling}:'), [loop]).template}\nelse:")
         edits: list[Edit] = [Enclose((chosen, node) if together else (node,), header)]
@@ -92,11 +92,11 @@ class NonzeroLoop(Rule):
 
 def _why_not_written(loop: ast.For, facts: Facts) -> str | None:
     """What keeps a second loop from standing above ``loop``."""
-    if not _is_imported(loop, facts) and not facts.importable("torch", loop):
+    if not _is_imported(loop, facts) and not facts.writing.importable("torch", loop):
         return "`torch` is not imported here, or is another name"
     return None if facts.syntax.alone(loop) else "the line holds more than this loop"
 
 
 def _is_imported(loop: ast.For, facts: Facts) -> bool:
     """Whether ``torch`` is PyTorch where ``loop`` stands."""
-    return facts.spelled("torch", loop) == "torch"
+    return facts.writing.spelled("torch", loop) == "torch"

@@ -89,13 +89,13 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
         return Finding(node, message, Fix((Replace(places.whole, mask),), Applicability.UNSAFE), assumption)
     if condition.rank is not None and condition.rank.least > 0:
         return Finding(node, message, Fix((Replace(places.whole, mask),)))
-    statement = facts.statement_of(node)
-    if (reason := facts.why_not_replaced(statement, ())) is not None:
+    statement = facts.syntax.statement_of(node)
+    if (reason := facts.writing.why_not_replaced(statement, ())) is not None:
         return Finding(node, message, assumption=reason)
     if direct and not _of_a_number(subscripts[0], facts):
         return Finding(node, message, assumption="the value would be evaluated after the condition")
-    name = facts.fresh_name("_places", node)
-    if (listed := facts.spelled("torch.where", node)) is None:
+    name = facts.writing.fresh_name("_places", node)
+    if (listed := facts.writing.spelled("torch.where", node)) is None:
         return Finding(node, message, assumption="`torch` is not imported here")
     either = Code(f"{name} if {name}.ndim else {listed}({name})")  # a condition of no dimension is listed as of one
     return Finding(
@@ -104,6 +104,6 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
 
 
 def _of_a_number(target: ast.Subscript, facts: Facts) -> bool:
-    statement = facts.statement_of(target)
+    statement = facts.syntax.statement_of(target)
     value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
     return value is not None and facts.value(value).is_number

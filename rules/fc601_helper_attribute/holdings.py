@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts, host_api
 from patcher.facts import torch_api as api
-from patcher.facts.analysis import Analysis
-from patcher.facts.classes import ClassFacts, Store, attribute_of, self_name
+from patcher.facts.analysis import Analysis, ClassAnalysis
+from patcher.facts.classes import Store, attribute_of, self_name
 from patcher.facts.steadiness import why_not_steady
 from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.wording import suggests_change, suggests_configuration, suggests_lookup
@@ -80,8 +80,8 @@ class Holdings(Analysis):
             if store is None:
                 continue
             try:
-                origin = Provenance(self.syntax, self.inference, self.project, self.module, name, facts, init, store)
-                touched = _Touches(self, facts, name, init, store, origin.parameter)
+                origin = Provenance(self.facts, cls, init, store)
+                touched = _Touches(self.facts, cls, init, store, origin.parameter)
                 reads = tuple(touched.reads())
             except NotHeldError:
                 continue
@@ -160,27 +160,19 @@ class Holdings(Analysis):
         return False
 
 
-class _Touches:
+class _Touches(ClassAnalysis):
     """Every place of a class that touches the object. ``reasons``: those that may change it, or doubt it is there."""
 
     def __init__(
-        self,
-        outer: Holdings,
-        facts: ClassFacts,
-        cls_name: str,
-        init: FunctionNode,
-        store: Store,
-        parameter: ast.arg | None,
+        self, facts: Facts, cls: ast.ClassDef, init: FunctionNode, store: Store, parameter: ast.arg | None
     ) -> None:
-        self.syntax, self.inference, self.project = outer.syntax, outer.inference, outer.project
-        self.facts, self.cls_name, self.init, self.store, self.parameter = facts, cls_name, init, store, parameter
+        super().__init__(facts, cls)
+        self.init, self.store, self.parameter = init, store, parameter
         self.reasons: list[str] = []
-
-    # --- where the object is ----------------------------------------------------------------------------------------
 
     def _mine(self, e: ast.AST) -> bool:
         """Whether ``e`` is the attribute, of the instance that the method works on."""
-        if self.inference.instance_attribute(e) != (self.facts.node, self.store.name):
+        if self.inference.instance_attribute(e) != (self.members.node, self.store.name):
             return False
         return self._sees_instance(e)
 
@@ -201,7 +193,7 @@ class _Touches:
 
     def _objects(self) -> Iterator[tuple[ast.expr, bool]]:
         """Every expression that may be the object; and whether it is for sure."""
-        for method in self.facts.methods.values():
+        for method in self.members.methods.values():
             nodes = [n for n in ast.walk(method) if isinstance(n, (ast.Attribute, ast.Name))]
             nodes = [n for n in nodes if isinstance(n.ctx, ast.Load)]
             mine = [n for n in nodes if isinstance(n, ast.Attribute) and self._mine(n)]
@@ -277,7 +269,7 @@ class _Touches:
 
     def _reached(self, node: ast.AST) -> bool:
         method = self.syntax.method_of(node)
-        return method is not None and self.project.reached(f"{self.cls_name}.{method.name}")
+        return method is not None and self.project.reached(f"{self.name}.{method.name}")
 
     def _bare(self, e: ast.expr, parent: ast.AST, early: bool) -> None:
         """The object itself is used, not an attribute of it."""

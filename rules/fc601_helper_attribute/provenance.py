@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 
-from patcher.facts.classes import ClassFacts, Store
+from patcher.facts import Facts
+from patcher.facts.analysis import ClassAnalysis
+from patcher.facts.classes import Store
 from patcher.facts.flow import Definition
-from patcher.facts.infer import Inference
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.wording import suggests_configuration
 
 CONTAINER_METHODS = frozenset(m for kind in (dict, list, set, str, bytes) for m in dir(kind) if not m.startswith("_"))
@@ -21,23 +21,12 @@ class NotHeldError(Exception):
     """The attribute holds something else: a module, a tensor, a container, configuration."""
 
 
-class Provenance:
+class Provenance(ClassAnalysis):
     """Looks at the assignment ``store`` in ``init``. ``reasons``: why there may be no object, or another one."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        inference: Inference,
-        project: Project,
-        module: str,
-        cls_name: str,
-        facts: ClassFacts,
-        init: FunctionNode,
-        store: Store,
-    ) -> None:
-        self.syntax, self.inference, self.project = syntax, inference, project
-        self.module, self.cls_name = module, cls_name
-        self.facts, self.init = facts, init
+    def __init__(self, facts: Facts, cls: ast.ClassDef, init: FunctionNode, store: Store) -> None:
+        super().__init__(facts, cls)
+        self.init = init
         self.reasons: list[str] = []
         self.parameter: ast.arg | None = None
         self.source = self._source(store)
@@ -77,10 +66,10 @@ class Provenance:
             given = a.kw_defaults[a.kwonlyargs.index(parameter)] is not None
         else:
             raise NotHeldError  # *args, **kwargs
-        family, _ = self.project.family(self.cls_name)
+        family, _ = self.project.family(self.name)
         if given:
             self.reasons.append(f"`{parameter.arg}` has a default, so there may be no such object")
-        elif any(f"{c}:{key}" in self.project.doubts for c in family | {self.cls_name} for key in keys):
+        elif any(f"{c}:{key}" in self.project.doubts for c in family | {self.name} for key in keys):
             self.reasons.append(f"None may be passed for `{parameter.arg}`")
 
     def _built(self, call: ast.Call) -> str:
@@ -90,8 +79,8 @@ class Provenance:
         what = self.syntax.qualified(call.func)
         if what is None:
             own = self.inference.instance_attribute(call.func)
-            if own is not None and own[1] in self.facts.methods:
-                self._given_by(f"{self.cls_name}.{own[1]}", text)
+            if own is not None and own[1] in self.members.methods:
+                self._given_by(f"{self.name}.{own[1]}", text)
                 return ""
             if self.inference.definitions_of_root(call.func):
                 if "." in text and text.rpartition(".")[2] in CONTAINER_METHODS:
@@ -148,7 +137,7 @@ class Provenance:
 
     def _here(self, text: str) -> str:
         """The dotted name of what is defined as ``text`` where the class stands."""
-        scope = self.cls_name.rpartition(".")[0]
+        scope = self.name.rpartition(".")[0]
         while len(scope) > len(self.module):
             name = f"{scope}.{text}"
             if self.project.known_class(name) is not None or self.project.function(name) is not None:

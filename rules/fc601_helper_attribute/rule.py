@@ -124,7 +124,7 @@ def _edits(held: Held, reads: list[Read], facts: Facts) -> Iterator[Edit]:
     arguments = [*read.call.args, *(k.value for k in read.call.keywords)] if read.call else []
     constants = [str(a.value) for a in arguments if isinstance(a, ast.Constant)]
     words = [w for text in (read.path[-1], *constants) for w in re.findall(r"\w+", text)]
-    name = facts.fresh_attribute("_" + "_".join(words).lstrip("_"), held.cls)
+    name = facts.writing.fresh_attribute("_" + "_".join(words).lstrip("_"), held.cls)
     method = held.store.method
     me = self_name(method) if method is not None else None
     call = ""

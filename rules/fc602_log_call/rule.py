@@ -52,7 +52,7 @@ class LogCall(Rule):
         written = facts.ask(Describing).written_by(node)
         if written is None or not facts.reached(node) or facts.eager_only(node):
             return
-        statement = facts.statement_of(node)
+        statement = facts.syntax.statement_of(node)
         if raises(facts.syntax.following(statement)):
             return
         message = f"`{written}` ends the graph where it runs ({_CONFIGURATION})"
@@ -62,7 +62,7 @@ class LogCall(Rule):
         if isinstance(edit, str):
             yield Finding(node, message, assumption=edit)
         else:
-            spelled = facts.spelled("torch.compiler", node)
+            spelled = facts.writing.spelled("torch.compiler", node)
             yield Finding(node, message, Fix((edit,), imports=() if spelled else ("torch",)))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
@@ -76,8 +76,8 @@ def _edit(call: ast.Call, statement: ast.stmt, facts: Facts) -> Edit | str | Non
     """What keeps the message out of compiled code, why nothing does, or None where a neighbour's edit does."""
     if not isinstance(statement, ast.Expr) or statement.value is not call:
         return "its value is used"
-    spelled = facts.spelled("torch.compiler", call)
-    if spelled is None and not facts.importable("torch", call):
+    spelled = facts.writing.spelled("torch.compiler", call)
+    if spelled is None and not facts.writing.importable("torch", call):
         return "`torch` is not imported here, or is another name"
     eager = f"not {spelled or 'torch.compiler'}.is_compiling()"
     describing = facts.ask(Describing)

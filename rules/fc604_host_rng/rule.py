@@ -50,10 +50,10 @@ class HostRng(Rule):
         if draw is None or not facts.reached(node) or facts.eager_only(node):
             return
         message = "a random number of the host ends the graph"
-        spelled = facts.spelled("torch", node)
+        spelled = facts.writing.spelled("torch", node)
         if draw.why and not facts.ask(HostRandom).is_first(node):
             return  # once is enough for a function that draws on and on
-        if draw.why or (spelled is None and not facts.importable("torch", node)):
+        if draw.why or (spelled is None and not facts.writing.importable("torch", node)):
             yield Finding(node, message, assumption=draw.why or "`torch` is not imported here, or is another name")
             return
         torch, imports = spelled or "torch", () if spelled else ("torch",)

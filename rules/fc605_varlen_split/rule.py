@@ -88,13 +88,13 @@ class VarlenSplit(Rule):
 
 def _where(facts: Facts, node: ast.AST) -> str | None:
     """How the torch module is called here."""
-    spelled = facts.spelled("torch.searchsorted", node)
+    spelled = facts.writing.spelled("torch.searchsorted", node)
     return spelled.removesuffix(".searchsorted") if spelled is not None and "." in spelled else None
 
 
 def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
-    anchor = facts.statement_of(packed.walk.first.split.call)
-    if _where(facts, anchor) is None and not facts.importable("torch", anchor):
+    anchor = facts.syntax.statement_of(packed.walk.first.split.call)
+    if _where(facts, anchor) is None and not facts.writing.importable("torch", anchor):
         return "`torch` is not imported here, or is another name"
     if not facts.syntax.alone(anchor):
         return "the line holds more than this statement"
@@ -118,7 +118,7 @@ def _assumption(packed: PackedAttention) -> str:
 def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
     """One chunk while compiling, and the mask that takes the place of the others."""
     walk = packed.walk
-    anchor = facts.statement_of(walk.first.split.call)
+    anchor = facts.syntax.statement_of(walk.first.split.call)
     torch = _where(facts, anchor) or "torch"
     compiling, given = f"{torch}.compiler.is_compiling()", packed.mask
     if isinstance(given, ast.Name):
@@ -128,10 +128,12 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
     for split in {id(c.split.call): c.split for c in walk.chunks}.values():
         whole = f"[{{1}}.shape[{split.dim}]] if {compiling} else {{0}}"
         yield Replace(split.sizes, Code(whole, (split.sizes, split.tensor)))
-    mask, total, fits, chunk = (facts.fresh_name(f"_{wish}", anchor) for wish in ("mask", "total", "fits", "chunk"))
+    mask, total, fits, chunk = (
+        facts.writing.fresh_name(f"_{wish}", anchor) for wish in ("mask", "total", "fits", "chunk")
+    )
     lengths, source, lines = walk.first.lengths, walk.first.source, []
     if not isinstance(lengths, ast.Name):
-        named = facts.fresh_name("_lengths", anchor)
+        named = facts.writing.fresh_name("_lengths", anchor)
         several = lengths.end_lineno != lengths.lineno
         lines.append(Code(f"{named} = ({{0}})" if several else f"{named} = {{0}}", (lengths,)))
     held = Code("{0}", (lengths,)) if isinstance(lengths, ast.Name) else Code(named)
@@ -164,12 +166,12 @@ def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
     """The loop that writes blocks of a mask, and all blocks at once in its place."""
     message = "a mask that is filled block by block, between bounds that a tensor holds, ends the graph"
     torch = _where(facts, found.loop) or "torch"
-    obstacle = facts.why_not_replaced(found.loop, () if _where(facts, found.loop) else ("torch",))
+    obstacle = facts.writing.why_not_replaced(found.loop, () if _where(facts, found.loop) else ("torch",))
     if obstacle is not None:
         yield Finding(found.loop, message, assumption=obstacle)
         return
     wishes = ("bounds", "inside", "size", "place")
-    bounds, inside, size, place = (facts.fresh_name(f"_{wish}", found.loop) for wish in wishes)
+    bounds, inside, size, place = (facts.writing.fresh_name(f"_{wish}", found.loop) for wish in wishes)
     sides = [
         Code(f"{place} = {torch}.arange({size}, device={bounds}.device)"),
         Code(f"{place} = {torch}.where({bounds} < 0, {place} - {size}, {place})"),

@@ -101,7 +101,7 @@ def _definition(forward: ast.FunctionDef, facts: Facts) -> Iterator[Finding]:
     message = (
         f"`forward` was compiled again for other numbers of items in {items}: only what follows should be compiled"
     )
-    if isinstance(split, Split) and facts.fresh_attribute(_CORE, cls) != _CORE:
+    if isinstance(split, Split) and facts.writing.fresh_attribute(_CORE, cls) != _CORE:
         split = f"`{_CORE}` is another thing already"
     if isinstance(split, str):
         yield Finding(forward, message, assumption=split)
@@ -179,7 +179,7 @@ def _moved(forward: ast.FunctionDef, me: str, split: Split) -> MoveTail:
 
 def _core_compiled(model: CompiledModel, facts: Facts) -> tuple[Edit, ...]:
     """What makes of a call that compiles the whole model one that compiles its core; nothing where that is not sure."""
-    statement, held, call = facts.statement_of(model.call), model.held, model.call
+    statement, held, call = facts.syntax.statement_of(model.call), model.held, model.call
     if held is None or "_orig_mod" in facts.syntax.names_in(facts.syntax.tree):
         return ()
     core = Code(f"{{0}}.{_CORE}", (held,))
@@ -192,7 +192,7 @@ def _core_compiled(model: CompiledModel, facts: Facts) -> tuple[Edit, ...]:
         return (ReplaceStatements((statement,), (built, Code(f"{{0}}.{_CORE} = {{1}}", (held, again)))),)
     if model.form == "in place":
         given = "".join(f", {'**' if n == '**' else f'{n}='}{{{i + 1}}}" for i, (n, _) in enumerate(model.arguments))
-        torch = facts.spelled("torch.compile", call)
+        torch = facts.writing.spelled("torch.compile", call)
         code = Code(f"{{0}}.{_CORE} = {torch}({{0}}.{_CORE}{given})", (held, *(v for _, v in model.arguments)))
         return (ReplaceStatements((statement,), (code,)),) if torch is not None else ()
     return ()

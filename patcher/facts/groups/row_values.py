@@ -6,9 +6,9 @@ import ast
 import enum
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
-from patcher.facts.infer import Inference
-from patcher.facts.syntax import Syntax
+from patcher.facts.analysis import Analysis
 from patcher.facts.values import Kind
 
 #: Functions and methods that compute each element by itself.
@@ -64,7 +64,7 @@ FIXED, ROWS = Held(Sort.FIXED), Held(Sort.ROWS)
 _LINEAR = (Sort.FACTOR, Sort.COLUMN, Sort.WEIGHED)
 
 
-class RowValues:
+class RowValues(Analysis):
     """Goes through the statements of one loop.
 
     ``mask`` and ``weights``: how the mask (rows by places), and what is picked by both numbers, are to be called.
@@ -72,9 +72,8 @@ class RowValues:
     ``parts``: what one part is taken of for each group.
     """
 
-    def __init__(self, syntax: Syntax, inference: Inference, mask: str, weights: str) -> None:
-        self.syntax = syntax
-        self.inference = inference
+    def __init__(self, facts: Facts, mask: str = "", weights: str = "") -> None:
+        super().__init__(facts)
         self.mask_name = mask
         self.weights_name = weights
         self.weights = ""

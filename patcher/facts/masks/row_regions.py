@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
+from patcher.facts.gradient_mode import GradientMode
 from patcher.facts.groups.row_values import Held, Refused, RowValues, Sort
 from patcher.facts.masks.by_row import RowCalls
 from patcher.facts.masks.masked_reads import MaskedReads
@@ -124,7 +125,7 @@ class _Rows(RowValues):
     """What is computed of the rows that the mask ``key`` selects."""
 
     def __init__(self, regions: RowRegions, mask: ast.expr, first: Callable[[ast.expr], None]) -> None:
-        super().__init__(regions.syntax, regions.inference, "", "")
+        super().__init__(regions.facts)
         self.regions = regions
         self.key = ast.unparse(mask)
         self.dimensions = f"{_bare(mask)}.dim() - 1"
@@ -239,7 +240,7 @@ class _Writing:
 
     def _smooth(self, value: ast.expr) -> None:
         """Refuse what could send an infinite gradient to rows that the mask leaves out, where it would become a NaN."""
-        for n in ast.walk(value) if not self.regions.facts.grad_off(value) else ():
+        for n in ast.walk(value) if not self.regions.facts.ask(GradientMode).off(value) else ():
             match n:
                 case ast.BinOp(op=ast.Div(), right=right) if self._holds_rows(right):
                     steep = True

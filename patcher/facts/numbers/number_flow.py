@@ -74,7 +74,7 @@ def number_uses(facts: Facts, cls: ast.ClassDef, held: Iterable[str]) -> NumberU
 
 def sizes_in_tensors(facts: Facts, read: ast.expr) -> NumberUses:
     """What the code does with the number in the 0-d tensor ``read``."""
-    function = facts.function_of(read)
+    function = facts.syntax.function_of(read)
     flow = NumberFlow(facts, facts.syntax.class_of(read))
     return flow.uses_of({function: [read]} if function is not None else {})
 

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from patcher.facts.classes import ClassFacts
+from patcher.facts import Facts
+from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.exposed import TENSORS
 from patcher.facts.project import ClassSummary, Project
 from patcher.facts.steadiness import dynamic_names, may_be
-from patcher.facts.syntax import Syntax, dotted
+from patcher.facts.syntax import dotted
 from patcher.facts.wording import suggests_configuration
 
 _PLAIN_BASES = frozenset("object abc.ABC typing.Protocol typing.Generic".split())
@@ -28,15 +29,13 @@ _OWN_WAYS = frozenset(
 )
 
 
-class Exposure:
-    """``cls``: one class; ``name``: its dotted name in the project."""
+class Exposure(ClassAnalysis):
+    """Of the class ``cls``; ``project``: the files that are looked through, when they are more than those at hand."""
 
-    def __init__(self, cls: ast.ClassDef, name: str, facts: ClassFacts, syntax: Syntax, project: Project) -> None:
-        self.cls = cls
-        self.name = name
-        self.facts = facts
-        self.syntax = syntax
-        self.project = project
+    def __init__(self, facts: Facts, cls: ast.ClassDef, project: Project | None = None) -> None:
+        super().__init__(facts, cls)
+        self.name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
+        self.project = project or self.project
 
     def reasons(self, state: Iterable[str]) -> Iterator[str]:
         """Why what is in the attributes ``state`` may be seen from elsewhere; nothing when nothing says so."""
@@ -62,7 +61,7 @@ class Exposure:
         if self.cls.keywords:
             yield "the class has a metaclass"
         ways = sorted(self.syntax.names_in(self.cls) & _OWN_WAYS)
-        methods = sorted(set(self.facts.methods) & _OWN_WAYS)
+        methods = sorted(set(self.members.methods) & _OWN_WAYS)
         if ways or methods:
             yield f"the class has its own ways with attributes (`{(ways + methods)[0]}`)"
         for n in ast.walk(self.cls):
@@ -101,7 +100,7 @@ class Exposure:
             last = c.rpartition(".")[2]
             if shared := sorted(self._used_by(c, summary) & set(state)):
                 yield f"`{last}` uses `self.{shared[0]}` as well"
-            overridden = sorted(summary.methods & set(self.facts.methods) - {"__init__", "__post_init__"})
+            overridden = sorted(summary.methods & set(self.members.methods) - {"__init__", "__post_init__"})
             if c in below and overridden:
                 yield f"`{last}` overrides `{overridden[0]}`"
             if summary.methods & _OWN_WAYS:
@@ -142,7 +141,7 @@ class Exposure:
                     if how in state:
                         yield f"`{how}` is read by its name, in {module.module}"
                 elif what == "class":
-                    if how in self.facts.methods and self._near(module.module, module.imports, how, how):
+                    if how in self.members.methods and self._near(module.module, module.imports, how, how):
                         yield f"another class of {module.module} takes its `{how}`"
                 elif not suggests_configuration(what) and self._near(module.module, module.imports, what, how):
                     yield (

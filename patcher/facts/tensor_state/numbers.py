@@ -5,26 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
-from patcher.facts.infer import Inference
 from patcher.facts.origins import Origins, own_nodes
 from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import Syntax, dotted
+from patcher.facts.syntax import dotted
 from patcher.facts.tensor_state.forms import ARITHMETIC, Form
 from patcher.facts.values import Kind
 
 
-class Numbers:
+class Numbers(Analysis):
     """``forms``: the state, by attribute, that becomes Python's."""
 
-    def __init__(
-        self, forms: Mapping[str, Form], origins: Origins, syntax: Syntax, inference: Inference, sizes: Sizes
-    ) -> None:
+    def __init__(self, forms: Mapping[str, Form], origins: Origins) -> None:
+        super().__init__(origins.facts)
         self.forms = forms
         self.origins = origins
-        self.syntax = syntax
-        self.inference = inference
-        self.sizes = sizes
+        self.sizes = self.facts.ask(Sizes)
         self._open: set[ast.AST] = set()
 
     def form(self, e: ast.expr) -> Form | None:

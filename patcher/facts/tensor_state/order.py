@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name, makes_tensor
 from patcher.facts.classes import INITIALISERS, self_name
 from patcher.facts.origins import Origins, own_nodes
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.tensor_state.numbers import Numbers
 
 _IN_PLACE = frozenset("zero_ fill_ add_ sub_ copy_ mul_ clamp_ append extend pop insert clear".split())
@@ -28,12 +29,12 @@ _BLIND_METHODS = (
 )
 
 
-class Order:
+class Order(Analysis):
     """Changes in place of the integer state of one class, method by method."""
 
-    def __init__(self, origins: Origins, syntax: Syntax, numbers: Numbers) -> None:
+    def __init__(self, origins: Origins, numbers: Numbers) -> None:
+        super().__init__(origins.facts)
         self.origins = origins
-        self.syntax = syntax
         self.numbers = numbers
         self._sites: dict[FunctionNode, list[ast.AST]] = {}
         self._changing: dict[str, bool] = {}

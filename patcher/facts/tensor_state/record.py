@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
-from patcher.facts.infer import Inference
 from patcher.facts.origins import Origins
-from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 from patcher.facts.tensor_state.creation import Creations
 from patcher.facts.tensor_state.forms import CALLED, ROWS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.numbers import Numbers
@@ -17,29 +16,20 @@ from patcher.facts.tensor_state.order import Order
 from patcher.facts.values import Category, Value
 
 
-class Record:
+class Record(Analysis):
     """All uses of the state ``forms`` (attribute -> form) of one class. Raises RefusedError where it has to stay.
 
     ``changes``: by target. ``reads``: places where the host reads a tensor. ``tensor_uses``: operations with other
     tensors. ``doubts``: what is taken for granted without proof.
     """
 
-    def __init__(
-        self,
-        forms: Mapping[str, Form],
-        origins: Origins,
-        syntax: Syntax,
-        inference: Inference,
-        sizes: Sizes,
-        creations: Creations,
-    ) -> None:
+    def __init__(self, forms: Mapping[str, Form], origins: Origins) -> None:
+        super().__init__(origins.facts)
         self.forms = forms
         self.origins = origins
-        self.syntax = syntax
-        self.inference = inference
-        self.creations = creations
-        self.numbers = Numbers(forms, origins, syntax, inference, sizes)
-        self.order = Order(origins, syntax, self.numbers)
+        self.creations = self.facts.ask(Creations)
+        self.numbers = Numbers(forms, origins)
+        self.order = Order(origins, self.numbers)
         self.changes: dict[ast.AST, Change] = {}
         self.reads: list[ast.expr] = []
         self.doubts: list[str] = []

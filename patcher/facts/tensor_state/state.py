@@ -56,15 +56,15 @@ class TensorStates(Analysis):
         name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
         if self.project.is_module_class(name):
             return "the class is a module: its integers are compiled in, and each change compiles again"
-        wide = self.project.widened(frozenset({cls.name})) or self.project
-        return next(Exposure(cls, name, self.class_facts(cls), self.syntax, wide).kept(), "")
+        wide = self.project.widened(frozenset({cls.name}))
+        return next(Exposure(self.facts, cls, wide).kept(), "")
 
     def _of(self, cls: ast.ClassDef) -> TensorState | None:
         facts = self.class_facts(cls)
         made = {a: store for a in facts.stores if (store := self._made(facts, a)) is not None}
         if not made:
             return None
-        origins = Origins(cls, self.syntax, self.inference)
+        origins = Origins(self.facts, cls)
         read = self._read_by_host(origins, frozenset(made))
         wanted = {a for e in read for a in origins.of(e) if a in made}
         if not wanted:
@@ -73,7 +73,7 @@ class TensorStates(Analysis):
         name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
         try:
             forms = self._forms(facts, wanted, made)
-            uses = Uses(forms, origins, self.syntax, self.inference, self.sizes, self.creations)
+            uses = Uses(forms, origins)
             uses.follow()
             self._declared(facts, forms, uses, cls)
             uses.check_names()
@@ -178,7 +178,7 @@ class TensorStates(Analysis):
         wide = self.project.widened(frozenset({cls.name, *wanted}))
         if wide is None:
             doubts.append(f"no other file uses `{sorted(wanted)[0]}`: there are too many to look at")
-        return next(Exposure(cls, name, facts, self.syntax, wide or self.project).reasons(wanted), "")
+        return next(Exposure(self.facts, cls, wide).reasons(wanted), "")
 
 
 def _numbers_needed(n: ast.AST) -> list[ast.expr]:
