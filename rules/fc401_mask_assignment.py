@@ -9,7 +9,7 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.effects import Effects
 from patcher.facts.gradient_mode import GradientMode
-from patcher.facts.syntax import dotted
+from patcher.facts.syntax import dotted, same_expression
 from patcher.facts.values import Category, Kind, Value
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
 
@@ -590,7 +590,7 @@ class _Form:
         match source:
             case ast.Call(func=ast.Attribute(attr="to" | "type_as", value=ast.Subscript() as inner)):
                 call, source = source, inner
-        if not isinstance(source, ast.Subscript) or _dump(source.slice) != _dump(self.mask):
+        if not isinstance(source, ast.Subscript) or not same_expression(source.slice, self.mask):
             return None
         if (reason := self.facts.ask(Effects).why_not_total(self.mask)) is not None:
             return reason  # it is written twice, and evaluated once
@@ -671,8 +671,3 @@ class _Form:
         widened = ".unsqueeze(-1)" if row == 1 else f"[...{', None' * row}]"
         condition = Code(f"{{0}}{widened}", (mask,)) if row else mask
         return Code(f"{{0}}.copy_({self.where}({{1}}, {{2}}, {{0}}))", (self.into, condition, value))
-
-
-def _dump(node: ast.AST) -> str:
-    """How ``node`` is written, positions and load/store aside."""
-    return ast.dump(node).replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()")

@@ -42,6 +42,12 @@ def bindings_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Itera
             yield alias.asname or alias.name, f"{base}.{alias.name}" if base else alias.name
 
 
+def same_expression(a: ast.AST, b: ast.AST) -> bool:
+    """Whether two expressions are written alike, positions and load/store aside."""
+    said = [ast.dump(e).replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()") for e in (a, b)]
+    return said[0] == said[1]
+
+
 class Syntax:
     """The shape of one module. ``package`` is the dotted package that relative imports start from."""
 
