@@ -82,6 +82,17 @@ def difference(before: Behaviour, after: Behaviour) -> str | None:
     return _differ(before.state, after.state, "state")
 
 
+def lost(eager: Behaviour, before: Behaviour, after: Behaviour) -> str | None:
+    """The first call that the first copy made in one graph, as it does without one, and the second does not."""
+    if after.failed:
+        return f"does not start: {after.failed}"
+    calls = zip(eager.calls, before.calls, after.calls, strict=True)
+    for number, (plainly, a, b) in enumerate(calls):
+        if isinstance(plainly, Seen) and isinstance(a, Seen) and not isinstance(b, Seen):
+            return f"call {number}: {b.kind}({b.message})"
+    return None
+
+
 def _differ(a: Any, b: Any, where: str) -> str | None:
     return equal(a, _without_new(a, b), 0.0, where)
 
