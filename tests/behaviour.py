@@ -54,10 +54,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """``calls`` one by one; ``state``: of the object and of the project's modules, after the last of them."""
+    """``calls`` one by one; ``state``: of the object, after the last of them; ``kept``: by the project's modules.
+
+    ``kept`` and the traces are of eager runs only.
+    """
 
     calls: tuple[Seen | Raised, ...]
     state: Any = None
+    kept: Any = None
     failed: str = field(default="", compare=False)
 
     @property
@@ -73,13 +77,18 @@ def difference(before: Behaviour, after: Behaviour) -> str | None:
     for number, (a, b) in enumerate(zip(before.calls, after.calls, strict=True)):
         where = f"call {number}"
         if isinstance(a, Seen) and isinstance(b, Seen):
-            found = _differ(a.results, b.results, where) or _differ(a.traces, b.traces, f"{where}, traces")
+            found = _differ(a.results, b.results, where)
+            if a.traces is not None and b.traces is not None:
+                found = found or _differ(a.traces, b.traces, f"{where}, traces")
             found = found or equal(a.gradients, b.gradients, 1e-5, f"{where}, gradients")
         else:
             found = equal(a, b, 0.0, where)
         if found:
             return found
-    return _differ(before.state, after.state, "state")
+    found = _differ(before.state, after.state, "state")
+    if before.kept is not None and after.kept is not None:
+        found = found or _differ(before.kept, after.kept, "modules")
+    return found
 
 
 def lost(eager: Behaviour, before: Behaviour, after: Behaviour) -> str | None:
@@ -126,7 +135,7 @@ def behaviour(files: Mapping[str, str], run: str, mode: Mode = "eager") -> Behav
         torch.manual_seed(SEED)
         calls = tuple(_seen(called, made, call, train, grad, mode) for call in model.calls)
         state = getattr(model, "state", lambda _: None)(made)
-        return Behaviour(calls, [plain(state), plain(made), _globals(modules()) if mode == "eager" else None])
+        return Behaviour(calls, [plain(state), plain(made)], _globals(modules()) if mode == "eager" else None)
 
 
 def _compiled(made: Any, mode: Mode) -> Any:
