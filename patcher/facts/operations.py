@@ -12,6 +12,7 @@ from patcher.facts.syntax import dotted
 from patcher.facts.values import (
     BOOL,
     DEFAULT,
+    FOREIGN,
     INT64,
     ONE,
     SCALAR,
@@ -151,6 +152,8 @@ class Operations:
             x = tensor()
         inplace = name.endswith("_") and not name.endswith("__")
         plain = name[:-1] if inplace else name
+        if name == "numpy":
+            return FOREIGN
         if name in api.HOST_READS:
             return python("number" if name == "item" else "container", data=True)
         if name in api.HOST_VALUES:

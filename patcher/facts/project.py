@@ -15,6 +15,8 @@ from patcher.facts.changes import Changes
 from patcher.facts.classes import pairs
 from patcher.facts.compiling_tests import asks_for_compiling
 from patcher.facts.conditions_taken import conditions_taken, may_check
+from patcher.facts.effect.closure import Closure
+from patcher.facts.effect.summary import NOTHING, Does, does
 from patcher.facts.exposed import Exposed
 from patcher.facts.keeping import Keeping
 from patcher.facts.numbers.renewals import Renewal, Renewals
@@ -39,7 +41,7 @@ class FunctionSummary:
 
     ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
     ``positional``: the parameters that need no keyword. ``conditions``: as `conditions_taken` has them.
-    ``asks_for_compiling``: it only tells whether code is compiled.
+    ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it does to memory and attributes.
     """
 
     qualname: str
@@ -49,6 +51,7 @@ class FunctionSummary:
     positional: tuple[str, ...] = ()
     conditions: frozenset[str] = frozenset()
     asks_for_compiling: bool = False
+    does: Does = NOTHING
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class ClassSummary:
     """A class: dotted ``bases``, its ``methods``, the attributes that its own methods assign on ``self``.
 
     ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
-    names with a value at class level.
+    names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
     """
 
     name: str
@@ -66,6 +69,7 @@ class ClassSummary:
     init_stores: frozenset[str]
     built: tuple[tuple[str, str], ...] = ()
     declared: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,7 @@ class _Collector:
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
+        self._within: defaultdict[ast.AST, list[ast.AST]] | None = None
 
     def owner(self, node: ast.AST) -> tuple[ast.AST | None, str | None]:
         """The outermost function around ``node`` (below classes), and its first parameter."""
@@ -215,7 +220,24 @@ class _Collector:
                     tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                     conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
                     asks_for_compiling(node, self.resolve),
+                    does(node, self.within(node), self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
                 )
+
+    def imported(self, text: str) -> str | None:
+        root, _, rest = text.partition(".")
+        base = self.imports.get(root)
+        return None if base is None else f"{base}.{rest}" if rest else base
+
+    def within(self, function: ast.AST) -> list[ast.AST]:
+        """All nodes of ``function``, an outermost one below classes: its parameters and its body."""
+        if self._within is None:
+            self._within = defaultdict(list)
+            for nodes in self.syntax.by_type.values():
+                for n in nodes:
+                    owner = self.owner(n)[0]
+                    if owner is not None and owner is not n:
+                        self._within[owner].append(n)
+        return self._within[function]
 
     def classes(self) -> Iterator[ClassSummary]:
         for node in self.syntax.by_type[ast.ClassDef]:
@@ -240,6 +262,7 @@ class _Collector:
                     for t in (s.targets if isinstance(s, ast.Assign) else [s.target])
                     if isinstance(t, ast.Name)
                 ),
+                frozenset(m.name for m in methods if any(_on_access(d) for d in m.decorator_list)),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
@@ -265,6 +288,12 @@ class _Collector:
         if len(parts) > 1 and parts[-2][:1].isupper():
             parts.pop()
         return self.resolve(".".join(parts)) if parts[-1][:1].isupper() else ""
+
+
+def _on_access(decorator: ast.expr) -> bool:
+    """Whether what ``decorator`` makes of a method runs when the attribute is read or set."""
+    last = (dotted(decorator) or "").rpartition(".")[2]
+    return "property" in last.lower() or last in ("setter", "getter", "deleter")
 
 
 def summarise(tree: ast.Module, path: str) -> ModuleSummary:
@@ -328,9 +357,12 @@ class Project:
                 self._functions[f"{s.module}.{f.qualname}"] = f
             for p in s.passed:
                 self._passed[f"{s.module}.{p.function}"].append(p)
+        self.properties: set[str] = set()
         for name, c in self._classes.items():
+            self.properties |= c.properties
             for method in c.methods:
                 self._by_method[method].append(f"{name}.{method}")
+        self.effects = Closure(self)
         self._reached = self._reach() if reach else set()
 
     def widened(self, words: frozenset[str]) -> Project | None:
@@ -420,6 +452,10 @@ class Project:
             if "." not in f.qualname:
                 found[f.qualname].append((name, f))
         return found
+
+    def named_methods(self, name: str) -> list[str]:
+        """The methods of that name, of any class."""
+        return self._by_method.get(name, [])
 
     def methods(self, cls: str, name: str) -> list[str]:
         """What ``name`` may be on an instance of ``cls`` or of a class below: its own or inherited, and overrides."""
@@ -560,11 +596,11 @@ class Project:
                             visible[module.path] = self._visible(module)
                         stack += [m for m in methods if home[m].module in visible[module.path]]
                 else:
-                    stack += [mention] if mention in self._functions else self._re_exported(mention)
+                    stack += [mention] if mention in self._functions else self.re_exported(mention)
         return reached
 
-    def _re_exported(self, name: str) -> list[str]:
-        """The only function below a package that ``name``, imported from that package, can be."""
+    def re_exported(self, name: str) -> list[str]:
+        """In a list, the only function below a package that ``name``, imported from that package, can be."""
         package, _, last = name.rpartition(".")
         found = [n for n, _ in self._named.get(last, ()) if n.startswith(f"{package}.")] if package else []
         return found if len(found) == 1 else []

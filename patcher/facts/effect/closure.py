@@ -1,0 +1,114 @@
+"""What functions of the project do, with everything that they call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from patcher.facts.effect import tables
+from patcher.facts.effect.summary import ANYTHING, NOTHING, Does
+
+if TYPE_CHECKING:
+    from patcher.facts.project import Project
+
+
+class Closure:
+    """Answers for one index over the project; kept."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._known: dict[str, Does] = {}
+        self._behind: dict[str, Does] = {}
+
+    def of(self, function: str) -> Does:
+        """What a call of the dotted function or method of the project may do; ``calls`` is empty."""
+        known = self._known.get(function)
+        if known is None:
+            known = self._known[function] = self._gather(function)
+        return known
+
+    def _gather(self, function: str) -> Does:
+        first = self.project.function(function)
+        total, stack, seen = NOTHING, [function], {function}
+        while stack and not total.runs:
+            name = stack.pop()
+            summary = self.project.function(name)
+            if summary is None:
+                return ANYTHING
+            total |= summary.does
+            owner = name.rpartition(".")[0]
+            for call in summary.does.calls:
+                callees = self._callees(call, owner, name)
+                if callees is None:
+                    return ANYTHING
+                stack += [c for c in callees if c not in seen]
+                seen.update(callees)
+            for mention in summary.mentions:
+                read = mention.rpartition(".")[2] if mention.startswith(("self.", ".")) else ""
+                if read in self.project.properties:
+                    more = [p for p in self.project.named_methods(read) if p not in seen]
+                    stack += more
+                    seen.update(more)
+        gives, world = (first.does.gives, first.does.world) if first is not None else (True, True)
+        return Does(total.own, total.sets, total.writes, total.runs, gives, world)
+
+    def _callees(self, call: str, owner: str, caller: str) -> list[str] | None:
+        """The functions of the project that ``call`` in ``caller`` may run; None when code that is not read may run."""
+        project = self.project
+        if call.startswith("?"):
+            return project.named_methods(call[1:])
+        if call.startswith("."):
+            return project.named_methods(call[1:]) or None
+        if call.startswith("super."):
+            summary = project.known_class(owner)
+            bases = summary.bases if summary is not None else ("?",)
+            found = [m for b in bases for m in project.methods(b, call[6:])]
+            known = all(project.known_class(b) is not None or b.startswith("torch.nn.") for b in bases)
+            return found if known else None
+        if call.startswith("self."):
+            attribute, _, rest = call[5:].partition(".")
+            found = project.methods(owner, attribute) if not rest else []
+            if found:
+                return found
+            summary = project.known_class(owner)
+            built = dict(summary.built).get(attribute) if summary is not None else None
+            return self._instance(built, rest or "forward") if built is not None else None
+        if (cls := project.known_class(call)) is not None or "." not in call:
+            module = caller
+            while cls is None and "." in module:
+                module = module.rpartition(".")[0]
+                if project.function(f"{module}.{call}") is not None:
+                    return [f"{module}.{call}"]
+                if project.known_class(f"{module}.{call}") is not None:
+                    call = f"{module}.{call}"
+                    cls = project.known_class(call)
+            return self.constructors(call) if cls is not None else None
+        if project.function(call) is not None:
+            return [call]
+        return project.re_exported(call) or None
+
+    def constructors(self, cls: str) -> list[str] | None:
+        """What runs when an object of the class is made; None when a base of it is not known."""
+        family, unknown = self.project.family(cls)
+        if any(not (u.startswith("torch.nn.") or u in ("?", "torch.Tensor")) for u in unknown) or "?" in unknown:
+            return None
+        found = []
+        for name in ("__new__", "__init__", "__post_init__"):
+            found += self.project.methods(cls, name)
+        return [f for f in found if f.rpartition(".")[0] in family]
+
+    def _instance(self, cls: str, method: str) -> list[str] | None:
+        if cls in tables.PURE_MODULES | tables.PASSING_MODULES and method == "forward":
+            return []
+        if method == "forward" and not self.project.is_module_class(cls):
+            method = "__call__"
+        return self.project.methods(cls, method) or None
+
+    def behind(self, name: str) -> Does:
+        """What the methods and properties called ``name``, of any class of the project, do taken together."""
+        known = self._behind.get(name)
+        if known is None:
+            known = NOTHING
+            for method in self.project.named_methods(name):
+                known |= self.of(method)
+            self._behind[name] = known
+        return known
