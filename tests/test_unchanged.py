@@ -182,8 +182,7 @@ def answer(asked: str, body: str, aspect: Aspect = Aspect.CONTENTS) -> str:
         for n in ast.walk(until if asked in ast.unparse(until) else function)
         if isinstance(n, ast.expr) and ast.unparse(n) == asked
     )
-    u = Unchanged(facts.syntax, facts.inference, facts.project, facts.module, facts.class_facts)
-    return u.why_changed(e, since, until, aspect)
+    return facts.ask(Unchanged).why_changed(e, since, until, aspect)
 
 
 @pytest.mark.parametrize("title", SAME)

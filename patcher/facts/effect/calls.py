@@ -7,13 +7,13 @@ import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
 from patcher.facts.callees import Callees
 from patcher.facts.classes import Store
 from patcher.facts.effect import tables
 from patcher.facts.effect.summary import ANYTHING, QUIET_METHODS, Does, arguments, in_place, runs_what_it_gets
-from patcher.facts.infer import Inference
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.values import FOREIGN, Kind, Value
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -45,15 +45,12 @@ class Called:
 QUIET = Called()
 
 
-class Calls:
+class Calls(Analysis):
     """The calls of one module."""
 
-    def __init__(self, syntax: Syntax, inference: Inference, project: Project, module: str) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.project = project
-        self.module = module
-        self.callees = Callees(syntax, inference, project, module)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.callees = facts.ask(Callees)
         self._known: dict[ast.Call, Called] = {}
 
     def of(self, call: ast.Call) -> Called:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
-from patcher.facts.classes import INITIALISERS, ClassFacts
+from patcher.facts.analysis import Analysis
+from patcher.facts.classes import INITIALISERS
 from patcher.facts.dataflow.graph import Graph, Step, inside
 from patcher.facts.effect.calls import Calls
 from patcher.facts.effect.storage import Sharers, Storage
 from patcher.facts.effect.writes import How, Write, Writes
-from patcher.facts.infer import Inference
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
 
 _SHAPE = frozenset({"shape", "ndim", "dtype", "device", "layout", *api.HOST_VALUES})
@@ -28,24 +28,13 @@ class Aspect(enum.Enum):
     OBJECT = "object"
 
 
-class Unchanged:
+class Unchanged(Analysis):
     """The functions of one module."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        inference: Inference,
-        project: Project,
-        module: str,
-        class_facts: Callable[[ast.ClassDef], ClassFacts],
-    ) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.project = project
-        self.module = module
-        self.class_facts = class_facts
-        self.calls = Calls(syntax, inference, project, module)
-        self.writes = Writes(syntax, inference, project, self.calls)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.calls = facts.ask(Calls)
+        self.writes = facts.ask(Writes)
         self._graphs: dict[FunctionNode, Graph] = {}
         self._storage: dict[FunctionNode, Storage] = {}
 

@@ -7,13 +7,13 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts import torch_api as api
+from patcher.facts.analysis import Analysis
 from patcher.facts.dataflow.graph import inside
 from patcher.facts.effect import tables
 from patcher.facts.effect.calls import Called, Calls, spelled
-from patcher.facts.infer import Inference
-from patcher.facts.project import Project
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -57,14 +57,12 @@ class Write:
         return f"`{text[:60]}`"
 
 
-class Writes:
+class Writes(Analysis):
     """Changes that the code of one module makes, node by node."""
 
-    def __init__(self, syntax: Syntax, inference: Inference, project: Project, calls: Calls) -> None:
-        self.syntax = syntax
-        self.inference = inference
-        self.project = project
-        self.calls = calls
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.calls = facts.ask(Calls)
         self._steps: dict[ast.AST, tuple[Write, ...]] = {}
         self._nested: set[ast.AST] = set()
 
@@ -171,7 +169,7 @@ class Writes:
             return
         own = self.inference.instance_attribute(n)
         if own is not None:
-            name = f"{self.inference.module}.{self.syntax.qualname(own[0])}"
+            name = f"{self.module}.{self.syntax.qualname(own[0])}"
             family, unknown = self.project.family(name)
             known = [self.project.known_class(c) for c in family]
             if not unknown - {"torch.nn.Module"} and not any(c is not None and attr in c.properties for c in known):
