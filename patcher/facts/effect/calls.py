@@ -12,7 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.callees import Callees
 from patcher.facts.classes import Store
 from patcher.facts.effect import tables
-from patcher.facts.effect.summary import ANYTHING, QUIET_METHODS, Does, arguments, in_place, runs_what_it_gets
+from patcher.facts.effect.summary import ANYTHING, QUIET_METHODS, Does, arguments, does, in_place, runs_what_it_gets
 from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.values import FOREIGN, Kind, Value
 
@@ -130,6 +130,9 @@ class Calls(Analysis):
             if name == "embedding" and (len(given) > 3 or any(k.arg == "max_norm" for k in call.keywords)):
                 return Called(writes=given)
             return Called(gives=given if name in tables.VIEWS else ())
+        if package == "torch" and name.endswith("Tensor"):  # of a list or a size it makes a new one
+            plain = all(self.inference.of(a).kind is Kind.PYTHON for a in given)
+            return QUIET if plain else Called(gives=given)
         if package.startswith(("torch.ops", "torch.distributed", "torch.library")):
             return Called(writes=given, gives=given, world=True)
         if package.startswith("torch.nn.init"):
@@ -143,11 +146,11 @@ class Calls(Analysis):
             constructors = project.effects.constructors(what)
             if constructors is None:
                 return _unknown(given)
-            does = Does()
+            total = Does()
             for c in constructors:
-                does |= project.effects.of(c)
-            made = self._by(replace(does, own=frozenset(), gives=True), given)
-            return replace(made, keeps=given if does.own else made.keeps)
+                total |= project.effects.of(c)
+            made = self._by(replace(total, own=frozenset(), gives=True), given)
+            return replace(made, keeps=given if total.own else made.keeps)
         name = what if project.function(what) is not None else next(iter(project.re_exported(what)), None)
         return self._by(project.effects.of(name), given) if name is not None else None
 
@@ -193,10 +196,25 @@ class Calls(Analysis):
                 return _unknown((*given, name))
             nested.append(node)
         if nested:
-            return Called(gives=given, nested=tuple(nested), world=True)
+            told = [self._told(f) for f in nested]
+            gives = given if any(t.gives for t in told) else ()
+            return Called(gives=gives, nested=tuple(nested), world=any(t.world for t in told))
         if self.inference.is_rebound(name) and self._of_project(f"{self.module}.{name.id}", ()) is None:
             return _unknown(given)
         return self._of_project(f"{self.module}.{name.id}", given) or _unknown(given)
+
+    def _told(self, function: FunctionNode | ast.Lambda) -> Does:
+        """What the syntax of a function in a function tells; of a lambda it is not asked."""
+        if isinstance(function, ast.Lambda):
+            return Does(gives=True, world=True)
+        imports = self.syntax.imports
+
+        def resolve(text: str) -> str | None:
+            root, _, rest = text.partition(".")
+            base = imports.get(root)
+            return None if base is None else f"{base}.{rest}" if rest else base
+
+        return does(function, [n for n in ast.walk(function) if n is not function], resolve, method=False)
 
     def _method(self, call: ast.Call, func: ast.Attribute, given: tuple[ast.expr, ...]) -> Called:
         of, name, holder = self.inference.of, func.attr, func.value
@@ -213,10 +231,10 @@ class Calls(Analysis):
             return self._container_method(name, holder, given)
         functions = self.callees.of(call)
         if functions:
-            does = Does()
+            total = Does()
             for f in functions:
-                does |= self.project.effects.of(f)
-            return self._by(does, (holder, *given))
+                total |= self.project.effects.of(f)
+            return self._by(total, (holder, *given))
         if self.syntax.qualified(holder) in ("torch", "warnings", "logging"):
             return QUIET
         known = name in QUIET_METHODS | tables.CONTAINER_WRITES | tables.WRITING_SPECIAL or self._writes_by_name(name)
@@ -278,10 +296,10 @@ class Calls(Analysis):
             return Called(sets=tables.STATISTICS)
         if self.project.known_class(kind) is not None:
             functions = self.project.methods(kind, "forward")
-            does = Does() if functions else ANYTHING
+            total = Does() if functions else ANYTHING
             for f in functions:
-                does |= self.project.effects.of(f)
-            return self._by(does, given)
+                total |= self.project.effects.of(f)
+            return self._by(total, given)
         return _unknown(given)
 
     def _module_method(self, name: str, func: ast.Attribute, module: Value, given: tuple[ast.expr, ...]) -> Called:

@@ -11,6 +11,7 @@ from typing import Final
 from patcher.facts import torch_api as api
 from patcher.facts.effect import tables
 from patcher.facts.effect.calls import Called, Calls
+from patcher.facts.effect.summary import arguments
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import FunctionNode, Syntax
 from patcher.facts.values import Kind
@@ -50,6 +51,7 @@ class Storage:
         self._results: defaultdict[ast.AST, Objects] = defaultdict(set)
         nodes = list(ast.walk(function))
         self._own = _bound(nodes, function)
+        self._here = {n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))}
         a = function.args
         for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg):
             if arg is not None:
@@ -172,9 +174,9 @@ class Storage:
             for e in called.writes if len(called.writes) > 1 else ():
                 if not self.inference.of(e).is_tensor:
                     self._put(e, given_objects)
-        for function in called.nested:
+        for function in self._here.intersection(called.nested):
             a = function.args
-            given_objects = {o for e in called.gives for o in self._objects(e)}
+            given_objects = {o for e in arguments(call) for o in self._objects(e)}
             for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg):
                 if p is not None:
                     self._add(self._names[p.arg], given_objects)

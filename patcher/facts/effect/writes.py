@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.dataflow.graph import inside
 from patcher.facts.effect import tables
@@ -18,7 +17,8 @@ from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_TENSOR_ATTRIBUTES = api.TENSOR_ONLY | tables.VIEWS | frozenset(api.HOST_VALUES) | api.HOST_READS
+#: Builtins that take from what they are given turn by turn.
+_LAZY = frozenset({"enumerate", "zip", "iter", "reversed"})
 
 
 class How(enum.Enum):
@@ -141,6 +141,11 @@ class Writes(Analysis):
 
     def _iterates(self, n: ast.AST, iterable: ast.expr) -> Iterator[Write]:
         """Each turn may run a generator of the project, or an iterator that is not known."""
+        func = iterable.func if isinstance(iterable, ast.Call) else None
+        if isinstance(func, ast.Name) and func.id in _LAZY and self.syntax.is_builtin(func):
+            for given in iterable.args:  # type: ignore[attr-defined]
+                yield from self._iterates(n, given)
+            return
         value = self.inference.of(iterable)
         if value.kind in (Kind.TENSOR, Kind.PYTHON, Kind.MODULE) and not isinstance(iterable, ast.GeneratorExp):
             return
