@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from patcher.concrete import Patch
 from patcher.lines import split_lines
@@ -33,15 +33,15 @@ def _overlap(a: Span, b: Span) -> bool:
     return a[:2] <= b[2:] and b[:2] <= a[2:] and (a[:2] < b[2:] or a[:2] == a[2:]) and (b[:2] < a[2:] or b[:2] == b[2:])
 
 
-def apply(text: str, fixes: Sequence[Fix]) -> str:
-    """``text`` with all ``fixes`` made. Raises EditError when one does not fit the text."""
+def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = ()) -> str:
+    """``text`` with all ``fixes`` made, below the new ``imports``. Raises EditError when one does not fit the text."""
     tree = ast.parse(text)
     lines = split_lines(text)
     edits = [edit for fix in fixes for edit in fix.edits]
     for first, last, here in reversed(_regions(tree, edits)):
         patched = Patch("".join(lines[first - 1 : last]), first).apply(here)
         lines[first - 1 : last] = [patched]
-    for name in sorted({name for fix in fixes for name in fix.imports}, reverse=True):
+    for name in sorted(imports, reverse=True):
         _import(tree, lines, name)
     return "".join(lines)
 

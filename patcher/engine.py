@@ -12,12 +12,13 @@ from patcher.facts import Facts
 from patcher.facts.project import Project, summarise
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
-from patcher.rule import Applicability, Finding, Rule
+from patcher.rule import Applicability, Finding, Rule, Where
 from patcher.settings import Settings, Unit
-from patcher.spans import EditError
+from patcher.spans import EditError, says, targets_of
 from patcher.suppress import suppressions
 
 MAX_PASSES = 10
+_NO_TORCH = "`torch` is not imported here, or is another name"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class _Found:
     finding: Finding
     suppressed: bool
     scope: str
+    imports: frozenset[str] = frozenset()
 
 
 def patch(
@@ -146,11 +148,14 @@ def _find(
     rules = tuple(rules)
     quiet = suppressions(text)
 
-    def silenced(code: str, name: str, statement: ast.stmt, scope: str) -> bool:
-        first, last = statement.lineno, statement.end_lineno or statement.lineno
-        return not _chosen(code, path, scope, settings) or quiet.covers(code, name, first, last)
+    names = {rule.code: rule.name for rule in rules}
 
-    facts = Facts(tree, path, project, settings, frozenset(rule.code for rule in rules), silenced)
+    def silenced(code: str, statement: ast.stmt) -> bool:
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        chosen = _chosen(code, path, facts.syntax.scope_of(statement), settings)
+        return not chosen or quiet.covers(code, names.get(code, code), first, last)
+
+    facts = Facts(tree, path, project, settings, frozenset(names), silenced)
     stronger = {r.code: [o for o in rules if o.code in r.yields_to] for r in rules}
     listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
     raw = text.encode("utf-8", "surrogatepass")
@@ -163,6 +168,8 @@ def _find(
         for node in facts.syntax.by_type[kind]:
             for rule in listening:
                 try:
+                    if rule.where is Where.COMPILED and not facts.compiled(node):
+                        continue
                     if any(other.handles(node, facts) for other in stronger[rule.code]):
                         continue
                     findings = list(rule.check(node, facts))
@@ -182,9 +189,24 @@ def _find(
                     )
                     scope = facts.syntax.scope_of(at)
                     covered |= not _chosen(rule.code, path, scope, settings)
-                    found.append(_Found(rule, finding, covered, scope))
+                    imports = _imports(finding, facts)
+                    if imports is None:
+                        finding = Finding(at, finding.message, assumption=_NO_TORCH)
+                    found.append(_Found(rule, finding, covered, scope, imports or frozenset()))
     found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
     return found
+
+
+def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:
+    """What the module has to import for the new code of ``finding``; None when that cannot be done."""
+    needed: set[str] = set()
+    for edit in finding.fix.edits if finding.fix is not None else ():
+        at = targets_of(edit)[0]
+        if says(edit, "torch") and facts.writing.spelled("torch", at) != "torch":
+            if not facts.writing.importable("torch", at):
+                return None
+            needed.add("torch")
+    return frozenset(needed)
 
 
 def _step(text: str, wanted: list[_Found], compiles: bool) -> tuple[str, list[_Found], list[Bug]]:
@@ -210,7 +232,8 @@ def _step(text: str, wanted: list[_Found], compiles: bool) -> tuple[str, list[_F
 
 def _attempt(text: str, chosen: list[_Found], compiles: bool) -> str | Exception:
     try:
-        after = apply(text, [f.finding.fix for f in chosen if f.finding.fix is not None])
+        imports = frozenset().union(*(f.imports for f in chosen))
+        after = apply(text, [f.finding.fix for f in chosen if f.finding.fix is not None], imports)
         ast.parse(after)
     except Exception as e:
         return e

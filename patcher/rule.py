@@ -151,13 +151,12 @@ Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose
 class Fix:
     """Edits that are made together or not at all.
 
-    ``imports`` names modules (only ``"torch"`` is allowed) that must be bound at module level for the new code.
+    New code may say ``torch``: the engine imports it where it is not, and refuses the fix where that cannot be done.
     ``last``: it is made when nothing else is left to fix, which may make it superfluous.
     """
 
     edits: tuple[Edit, ...]
     applicability: Applicability = Applicability.SAFE
-    imports: tuple[str, ...] = ()
     last: bool = False
 
 
@@ -217,12 +216,23 @@ class NearMiss:
     evidence: tuple[Varied, ...] = ()
 
 
+class Where(enum.Enum):
+    """Which nodes a rule is asked about.
+
+    ``COMPILED``: those that run in compiled code, as far as can be told. ``ANYWHERE``: all; the rule asks by itself.
+    """
+
+    COMPILED = "compiled"
+    ANYWHERE = "anywhere"
+
+
 @runtime_checkable
 class Rule(Protocol):
     """One pattern. A rule holds no state; its docstring has the headings that the documentation is made of.
 
     ``fixed_in``: the version of PyTorch from which on the pattern does no harm. ``costs``: what a run may show of it.
-    ``yields_to``: the codes of rules that come first: this rule is not asked about what one of them handles.
+    ``where``: the nodes it is asked about. ``yields_to``: the codes of rules that come first: it is not asked about
+    what one of them handles. ``counts_on``: the codes of rules that decide, by taking part in a run, what it may do.
     """
 
     code: ClassVar[str]
@@ -231,9 +241,11 @@ class Rule(Protocol):
     listens_to: ClassVar[tuple[type[ast.AST], ...]]
     invalid: ClassVar[tuple[Example, ...]]
     valid: ClassVar[tuple[NearMiss, ...]]
-    fixed_in: ClassVar[tuple[int, int] | None]
+    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]]
+    where: ClassVar[Where] = Where.COMPILED
     yields_to: ClassVar[tuple[str, ...]] = ()
+    counts_on: ClassVar[tuple[str, ...]] = ()
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether this rule, where it takes part in a run, answers for ``node``, and those that yield to it do not."""

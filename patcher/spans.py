@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from collections.abc import Iterator
 
 from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
+
+_HOLE = re.compile(r"\{\d+\}")
 
 Span = tuple[int, int, int, int]
 
@@ -40,6 +45,28 @@ def nodes_of(edit: Edit) -> Iterator[ast.AST]:
     if isinstance(edit, MoveTail):
         for code in (edit.header, *filter(None, (edit.result,))):
             yield from parts_of(code)
+
+
+def says(edit: Edit, name: str) -> bool:
+    """Whether the new code of ``edit`` says ``name``, other than in a text and in what it quotes."""
+    codes = [*(edit.code if isinstance(edit.code, tuple) else (edit.code,))]
+    if isinstance(edit, MoveTail):
+        codes += [edit.header, *filter(None, (edit.result,))]
+    return any(_says(code, name) for code in codes)
+
+
+def _says(code: Code, name: str) -> bool:
+    if name in code.template:
+        lines = io.StringIO(_HOLE.sub(" _ ", code.template).replace("{{", "{").replace("}}", "}"))
+        before = ""
+        try:
+            for token in tokenize.generate_tokens(lines.readline):
+                if token.type == tokenize.NAME and token.string == name and before != ".":
+                    return True
+                before = token.string
+        except (tokenize.TokenError, SyntaxError):
+            return True
+    return any(_says(part, name) for part in code.parts if isinstance(part, Code))
 
 
 def parts_of(code: Code) -> Iterator[ast.expr]:

@@ -60,15 +60,12 @@ class BreakCluster(Rule):
         b"[",
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
     yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the function ``node`` when it is a cluster of reads."""
         assert isinstance(node, ast.FunctionDef)
-        if not facts.reached(node) or facts.eager_only(node):
-            return
         around, cluster = facts.syntax.function_of(node), facts.ask(Clusters).of(node)
         if cluster is None or (around is not None and facts.reached(around)):  # made anew with every call of that one
             return

@@ -26,6 +26,7 @@ from patcher.rule import (
     NearMiss,
     ReplaceStatements,
     Rule,
+    Where,
 )
 from rules.examples import CACHED_DECODING
 
@@ -123,8 +124,9 @@ class KVCacheMutation(Rule):
     name: ClassVar[str] = "kv-cache-mutation"
     triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"empty", b"ones", b"full")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation", "CUDA graphs")
+    counts_on: ClassVar[tuple[str, ...]] = ("FC302", "FC502")  # integers for the index, and flags that follow from it
     strategy_key: ClassVar[str] = "kv-cache"
     strategies: ClassVar[tuple[str, ...]] = ("auto", "single-graph", "graph-break", "eager-zone")
 
@@ -1114,9 +1116,9 @@ def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Findi
         return
     if strategy == "auto":
         message = f"{message} ({obstacle})"
-    edits, imports = _zone(method, facts) if zone else _break(method, facts)
+    edits = _zone(method, facts) if zone else _break(method, facts)
     risky = facts.project.one_graph
-    fix = Fix(edits, Applicability.UNSAFE if risky else Applicability.SAFE, imports)
+    fix = Fix(edits, Applicability.UNSAFE if risky else Applicability.SAFE)
     yield Finding(method.function, message, fix, _ONE_GRAPH if risky else "", "eager-zone" if zone else "graph-break")
 
 
@@ -1128,18 +1130,20 @@ def _obstacle(state: TensorState | None, facts: Facts) -> str:
         return state.obstacle
     if state.doubts and not facts.settings.unsafe:
         return f"it is not known whether {state.doubts[0]}"
-    if any(facts.silenced("FC302", "tensor-held-index", statement) for _, statement in state.attributes):
-        return "FC302 is to leave the index as it is"
-    missing = sorted({"FC302", "FC502"} - facts.active)
+    index, _ = KVCacheMutation.counts_on
+    if any(facts.silenced(index, statement) for _, statement in state.attributes):
+        return f"{index} is to leave the index as it is"
+    missing = sorted({*KVCacheMutation.counts_on} - facts.active)
     return f"it needs {' and '.join(missing)}, which this run leaves out" if missing else ""
 
 
 def _needless(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) -> Iterator[Finding]:
     """Explicit breaks in a method whose index is held in Python integers, which Dynamo traces."""
+    _, flags = KVCacheMutation.counts_on
     for late in method.breaks:
         reason = facts.ask(TensorStates).kept_by_module(cache.cls) or facts.writing.why_not_removed(late)
-        if strategy == "auto" and "FC502" not in facts.active:
-            reason = reason or "without it, flags that are comparisons of sizes end the graph: that is for FC502"
+        if strategy == "auto" and flags not in facts.active:
+            reason = reason or f"without it, flags that are comparisons of sizes end the graph: that is for {flags}"
         fix = None if reason else Fix((ReplaceStatements((late,), ()),))
         yield Finding(
             late,
@@ -1181,9 +1185,8 @@ def _decorators(function: ast.FunctionDef, facts: Facts) -> set[str]:
     return found
 
 
-def _zone(method: CacheMethod, facts: Facts) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
-    disable = facts.writing.spelled("torch.compiler.disable", method.function)
-    return (Decorate(method.function, Code(disable or "torch.compiler.disable")),), () if disable else ("torch",)
+def _zone(method: CacheMethod, facts: Facts) -> tuple[Edit, ...]:
+    return (Decorate(method.function, Code(facts.writing.spelling("torch.compiler.disable", method.function))),)
 
 
 def _breaks_in_time(method: CacheMethod) -> bool:
@@ -1191,15 +1194,14 @@ def _breaks_in_time(method: CacheMethod) -> bool:
     return any(b in body and body.index(b) <= body.index(method.first) for b in method.breaks)
 
 
-def _break(method: CacheMethod, facts: Facts) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
+def _break(method: CacheMethod, facts: Facts) -> tuple[Edit, ...]:
     """The break before ``method.first``: an own one that stands in the same block further down, or a new one."""
     late = next((b for b in method.breaks if b in method.function.body), None)
     if late is not None:
-        return (ReplaceStatements((late,), ()), Insert(method.first, (_again(late),))), ()
-    asks = facts.writing.spelled("torch.compiler.is_compiling", method.function)
-    breaks = facts.writing.spelled("torch._dynamo.graph_break", method.function)
-    code = f"if {asks or 'torch.compiler.is_compiling'}():\n    {breaks or 'torch._dynamo.graph_break'}()"
-    return (Insert(method.first, (Code(code),)),), () if asks and breaks else ("torch",)
+        return (ReplaceStatements((late,), ()), Insert(method.first, (_again(late),)))
+    asks = facts.writing.spelling("torch.compiler.is_compiling", method.function)
+    breaks = facts.writing.spelling("torch._dynamo.graph_break", method.function)
+    return (Insert(method.first, (Code(f"if {asks}():\n    {breaks}()"),)),)
 
 
 def _again(s: ast.stmt) -> Code:

@@ -22,6 +22,7 @@ from patcher.rule import (
     Replace,
     ReplaceStatements,
     Rule,
+    Where,
     filled,
 )
 from rules.examples import CACHED_DECODING
@@ -95,8 +96,10 @@ class TensorHeldIndex(Rule):
     name: ClassVar[str] = "tensor-held-index"
     triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"ones", b"full", b"tensor(", b"arange")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation", "CUDA graphs")
+
+    counts_on: ClassVar[tuple[str, ...]] = ("FC301", "FC502")  # what a cache gets otherwise, and flags of its lengths
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the attributes of the class ``node`` that hold such integers."""
@@ -109,9 +112,10 @@ class TensorHeldIndex(Rule):
             return
         strategy = "single-graph" if cache else ""
         obstacle = state.obstacle
-        if cache and "FC301" in facts.active and "FC502" not in facts.active:
-            obstacle = obstacle or "without FC502, which this run leaves out, flags would end the graph"
-        kept = [attribute for attribute, s in state.attributes if facts.silenced(self.code, self.name, s)]
+        zones, flags = self.counts_on
+        if cache and zones in facts.active and flags not in facts.active:
+            obstacle = obstacle or f"without {flags}, which this run leaves out, flags would end the graph"
+        kept = [attribute for attribute, s in state.attributes if facts.silenced(self.code, s)]
         if kept and not obstacle:
             obstacle = f"`{kept[0]}` is to stay as it is"
         if obstacle:

@@ -54,7 +54,6 @@ class MaskAssignment(Rule):
     name: ClassVar[str] = "mask-assignment"
     triggers: ClassVar[tuple[bytes, ...]] = (b"] =", b"]=", b"] +=", b"] -=", b"] *=", b"] /=", b"]+=", b"]*=")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.AugAssign)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "CUDA graphs")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -72,8 +71,6 @@ class MaskAssignment(Rule):
         plain = isinstance(node, ast.Assign)
         value = facts.value(node.value)
         if plain and (not value.is_tensor or value.is_scalar_tensor) and value.kind.value != "unknown":
-            return
-        if not facts.reached(node) or facts.eager_only(node):
             return
         form = _Form(facts, node, target, mask)
         outcome = form.fix() if boolean else f"whether `{ast.unparse(target.slice)}` is a tensor is not known"
@@ -539,9 +536,8 @@ class _Form:
         self.mask_value = mask
         self.into = target.value
         self.into_value = facts.value(target.value)
-        self.where = facts.writing.spelled("torch.where", node) or "torch.where"
-        self.torch = facts.writing.spelled("torch", node) or "torch"
-        self.imports = () if facts.writing.spelled("torch", node) else ("torch",)
+        self.where = facts.writing.spelling("torch.where", node)
+        self.torch = facts.writing.spelling("torch", node)
 
     def fix(self) -> Fix | str:
         """The rewritten statements, or what is not proven."""
@@ -551,14 +547,14 @@ class _Form:
             return f"what `{ast.unparse(self.into)}` holds is not known"
         if self.facts.ask(Effects).may_overlap(self.into):
             return f"`{ast.unparse(self.into)}` may be an expanded view"
-        if (reason := self.facts.writing.why_not_replaced(self.node, self.imports)) is not None:
+        if (reason := self.facts.writing.why_not_replaced(self.node)) is not None:
             return reason
         if (row := self.row_dimensions()) is None:
             return "the mask is not known to have the leading shape of what it indexes"
         lines = self.augmented(row) if isinstance(self.node, ast.AugAssign) else self.assigned(row)
         if isinstance(lines, str):
             return lines
-        return Fix((ReplaceStatements((self.node,), tuple(lines)),), imports=self.imports)
+        return Fix((ReplaceStatements((self.node,), tuple(lines)),))
 
     def row_dimensions(self) -> int | None:
         """How many dimensions of the tensor the mask leaves to a row, or None when the shapes are unknown."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.eager_calls import EagerCalls, Given
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, block
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, Where, block
 from patcher.settings import Varied
 
 _ASK = "torch.compiler.is_compiling"
@@ -74,7 +74,7 @@ class UnmarkedDynamicDim(Rule):
     costs: ClassVar[tuple[Cost, ...]] = ("recompilation", "dynamic shape")
     triggers: ClassVar[tuple[bytes, ...]] = (b"forward", b"torch.compile")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     strategy_key: ClassVar[str] = "dynamic-dim"
     strategies: ClassVar[tuple[str, ...]] = ("auto", "maybe", "unbacked")
 
@@ -92,11 +92,8 @@ class UnmarkedDynamicDim(Rule):
         sizes = dict.fromkeys(f"{_dimensions(g.dims)} of `{g.parameter}`" for g in given)
         message = f"`{callee}` was compiled again for other sizes in {', '.join(sizes)}: a mark says it at once"
         marked = [g for g in given if not g.why_not]
-        imports = () if facts.writing.spelled("torch", node) else ("torch",)
-        if not marked or not all(facts.writing.importable(name, node) for name in imports):
-            yield Finding(
-                node, message, assumption=given[0].why_not or "`torch` is not imported here, or is another name"
-            )
+        if not marked:
+            yield Finding(node, message, assumption=given[0].why_not)
             return
         chosen = facts.settings.strategy(self.strategy_key)
         ones = {g: g.dims if chosen == "unbacked" else g.ones if chosen == "auto" else () for g in marked}
@@ -105,7 +102,7 @@ class UnmarkedDynamicDim(Rule):
         if any(ones.values()):
             assumption += "; no Python code asks what the size is"
         strategy = "unbacked" if any(ones.values()) else "maybe"
-        yield Finding(node, message, Fix((edit,), Applicability.UNSAFE, imports), assumption, strategy)
+        yield Finding(node, message, Fix((edit,), Applicability.UNSAFE), assumption, strategy)
 
     invalid: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -464,16 +461,12 @@ def _guarded(ones: Mapping[Given, tuple[int, ...]], facts: Facts) -> Code:
     for given, unbacked in ones.items():
         assert given.name is not None
         name = given.name
-        test = (
-            ""
-            if given.sure
-            else f"isinstance({name.id}, {facts.writing.spelled('torch.Tensor', name) or 'torch.Tensor'})"
-        )
+        test = "" if given.sure else f"isinstance({name.id}, {facts.writing.spelling('torch.Tensor', name)})"
         lines = marks.setdefault(test, [])
         for what, dims in ((_MAYBE, tuple(d for d in given.dims if d not in unbacked)), (_UNBACKED, unbacked)):
-            call = f"{facts.writing.spelled(what, name) or what}({name.id}, {dims[0] if len(dims) == 1 else dims})"
+            call = f"{facts.writing.spelling(what, name)}({name.id}, {dims[0] if len(dims) == 1 else dims})"
             lines += [Code(call)] if dims and Code(call) not in lines else []
-    ask = f"if not {facts.writing.spelled(_ASK, next(iter(ones)).name or ast.Name('')) or _ASK}()"
+    ask = f"if not {facts.writing.spelling(_ASK, next(iter(ones)).name or ast.Name(''))}()"
     (first, lines), *others = marks.items()
     if first and not others:
         return block(Code(f"{ask} and {first}:"), lines)

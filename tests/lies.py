@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, Where
 
 
 class Lie(Rule):
@@ -21,9 +21,9 @@ class Lie(Rule):
     name: ClassVar[str] = "lie"
     triggers: ClassVar[tuple[bytes, ...]] = (b"def ",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
+    where: ClassVar[Where] = Where.ANYWHERE
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[NearMiss, ...]] = ()
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def __init__(self, before: str, after: str) -> None:

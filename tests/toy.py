@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from patcher import cli
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule, Where
 
 
 class SlowCall(Rule):
@@ -29,11 +29,11 @@ class SlowCall(Rule):
     name: ClassVar[str] = "slow-call"
     triggers: ClassVar[tuple[bytes, ...]] = (b"slow", b"sloppy", b"stuck", b"segfault", b"crash")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    where: ClassVar[Where] = Where.ANYWHERE
     invalid: ClassVar[tuple[Example, ...]] = (
         Example("x = slow()\n", "x = fast()\n", "make = lambda: None\ncalls = []\n", "a call"),
     )
     valid: ClassVar[tuple[NearMiss, ...]] = ()
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     strategy_key: ClassVar[str] = "slow"
     strategies: ClassVar[tuple[str, ...]] = ("auto", "quick")
@@ -62,9 +62,9 @@ class OddName(Rule):
     name: ClassVar[str] = "odd-name"
     triggers: ClassVar[tuple[bytes, ...]] = (b"odd",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Name,)
+    where: ClassVar[Where] = Where.ANYWHERE
     invalid: ClassVar[tuple[Example, ...]] = ()
     valid: ClassVar[tuple[NearMiss, ...]] = ()
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ class Facts:
     """Everything that rules may ask about one module. Answers are worked out when asked for, and kept.
 
     ``settings``: what the user chose. ``active``: the codes of the rules that take part in the run. ``silenced``:
-    whether a comment, or the choice of units, silences the rule of that code and name at a statement of a scope.
+    whether a comment, or the choice of units, silences the rule of that code at a statement.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Facts:
         project: Project,
         settings: Settings,
         active: frozenset[str],
-        silenced: Callable[[str, str, ast.stmt, str], bool] = lambda *_: False,
+        silenced: Callable[[str, ast.stmt], bool] = lambda *_: False,
     ) -> None:
         self.path = path
         self.module, package = module_name(path)
@@ -48,6 +48,7 @@ class Facts:
         self._silenced = silenced
         self._flows: dict[FunctionNode, Flow] = {}
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
+        self._eager: dict[ast.AST, bool] = {}
         self._asked: dict[Callable[[Facts], object], object] = {}
         self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
         self.presumed = Presumed(self.syntax, self.flow, self.class_facts, project, self.module)
@@ -74,9 +75,9 @@ class Facts:
             self._classes[cls] = ClassFacts(cls, self.syntax)
         return self._classes[cls]
 
-    def silenced(self, code: str, name: str, statement: ast.stmt) -> bool:
-        """Whether the rule ``code``/``name`` is to say nothing about ``statement``."""
-        return self._silenced(code, name, statement, self.syntax.scope_of(statement))
+    def silenced(self, code: str, statement: ast.stmt) -> bool:
+        """Whether the rule ``code`` is to say nothing about ``statement``."""
+        return self._silenced(code, statement)
 
     def qualname(self, node: FunctionNode | ast.ClassDef) -> str | None:
         """``module.Class.method``; None for a function that stands directly in another one."""
@@ -86,6 +87,10 @@ class Facts:
     def is_module_class(self, cls: ast.ClassDef) -> bool:
         """Whether ``cls`` derives from nn.Module."""
         return self.project.is_module_class(self.qualname(cls) or cls.name)
+
+    def compiled(self, node: ast.AST) -> bool:
+        """Whether ``node`` is reached and not left to eager execution."""
+        return self.reached(node) and not self.eager_only(node)
 
     def reached(self, node: ast.AST) -> bool:
         """Whether ``node`` runs inside of a module's forward or of another compiled callable."""
@@ -113,15 +118,22 @@ class Facts:
 
     def eager_only(self, node: ast.AST) -> bool:
         """Whether ``node`` stands under a test that compiled code never passes (``not is_compiling()``, tracing)."""
-        child = node
+        path: list[ast.AST] = []
+        child, found = node, False
         for parent in self.syntax.ancestors(node):
-            if self.eager_tests.is_left_out(child, parent):
-                return True
-            if isinstance(parent, _FUNCTIONS):
-                for d in parent.decorator_list:
-                    if self.syntax.qualified(d.func if isinstance(d, ast.Call) else d) in api.DISABLE | {
-                        "torch.jit.script"
-                    }:
-                        return True
+            if child in self._eager:
+                found = self._eager[child]
+                break
+            path.append(child)
+            if self.eager_tests.is_left_out(child, parent) or self._is_disabled(parent):
+                found = True
+                break
             child = parent
-        return False
+        self._eager.update(dict.fromkeys(path, found))
+        return found
+
+    def _is_disabled(self, node: ast.AST) -> bool:
+        """Whether ``node`` is a function that is never compiled."""
+        decorators = node.decorator_list if isinstance(node, _FUNCTIONS) else ()
+        found = (self.syntax.qualified(d.func if isinstance(d, ast.Call) else d) for d in decorators)
+        return any(what in api.DISABLE or what == "torch.jit.script" for what in found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from patcher.facts import host_api
@@ -38,6 +37,10 @@ class Writing(Analysis):
                 best = name + what[len(stands_for) :]
         return best
 
+    def spelling(self, what: str, at: ast.AST) -> str:
+        """How new code at ``at`` says ``what``: with the imports that are there, else in full."""
+        return self.spelled(what, at) or what
+
     def importable(self, name: str, at: ast.AST) -> bool:
         """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing.
 
@@ -55,10 +58,8 @@ class Writing(Analysis):
             if isinstance(scope, _SCOPES)
         )
 
-    def why_not_replaced(self, statement: ast.stmt, imports: Sequence[str]) -> str | None:
-        """None when other statements can stand in the place of this one, with ``imports`` at the top of the module."""
-        if not all(self.importable(name, statement) for name in imports):
-            return "`torch` is not imported here, or is another name"
+    def why_not_replaced(self, statement: ast.stmt) -> str | None:
+        """None when other statements can stand in the place of this one."""
         if not self.syntax.alone(statement):
             return "the line holds more than this statement"
         if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(statement)):

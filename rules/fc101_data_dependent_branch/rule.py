@@ -58,27 +58,25 @@ class DataDependentBranch(Rule):
     name: ClassVar[str] = "data-dependent-branch"
     triggers: ClassVar[tuple[bytes, ...]] = (b"if ", b"if(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.IfExp)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     yields_to: ClassVar[tuple[str, ...]] = ("FC102",)  # which answers for what only raises
+    counts_on: ClassVar[tuple[str, ...]] = ("FC402",)  # which computes rows of a mask as if all were set
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when its test is a tensor in code that gets compiled."""
         assert isinstance(node, (ast.If, ast.IfExp))
-        if not facts.ask(Conditions).reads_data(node.test) or not facts.reached(node) or facts.eager_only(node):
+        if not facts.ask(Conditions).reads_data(node.test):
             return
         if facts.syntax.is_elif(node):
             return
         merge = facts.ask(Merging).of(node)
-        if facts.writing.spelled("torch.where", node) is None and not facts.writing.importable("torch", node):
-            merge = "`torch` is not imported here, or is another name"
         message = "a branch on tensor data ends the graph"
         skipped = None
         if isinstance(merge, str) and isinstance(node, ast.If):
-            skipped = facts.ask(SkippingTests).of(node, regions="FC402" in facts.active)
-        if skipped is not None and (fix := _unskipped(skipped, facts)) is not None:
+            skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
+        if skipped is not None:
             granted = "taken for granted: " if skipped.doubts else ""
-            yield Finding(node, message, fix, granted + "; ".join(skipped.doubts))
+            yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))
         elif isinstance(merge, str):
             yield Finding(node, message, assumption=merge)
         else:
@@ -89,23 +87,20 @@ class DataDependentBranch(Rule):
 
 
 def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
-    where = facts.writing.spelled("torch.where", node)
-    write = _Writer(where or "torch.where")
+    write = _Writer(facts.writing.spelling("torch.where", node))
     if isinstance(node, ast.IfExp):
         edit: Replace | ReplaceStatements = Replace(node, write.choice(merge.results[0][1]))
     else:
         edit = ReplaceStatements(merge.replaced, tuple(write.statements(merge, facts)))
-    return Fix((edit,), imports=() if where else ("torch",))
+    return Fix((edit,))
 
 
-def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix | None:
+def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix:
     """Compiled code writes nothing where eager code skips writing."""
-    compiling = facts.writing.spelled("torch.compiler.is_compiling", skipped.test)
-    if compiling is None and not facts.writing.importable("torch", skipped.test):
-        return None
-    code = Code(f"{compiling or 'torch.compiler.is_compiling'}() or {{0}}", (skipped.test,))
+    compiling = facts.writing.spelling("torch.compiler.is_compiling", skipped.test)
+    code = Code(f"{compiling}() or {{0}}", (skipped.test,))
     how = Applicability.UNSAFE if skipped.doubts else Applicability.SAFE
-    return Fix((Replace(skipped.test, code),), how, imports=() if compiling else ("torch",))
+    return Fix((Replace(skipped.test, code),), how)
 
 
 class _Writer:

@@ -20,6 +20,7 @@ from patcher.rule import (
     Replace,
     ReplaceStatements,
     Rule,
+    Where,
     block,
     filled,
 )
@@ -61,7 +62,7 @@ class DataDependentGuard(Rule):
     name: ClassVar[str] = "data-dependent-guard"
     triggers: ClassVar[tuple[bytes, ...]] = (b"raise ", b"assert ", b"assert(", b"_check")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.Assert, ast.Expr)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
@@ -83,8 +84,7 @@ class DataDependentGuard(Rule):
         if isinstance(edits, str):
             yield Finding(node, message, assumption=edits)
         else:
-            spelled = facts.writing.spelled("torch._assert_async", node)
-            yield Finding(node, message, Fix(edits, imports=() if spelled else ("torch",)))
+            yield Finding(node, message, Fix(edits))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -100,15 +100,13 @@ class _Writer:
     def __init__(self, node: ast.If | ast.Assert | ast.Expr, guard: Guard, facts: Facts) -> None:
         self.node = node
         self.guard = guard
-        self.torch = (facts.writing.spelled("torch.compiler", node) or "torch.compiler").removesuffix(".compiler")
+        self.torch = facts.writing.spelling("torch", node)
         self.facts = facts
         self.text = f", {_literal(guard.text or f'check failed: {_text(guard, node)}')}"
 
     def edits(self) -> tuple[Edit, ...] | str:
         """The edits, or why there are none."""
         node, demands, facts = self.node, self.guard.demands, self.facts
-        if facts.writing.spelled("torch._assert_async", node) is None and not facts.writing.importable("torch", node):
-            return "`torch` is not imported here, or is another name"
         is_elif = isinstance(node, ast.If) and facts.syntax.is_elif(node)
         if not is_elif and not facts.syntax.alone(node):
             return "the line holds more than this statement"

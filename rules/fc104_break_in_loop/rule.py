@@ -57,14 +57,13 @@ class BreakInLoop(Rule):
     name: ClassVar[str] = "break-in-loop"
     triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()", b".item()", b"nonzero", b"unique", b"repeat_interleave")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For, ast.While)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the outermost loop ``node`` when its turns read."""
         assert isinstance(node, (ast.For, ast.While))
         function = facts.syntax.function_of(node)
-        if function is None or not facts.reached(node) or facts.eager_only(node) or _is_inner(node, function, facts):
+        if function is None or _is_inner(node, function, facts):
             return
         inside = {n for s in node.body for n in ast.walk(s)}
         reads = tuple(r for r in facts.ask(HostReads).of(function) if r.node in inside)

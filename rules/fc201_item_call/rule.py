@@ -51,7 +51,6 @@ class ItemCall(Rule):
     name: ClassVar[str] = "item-call"
     triggers: ClassVar[tuple[bytes, ...]] = (b".item()", b"int(", b"float(", b"Tensor([", b"tensor(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Subscript)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
 
@@ -59,7 +58,7 @@ class ItemCall(Rule):
         """Report ``node`` when it reads a number out of a tensor, or makes a 0-d tensor that something else reads."""
         assert isinstance(node, (ast.Call, ast.Subscript))
         tensor, bare = _read(node, facts), _may_be_known(node)
-        if (tensor is None and not bare) or not facts.reached(node) or facts.eager_only(node):
+        if tensor is None and not bare:
             return
         if tensor is None:
             known = facts.ask(KnownNumbers).scalar(node)

@@ -57,14 +57,13 @@ class TolistLoop(Rule):
     name: ClassVar[str] = "tolist-loop"
     triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it reads a tensor into a list in compiled code."""
         assert isinstance(node, ast.Call)
         read = read_of(node)
-        if read is None or not facts.reached(read) or facts.eager_only(read):
+        if read is None:
             return
         held = facts.value(_tensor(read))
         if held.python and not held.is_tensor:  # what another library made, or a Python value
@@ -86,8 +85,7 @@ class TolistLoop(Rule):
                 chunks = " and of ".join(rejoined.crosses)
                 assumptions.append(f"the chunks of {chunks} that compiled code makes are only ever put together")
             kind = Applicability.UNSAFE if assumptions else Applicability.SAFE
-            imports = () if _torch(facts, node) else ("torch",)
-            yield Finding(read, message, Fix(tuple(_edits(rejoined, facts)), kind, imports), ", and ".join(assumptions))
+            yield Finding(read, message, Fix(tuple(_edits(rejoined, facts)), kind), ", and ".join(assumptions))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -96,12 +94,6 @@ class TolistLoop(Rule):
 def _tensor(read: ast.Call) -> ast.expr:
     assert isinstance(read.func, ast.Attribute)
     return read.func.value
-
-
-def _torch(facts: Facts, node: ast.AST) -> str | None:
-    """How the torch module is called here."""
-    spelled = facts.writing.spelled("torch.is_tensor", node)
-    return spelled.removesuffix(".is_tensor") if spelled is not None and "." in spelled else None
 
 
 def _counted(read: ast.Call, facts: Facts) -> bool:
@@ -124,8 +116,6 @@ def _use(read: ast.Call, facts: Facts) -> str:
 
 def _why_not_written(rejoined: Rejoined, facts: Facts) -> str:
     anchor, source = facts.syntax.statement_of(rejoined.read), rejoined.splits[0].tensor
-    if _torch(facts, anchor) is None and not facts.writing.importable("torch", anchor):
-        return "`torch` is not imported here, or is another name"
     if not facts.syntax.alone(anchor):
         return "the line holds more than this statement"
     if facts.ask(Chunks).is_tried(rejoined.splits[0].call):
@@ -146,7 +136,7 @@ def _why_not_written(rejoined: Rejoined, facts: Facts) -> str:
 def _edits(rejoined: Rejoined, facts: Facts) -> Iterator[Edit]:
     read, split = rejoined.read, rejoined.splits[0]
     anchor = facts.syntax.statement_of(read)
-    torch = _torch(facts, anchor) or "torch"
+    torch = facts.writing.spelling("torch", anchor)
     compiling = f"{torch}.compiler.is_compiling()"
     fits, lines, lengths = facts.writing.fresh_name("_fits", anchor), [], Code("{0}", (rejoined.lengths,))
     if not isinstance(rejoined.lengths, ast.Name):

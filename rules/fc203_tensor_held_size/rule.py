@@ -21,6 +21,7 @@ from patcher.rule import (
     Replace,
     ReplaceStatements,
     Rule,
+    Where,
     filled,
 )
 from rules.fc203_tensor_held_size.evaluated import surely_evaluated
@@ -85,7 +86,7 @@ class TensorHeldSize(Rule):
     name: ClassVar[str] = "tensor-held-size"
     triggers: ClassVar[tuple[bytes, ...]] = (b"tensor(",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -110,15 +111,8 @@ class TensorHeldSize(Rule):
         names = sorted({r.attr for r in write.reads})
         doubts = sorted({held.found[n].doubt for n in write.names} - {""})
         applicability = Applicability.UNSAFE if doubts else Applicability.SAFE
-        spelled = [facts.writing.spelled(f"torch.{name}", node) for name in ("finfo", "get_default_dtype")]
-        limit = _LIMIT.format(
-            *(s or d for s, d in zip(spelled, ("torch.finfo", "torch.get_default_dtype"), strict=True))
-        )
-        imports = ("torch",) if uses.quotients and None in spelled else ()
-        if imports and not facts.writing.importable("torch", node):
-            yield Finding(uses.reads[0], _message(names), assumption="`torch` is not imported here, or is another name")
-            return
-        fix = Fix((*write.constructor(), *write.methods(limit)), applicability, imports)
+        limit = _LIMIT.format(*(facts.writing.spelling(f"torch.{n}", node) for n in ("finfo", "get_default_dtype")))
+        fix = Fix((*write.constructor(), *write.methods(limit)), applicability)
         yield Finding(uses.reads[0], _message(names), fix, "; ".join(doubts))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
@@ -225,7 +219,7 @@ class _Writer:
     def written(self, statement: ast.stmt, nodes: list[ast.expr], replaced: dict[ast.AST, Code]) -> Iterator[Edit]:
         """``statement`` with ``nodes`` replaced: once for each way, where there is one choice between two."""
         chosen = [n for n in nodes if n in self.choices]
-        free = len(chosen) == 1 and self.facts.writing.why_not_replaced(statement, ()) is None
+        free = len(chosen) == 1 and self.facts.writing.why_not_replaced(statement) is None
         found = surely_evaluated(chosen[0], statement, self.facts.syntax) if free else None
         if found is None:
             yield from (Replace(node, replaced[node]) for node in nodes)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
-from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, block
+from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, Where, block
 from rules.fc303_cache_buffer_address.allocations import Allocation, allocations_of
 from rules.fc303_cache_buffer_address.examples import INVALID, VALID
 
@@ -79,7 +79,7 @@ class CacheBufferAddress(Rule):
     name: ClassVar[str] = "cache-buffer-address"
     triggers: ClassVar[tuple[bytes, ...]] = (b"zeros", b"empty", b"ones", b"full")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("CUDA graphs",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -98,19 +98,10 @@ class CacheBufferAddress(Rule):
                 yield Finding(found.node, message, assumption=reason)
             return
         edits = tuple(_marks(group, facts) for group in _neighbours(found.made, facts))
-        yield Finding(found.node, message, Fix(edits, imports=() if _all_known(found.made, facts) else ("torch",)))
+        yield Finding(found.node, message, Fix(edits))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
-
-
-def _known(a: Allocation, facts: Facts) -> bool:
-    """Whether the module has names for what stands behind ``a``."""
-    return all(facts.writing.spelled(what, a.statement) for what in (_MARK, _ASK))
-
-
-def _all_known(made: Iterable[Allocation], facts: Facts) -> bool:
-    return all(_known(a, facts) for a in made)
 
 
 def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
@@ -119,8 +110,6 @@ def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
     for a in made:
         if not facts.syntax.alone(a.statement):
             return "an allocation shares its line with another statement"
-        if not _known(a, facts) and not facts.writing.importable("torch", a.statement):
-            return "`torch` is not imported here, or is another name"
     return ""
 
 
@@ -150,10 +139,10 @@ def _binds_more(statement: ast.stmt) -> bool:
 def _marks(group: list[Allocation], facts: Facts) -> Insert:
     """The marks of ``group``, behind the last of its statements."""
     anchor = group[-1].statement
-    mark = facts.writing.spelled(_MARK, anchor) or _MARK
+    mark = facts.writing.spelling(_MARK, anchor)
     name = facts.writing.fresh_name("buffer", anchor) if any(a.each for a in group) else ""
     lines = [
         block(Code(f"for {name} in {a.place}:"), [Code(f"{mark}({name})")]) if a.each else Code(f"{mark}({a.place})")
         for a in group
     ]
-    return Insert(anchor, (block(Code(f"if not {facts.writing.spelled(_ASK, anchor) or _ASK}():"), lines),), after=True)
+    return Insert(anchor, (block(Code(f"if not {facts.writing.spelling(_ASK, anchor)}():"), lines),), after=True)

@@ -54,7 +54,6 @@ class BufferReassignedInForward(Rule):
     name: ClassVar[str] = "buffer-reassigned-in-forward"
     triggers: ClassVar[tuple[bytes, ...]] = (b"Buffer(",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.AugAssign)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -68,10 +67,8 @@ class BufferReassignedInForward(Rule):
             return
         if isinstance(node, ast.Assign) and not buffers.may_be(node.value, target):
             return
-        if not facts.reached(node) or facts.eager_only(node):
-            return
         message = f"`{ast.unparse(target)}` is assigned the buffer that it holds: Dynamo cannot trace that"
-        obstacle = facts.writing.why_not_replaced(node, ())
+        obstacle = facts.writing.why_not_replaced(node)
         if not buffers.plain(target):
             obstacle = "the class has its own `__setattr__`, or a property of that name"
         if obstacle is not None:

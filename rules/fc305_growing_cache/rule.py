@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule
+from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
 from rules.fc305_growing_cache.examples import INVALID, VALID
 from rules.fc305_growing_cache.growth import Growing, Growth
 
@@ -61,7 +61,7 @@ class GrowingCache(Rule):
     name: ClassVar[str] = "growing-cache"
     triggers: ClassVar[tuple[bytes, ...]] = (b"cat(", b"concat(", b"concatenate(", b"stack(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("recompilation", "dynamic shape", "CUDA graphs")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:

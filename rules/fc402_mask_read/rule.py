@@ -69,7 +69,6 @@ class MaskRead(Rule):
     name: ClassVar[str] = "mask-read"
     triggers: ClassVar[tuple[bytes, ...]] = (b"]",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript, ast.Call)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -79,7 +78,7 @@ class MaskRead(Rule):
             return
         if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.Slice)):
             return
-        if not facts.reached(node) or facts.eager_only(node) or (read := facts.ask(MaskedReads).of(node)) is None:
+        if (read := facts.ask(MaskedReads).of(node)) is None:
             return
         rows = facts.ask(RowCalls).of(facts.syntax.statement_of(node))
         if facts.ask(MaskedReads).assigned_as_it_is(read) or (rows is not None and node is not rows.reads[0]):
@@ -187,7 +186,7 @@ class _Form:
         if into.dtype is None or value.dtype is None or not into.dtype.exactly(value.dtype):
             return "the value is not known to have the dtype of what it is assigned to"
         if (
-            reason := facts.writing.why_not_replaced(statement, ()) or facts.ask(Effects).why_not_total(self.read.mask)
+            reason := facts.writing.why_not_replaced(statement) or facts.ask(Effects).why_not_total(self.read.mask)
         ) is not None:
             return reason  # the mask is evaluated less often
         if isinstance(reads := facts.ask(ByElement).reads(statement.value, target), str):
@@ -203,7 +202,7 @@ class _Form:
     def by_row(self, rows: RowCall) -> Fix | str:
         """The function is given all rows; where the mask is not set, the first one where it is."""
         facts, torch = self.facts, self.facts.writing.spelled("torch", rows.statement)
-        if torch is None or (reason := facts.writing.why_not_replaced(rows.statement, ())) is not None:
+        if torch is None or (reason := facts.writing.why_not_replaced(rows.statement)) is not None:
             return "`torch` is not imported here" if torch is None else str(reason)
         if any(facts.ask(Effects).may_overlap(t.value) for t in rows.targets):
             return "what is assigned to may be an expanded view"

@@ -35,15 +35,14 @@ class UnsizedRepeatInterleave(Rule):
     name: ClassVar[str] = "unsized-repeat-interleave"
     triggers: ClassVar[tuple[bytes, ...]] = (b"repeat_interleave",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it repeats by a tensor in compiled code."""
         assert isinstance(node, ast.Call)
-        if not ast.unparse(node.func).endswith("repeat_interleave") or not facts.reached(node):
+        if not ast.unparse(node.func).endswith("repeat_interleave"):
             return
-        if facts.eager_only(node) or (repeat := facts.ask(RepeatTotals).of(node)) is None:
+        if (repeat := facts.ask(RepeatTotals).of(node)) is None:
             return
         message = "how long the result is depends on data"
         total = facts.ask(RepeatTotals).total(repeat)

@@ -46,21 +46,20 @@ class NonzeroLoop(Rule):
     name: ClassVar[str] = "nonzero-loop"
     triggers: ClassVar[tuple[bytes, ...]] = (b"nonzero(", b"where(", b".any(", b" == ")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it goes from group to group in compiled code and picks the rows of each."""
         assert isinstance(node, ast.For)
-        if not facts.ask(RowLoops).may_be(node) or not facts.reached(node) or facts.eager_only(node):
+        if not facts.ask(RowLoops).may_be(node):
             return
         names = [facts.writing.fresh_name(wish, node) for wish in ("_picked", "_weights", "_rows")]
         static = facts.ask(RowLoops).of(node, (names[0], names[1], names[2]))
         if static is None:
             return
         message = "a loop over groups picks rows, the number of which depends on data"
-        if not isinstance(static, str) and (reason := _why_not_written(node, facts)) is not None:
-            static = reason
+        if not isinstance(static, str) and not facts.syntax.alone(node):
+            static = "the line holds more than this loop"
         if isinstance(static, str):
             yield Finding(node, message, assumption=static)
             return
@@ -81,22 +80,10 @@ class NonzeroLoop(Rule):
         yield Finding(
             node,
             message,
-            Fix(tuple(edits), Applicability.UNSAFE, imports=() if _is_imported(node, facts) else ("torch",)),
+            Fix(tuple(edits), Applicability.UNSAFE),
             f"compiled code computes all rows for every group{takes}: more work, other rounding and random "
             "numbers, and zeros as the gradient of groups without rows",
         )
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
-
-
-def _why_not_written(loop: ast.For, facts: Facts) -> str | None:
-    """What keeps a second loop from standing above ``loop``."""
-    if not _is_imported(loop, facts) and not facts.writing.importable("torch", loop):
-        return "`torch` is not imported here, or is another name"
-    return None if facts.syntax.alone(loop) else "the line holds more than this loop"
-
-
-def _is_imported(loop: ast.For, facts: Facts) -> bool:
-    """Whether ``torch`` is PyTorch where ``loop`` stands."""
-    return facts.writing.spelled("torch", loop) == "torch"

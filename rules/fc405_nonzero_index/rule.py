@@ -40,7 +40,6 @@ class NonzeroIndex(Rule):
     name: ClassVar[str] = "nonzero-index"
     triggers: ClassVar[tuple[bytes, ...]] = (b"where(", b"nonzero(", b"argwhere(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -48,8 +47,6 @@ class NonzeroIndex(Rule):
         assert isinstance(node, ast.Call)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if name not in ("where", "nonzero", "argwhere") or (places := facts.ask(PlaceLists).of(node)) is None:
-            return
-        if not facts.reached(node) or facts.eager_only(node):
             return
         message = "how many places there are depends on data"
         if (count := facts.ask(PlaceLists).count(places)) is not None:
@@ -90,7 +87,7 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
     if condition.rank is not None and condition.rank.least > 0:
         return Finding(node, message, Fix((Replace(places.whole, mask),)))
     statement = facts.syntax.statement_of(node)
-    if (reason := facts.writing.why_not_replaced(statement, ())) is not None:
+    if (reason := facts.writing.why_not_replaced(statement)) is not None:
         return Finding(node, message, assumption=reason)
     if direct and not _of_a_number(subscripts[0], facts):
         return Finding(node, message, assumption="the value would be evaluated after the condition")

@@ -45,7 +45,6 @@ class ExpandedIndex(Rule):
     name: ClassVar[str] = "expanded-index"
     triggers: ClassVar[tuple[bytes, ...]] = (b"expand",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("dynamic shape", "recompilation")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -54,7 +53,7 @@ class ExpandedIndex(Rule):
         if not isinstance(node.func, ast.Attribute) or node.func.attr != "expand":
             return
         sizes = _sizes(node)
-        if sizes is None or not facts.reached(node) or facts.eager_only(node):
+        if sizes is None:
             return
         batch, width = sizes
         row = facts.ask(Indices).row(node.func.value)

@@ -49,13 +49,12 @@ class SizeComparisonFlag(Rule):
         *sorted({n.rpartition(".")[2].encode() for n in api.BOOL_ARGUMENTS}),
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Compare,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "dynamic shape", "recompilation")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is the first comparison of a flag that an operator is to get."""
         assert isinstance(node, ast.Compare)
-        if not facts.ask(Flags).varies(node) or not facts.reached(node) or facts.eager_only(node):
+        if not facts.ask(Flags).varies(node):
             return
         root = facts.ask(Flags).root(node)
         comparisons = facts.ask(Flags).symbolic(root)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts, wording
 from patcher.facts.classes import self_name
-from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, Where
 from rules.fc601_helper_attribute.examples import INVALID, VALID
 from rules.fc601_helper_attribute.holdings import Held, Holdings, Read
 from rules.fc601_helper_attribute.meetings import Meeting, Meetings
@@ -54,7 +54,7 @@ class HostAttribute(Rule):
     name: ClassVar[str] = "helper-attribute"
     triggers: ClassVar[tuple[bytes, ...]] = (b"def __init__(",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ class HostAttribute(Rule):
         for held in facts.ask(Holdings).of(node):
             groups: dict[str, list[Read]] = {}
             for read in held.reads:
-                if facts.reached(read.node) and not facts.eager_only(read.node):
+                if facts.compiled(read.node):
                     groups.setdefault(read.key, []).append(read)
             for reads in groups.values():
                 yield from _finding(held, sorted(reads, key=_position), facts)

@@ -43,14 +43,13 @@ class LogCall(Rule):
     name: ClassVar[str] = "log-call"
     triggers: ClassVar[tuple[bytes, ...]] = (b"print", b"log", b"LOG", b"warn", b"write(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it writes a message in code that gets compiled."""
         assert isinstance(node, ast.Call)
         written = facts.ask(Describing).written_by(node)
-        if written is None or not facts.reached(node) or facts.eager_only(node):
+        if written is None:
             return
         statement = facts.syntax.statement_of(node)
         if raises(facts.syntax.following(statement)):
@@ -62,8 +61,7 @@ class LogCall(Rule):
         if isinstance(edit, str):
             yield Finding(node, message, assumption=edit)
         else:
-            spelled = facts.writing.spelled("torch.compiler", node)
-            yield Finding(node, message, Fix((edit,), imports=() if spelled else ("torch",)))
+            yield Finding(node, message, Fix((edit,)))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -76,10 +74,7 @@ def _edit(call: ast.Call, statement: ast.stmt, facts: Facts) -> Edit | str | Non
     """What keeps the message out of compiled code, why nothing does, or None where a neighbour's edit does."""
     if not isinstance(statement, ast.Expr) or statement.value is not call:
         return "its value is used"
-    spelled = facts.writing.spelled("torch.compiler", call)
-    if spelled is None and not facts.writing.importable("torch", call):
-        return "`torch` is not imported here, or is another name"
-    eager = f"not {spelled or 'torch.compiler'}.is_compiling()"
+    eager = f"not {facts.writing.spelling('torch.compiler', call)}.is_compiling()"
     describing = facts.ask(Describing)
     if (reason := describing.why_not_silent(statement) or describing.why_read(statement)) is not None:
         return reason

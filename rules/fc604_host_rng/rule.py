@@ -40,23 +40,21 @@ class HostRng(Rule):
     name: ClassVar[str] = "host-rng"
     triggers: ClassVar[tuple[bytes, ...]] = (b"random",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it draws from a generator of the host in compiled code."""
         assert isinstance(node, ast.Call)
         draw = facts.ask(HostRandom).of(node)
-        if draw is None or not facts.reached(node) or facts.eager_only(node):
+        if draw is None:
             return
         message = "a random number of the host ends the graph"
-        spelled = facts.writing.spelled("torch", node)
         if draw.why and not facts.ask(HostRandom).is_first(node):
             return  # once is enough for a function that draws on and on
-        if draw.why or (spelled is None and not facts.writing.importable("torch", node)):
-            yield Finding(node, message, assumption=draw.why or "`torch` is not imported here, or is another name")
+        if draw.why:
+            yield Finding(node, message, assumption=draw.why)
             return
-        torch, imports = spelled or "torch", () if spelled else ("torch",)
+        torch = facts.writing.spelling("torch", node)
         if draw.flag is not None:
             new = Code(f"{{0}} if {{1}} or not {torch}.compiler.is_compiling() else 0.0", (node, draw.flag))
             assumption = (
@@ -73,7 +71,7 @@ class HostRng(Rule):
             assumption = "compiled code draws the number with PyTorch: another one, of the same distribution"
             if low is not None and high is not None:
                 assumption += f", with `{ast.unparse(high)}` not below `{ast.unparse(low)}`"
-        yield Finding(node, message, Fix((Replace(node, new),), Applicability.UNSAFE, imports), assumption)
+        yield Finding(node, message, Fix((Replace(node, new),), Applicability.UNSAFE), assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

@@ -60,42 +60,33 @@ class VarlenSplit(Rule):
     name: ClassVar[str] = "varlen-split"
     triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()", b" in range(", b" in zip(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For, ast.ListComp, ast.GeneratorExp)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a loop over chunks of queries, keys and values that attend among themselves."""
         blocks = facts.ask(BlockMasks).of(node)
-        if blocks is not None and facts.reached(node) and not facts.eager_only(node):
+        if blocks is not None:
             yield from _all_blocks(blocks, facts)
         packed = facts.ask(PackedAttentions).of(node)
-        if packed is None or not facts.reached(node):
+        if packed is None:
             return
         read = packed.walk.first.read
-        if facts.eager_only(read) or facts.eager_only(node):
+        if facts.eager_only(read):
             return
         message = "attention chunk by chunk, over lengths that are read from a tensor, ends the graph"
         obstacle = packed.obstacle or _why_not_written(packed, facts)
         if obstacle:
             yield Finding(read, message, assumption=obstacle)
         else:
-            fix = Fix(tuple(_edits(packed, facts)), Applicability.UNSAFE, () if _where(facts, node) else ("torch",))
+            fix = Fix(tuple(_edits(packed, facts)), Applicability.UNSAFE)
             yield Finding(read, message, fix, _assumption(packed))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _where(facts: Facts, node: ast.AST) -> str | None:
-    """How the torch module is called here."""
-    spelled = facts.writing.spelled("torch.searchsorted", node)
-    return spelled.removesuffix(".searchsorted") if spelled is not None and "." in spelled else None
-
-
 def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
     anchor = facts.syntax.statement_of(packed.walk.first.split.call)
-    if _where(facts, anchor) is None and not facts.writing.importable("torch", anchor):
-        return "`torch` is not imported here, or is another name"
     if not facts.syntax.alone(anchor):
         return "the line holds more than this statement"
     certain = facts.ask(Chunks).is_certain(packed.walk.first.split.call) and facts.ask(Chunks).is_certain(
@@ -119,7 +110,7 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
     """One chunk while compiling, and the mask that takes the place of the others."""
     walk = packed.walk
     anchor = facts.syntax.statement_of(walk.first.split.call)
-    torch = _where(facts, anchor) or "torch"
+    torch = facts.writing.spelling("torch", anchor)
     compiling, given = f"{torch}.compiler.is_compiling()", packed.mask
     if isinstance(given, ast.Name):
         compiling = f"{compiling} and {given.id} is None"
@@ -165,8 +156,8 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
 def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
     """The loop that writes blocks of a mask, and all blocks at once in its place."""
     message = "a mask that is filled block by block, between bounds that a tensor holds, ends the graph"
-    torch = _where(facts, found.loop) or "torch"
-    obstacle = facts.writing.why_not_replaced(found.loop, () if _where(facts, found.loop) else ("torch",))
+    torch = facts.writing.spelling("torch", found.loop)
+    obstacle = facts.writing.why_not_replaced(found.loop)
     if obstacle is not None:
         yield Finding(found.loop, message, assumption=obstacle)
         return
@@ -186,6 +177,5 @@ def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
     if (dtype := facts.value(found.bounds).dtype) is None or dtype.category is not Category.INT:
         complaint = Code('raise TypeError("bounds must be integers")')
         lines.insert(0, block(Code("if {0}.is_floating_point():", (found.bounds,)), [complaint]))
-    imports = () if _where(facts, found.loop) else ("torch",)
     whole = block(Code("if len({0}) > 1:", (found.bounds,)), lines)  # what is no row of integers may be of no use
-    yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), (whole,)),), imports=imports))
+    yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), (whole,)),)))

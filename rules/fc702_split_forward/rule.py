@@ -25,6 +25,7 @@ from patcher.rule import (
     Replace,
     ReplaceStatements,
     Rule,
+    Where,
     filled,
 )
 from rules.fc702_split_forward.compiled_models import CompiledModel, CompiledModels
@@ -70,7 +71,7 @@ class SplitForward(Rule):
     costs: ClassVar[tuple[Cost, ...]] = ("recompilation",)
     triggers: ClassVar[tuple[bytes, ...]] = (b"forward", b"torch.compile")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef, ast.Call)
-    fixed_in: ClassVar[tuple[int, int] | None] = None
+    where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a ``forward`` that can be split, and calls in other files that compile the whole of one that was."""
