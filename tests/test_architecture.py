@@ -448,6 +448,18 @@ def test_names_say_what_they_do(module: str) -> None:
     assert [n for n in named if words(n) & FORBIDDEN_WORDS] == []
 
 
+@pytest.mark.parametrize("module", sorted(m for m in SOURCES if inside(m, "rules") or inside(m, "patcher.facts")))
+def test_rules_are_named_in_declarations_only(module: str) -> None:
+    """Facts know no rule, and a rule names others in what it declares, never where it decides."""
+    declared = {"code", "yields_to", "counts_on", "invalid", "valid", "INVALID", "VALID"}
+    declarations: set[ast.AST] = set()
+    for node in ast.walk(parsed(module)):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in declared:
+            declarations |= set(ast.walk(node))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in declarations:
+            assert not re.fullmatch(r"FC\d+", node.value), f"{module}:{node.lineno} {node.value}"
+
+
 RULES = sorted(m for m in SOURCES if m.endswith(".rule") or (m.startswith("rules.fc") and m.count(".") == 1))
 
 
