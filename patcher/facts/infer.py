@@ -70,6 +70,8 @@ class Inference:
         self.project = project
         self.module = module
         self.operations = Operations(self.of)
+        #: What a name needs no more than to be taken for a tensor: no class of the project has it.
+        self.tensor_names = api.TENSOR_ONLY - project.look_alikes
         self._values: dict[ast.AST, Value] = {}
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
         self._evidence: dict[Definition, bool] = {}
@@ -108,7 +110,9 @@ class Inference:
                 inner = self.of(operand)
                 if isinstance(inner.constant, float) and isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
                     return replace(inner, constant=-inner.constant)
-                return replace(inner, constant=None) if inner.kind is Kind.PYTHON else inner
+                if inner.kind is not Kind.PYTHON:
+                    return inner
+                return replace(inner, constant=None, python="int" if inner.python == "bool" else inner.python)
             case ast.Compare(left=left, ops=ops, comparators=others):
                 if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops):
                     return python("bool")
@@ -310,13 +314,15 @@ class Inference:
                 checked = any(
                     (isinstance(p := self.syntax.parents[u], ast.Compare) and isinstance(p.ops[0], tests))
                     or (isinstance(p, ast.Call) and dotted(p.func) in ("isinstance", "hasattr", "callable"))
+                    or (isinstance(p, ast.Call) and self.syntax.qualified(p.func) in api.CONVERTING)
                     for u in uses
                 )
-                known = not checked and any(self._tensor_use(u) for u in uses)
+                known = not checked and any(self.is_tensor_use(u) for u in uses)
             self._evidence[d] = known
         return known
 
-    def _tensor_use(self, load: ast.expr) -> bool:
+    def is_tensor_use(self, load: ast.expr) -> bool:
+        """Whether what ``load`` reads is used as only a tensor can be, as far as can be told."""
         node: ast.AST = load
         parent = self.syntax.parents[node]
         while (
@@ -326,7 +332,7 @@ class Inference:
         ):
             node, parent = parent, self.syntax.parents[parent]
         if isinstance(parent, ast.Attribute):
-            return parent.attr in api.TENSOR_ONLY
+            return parent.attr in self.tensor_names
         if isinstance(parent, ast.Call) and parent.args and parent.args[0] is node:
             what = self.syntax.qualified(parent.func) or ""
             if api.CREATORS.get(what) == "like":
@@ -344,7 +350,7 @@ class Inference:
             return UNKNOWN
         if argument.annotation is not None:
             value = self.annotated(argument.annotation)
-            if value.kind is not Kind.UNKNOWN:
+            if value != UNKNOWN:
                 return named(value, token)
         if isinstance(default, ast.Constant) and isinstance(default.value, (bool, int, float, str)):
             like = _constant(default.value)
@@ -389,6 +395,10 @@ class Inference:
             return python("number" if text == "float" else text)  # an int is a float, as annotations go
         if text in ("list", "tuple", "dict"):
             return python("container")
+        if (what := self.syntax.qualified(annotation) or f"{self.module}.{text}") and self.project.is_plain_class(what):
+            return OBJECT
+        if what.startswith("numpy."):
+            return FOREIGN
         if isinstance(annotation, ast.Subscript):
             base = (dotted(annotation.value) or "").rpartition(".")[2]
             if base in _JAXTYPING and isinstance(annotation.slice, ast.Tuple):
@@ -712,7 +722,7 @@ class Inference:
         if receiver.kind is Kind.MODULE:
             part = self.of(e.func)
             return self._module_call(e, part) if part.kind is Kind.MODULE else UNKNOWN
-        presumed = receiver.kind is Kind.UNKNOWN and receiver != OBJECT and e.func.attr in api.TENSOR_ONLY
+        presumed = receiver.kind is Kind.UNKNOWN and receiver != OBJECT and e.func.attr in self.tensor_names
         if not receiver.is_tensor and not presumed:
             return UNKNOWN
         return self.operations.operation(e, e.func.attr, receiver, e.args)

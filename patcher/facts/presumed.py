@@ -164,7 +164,7 @@ class Presumed(Inference):
         plain = not any(
             isinstance(p, ast.Call) and dotted(p.func) in ("isinstance", "callable", "hasattr") for p in asked
         )
-        return plain and any(self._tensor_use(u) for u in uses)
+        return plain and any(self.is_tensor_use(u) for u in uses)
 
     def _returned(self, func: ast.expr) -> Value:
         """What a method of this class that nothing overrides returns, as far as it can be said elsewhere."""

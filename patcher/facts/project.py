@@ -490,6 +490,13 @@ class Project:
             stack.extend(self._classes[c].bases)
         return True
 
+    @cached_property
+    def look_alikes(self) -> frozenset[str]:
+        """What tensors have, and instances of a class of the project that are no tensors as well."""
+        names = torch_api.TENSOR_ONLY
+        alike = ((c.methods | c.stores) & names for n, c in self._classes.items() if self.is_plain_class(n))
+        return frozenset().union(*alike)
+
     def has(self, package: str) -> bool:
         """Whether a module of that top-level name is in the index."""
         return package in self._packages

@@ -102,6 +102,8 @@ CREATORS = {
     "torch.rand_like": "like",
     "torch.randn_like": "like",
 }
+#: What makes a tensor of something that need not be one.
+CONVERTING = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray"})
 #: Top-level packages whose functions take and give tensors.
 TENSOR_LIBRARIES = frozenset(
     "torch torchvision torchaudio einops opt_einsum xformers flash_attn timm transformers diffusers "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
+from patcher.facts.certainty import Certainty
 from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.errors import error_name, raised, raises, said
 from patcher.facts.conditions import Conditions
@@ -97,6 +98,7 @@ class Guards(Analysis):
         self.effects = facts.ask(Effects)
         self.conditions = facts.ask(Conditions)
         self.caught = facts.ask(Caught)
+        self.certainty = facts.ask(Certainty)
 
     def of(self, statement: ast.stmt) -> Guard | str | None:
         """The guard that ``statement`` is, why it cannot be taken apart, or None when it is no guard on tensor data."""
@@ -270,12 +272,14 @@ class Guards(Analysis):
 
     def _required(self, test: ast.expr, truth: bool) -> Required | str:
         value = self.inference.of(test)
+        if value.is_tensor and not self.certainty.is_used(test):
+            return f"`{ast.unparse(test)}` may be a Python value, or an array"
         if value.is_tensor:
             return Required(test, truth, _boolean(value), value.is_scalar_tensor)
         match test:
             case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
                 held = self.inference.of(tensor)
-                if held.is_tensor:
+                if held.is_tensor and self.certainty.is_used(tensor):
                     return Required(tensor, truth, _boolean(held), held.is_scalar_tensor)
             case ast.Call(func=func) if self.syntax.qualified(func) == "torch.is_nonzero" and len(test.args) == 1:
                 held = self.inference.of(test.args[0])
@@ -290,6 +294,8 @@ class Guards(Analysis):
     def _compared(self, test: ast.Compare, left: ast.expr, right: ast.expr, truth: bool) -> Required | str:
         """A comparison with a number that is read: it is made with tensors, without losing a digit."""
         tensors = [self._read(side) for side in (left, right)]
+        if not all(self.certainty.is_used(t) for t in tensors if t is not None):
+            return f"`{ast.unparse(test)}` may compare what is no tensor"
         held = [self.inference.of(t) for t in tensors if t is not None]
         numbers = [self.inference.of(s) for s, t in zip((left, right), tensors, strict=True) if t is None]
         categories = {v.dtype.category if v.is_tensor and v.dtype is not None else None for v in held}

@@ -24,7 +24,7 @@ class Net(nn.Module):
     def forward(self, x, shapes: torch.Tensor):
         out = torch.zeros(x.shape[0], 12)
         # pictures have sizes of their own
-        for i in range(x.shape[0]):
+        for i in range(shapes.shape[0]):
             height, width = shapes[i].tolist()  # rows and columns
             part = x[i].mean() + torch.ones(height, width)
             out[i, : height * width] = part.flatten()
@@ -36,7 +36,7 @@ class Net(nn.Module):
         out = torch.zeros(x.shape[0], 12)
         shapes_rows = shapes.tolist()
         # pictures have sizes of their own
-        for i in range(x.shape[0]):
+        for i in range(shapes.shape[0]):
             height, width = shapes_rows[i]  # rows and columns
             part = x[i].mean() + torch.ones(height, width)
             out[i, : height * width] = part.flatten()
@@ -109,7 +109,7 @@ class Net(nn.Module):
 
     def forward(self, x, shapes: torch.Tensor):
         h = self.lin(x)
-        for i in range(len(shapes)):
+        for i in range(shapes.shape[0]):
             rows, turns = shapes[i].tolist()
             h = self.lin(h[:, :rows]).relu() if turns > 1 else h * 2
         return h
@@ -123,7 +123,7 @@ class Net(nn.Module):
     def forward(self, x, shapes: torch.Tensor):
         h = self.lin(x)
         shapes_rows = shapes.tolist()
-        for i in range(len(shapes)):
+        for i in range(shapes.shape[0]):
             rows, turns = shapes_rows[i]
             h = self.lin(h[:, :rows]).relu() if turns > 1 else h * 2
         return h

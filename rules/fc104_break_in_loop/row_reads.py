@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
+from patcher.facts.certainty import Certainty
 from patcher.facts.effect.unchanged import Unchanged
 from patcher.facts.zones.host_reads import HostRead
 
@@ -70,6 +71,8 @@ class RowReads(Analysis):
         first, *others = indices
         if how not in api.HOST_READS - {"numpy"} or not value.is_tensor:
             return reason
+        if not self.facts.ask(Certainty).is_used(held):
+            return f"`{held.id}` may be a list of tensors"
         if not isinstance(first, ast.Name) or first.id != counter:
             return reason
         if not all(isinstance(o, ast.Constant) and type(o.value) is int for o in others):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.certainty import Certainty
 from patcher.facts.gradient_mode import GradientMode
 from patcher.facts.numbers.number_flow import sizes_in_tensors
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
@@ -143,7 +144,8 @@ def _dropped(node: ast.Call, tensor: ast.expr, facts: Facts) -> Code | None:
         return None
     statement = facts.syntax.statement_of(node)
     if isinstance(statement, ast.Assert) and statement.test is node:
-        return Code("{0}", (tensor,)) if isinstance(statement.msg, ast.Constant | None) else None
+        plain = isinstance(statement.msg, ast.Constant | None) and facts.ask(Certainty).is_used(tensor)
+        return Code("{0}", (tensor,)) if plain else None
     uses: list[ast.expr] = [node]
     if isinstance(statement, ast.Assign) and statement.value is node:
         function, target = facts.syntax.function_of(node), statement.targets[0]

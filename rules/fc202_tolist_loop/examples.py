@@ -229,12 +229,12 @@ calls = [(torch.ones(5, 3), torch.ones(3), torch.tensor([2, 3])), (torch.ones(4,
         before="""\
 class Rows(nn.Module):
     def forward(self, x, grid):
-        return x * len(grid.tolist())
+        return x.to(grid.device) * len(grid.tolist())
 """,
         after="""\
 class Rows(nn.Module):
     def forward(self, x, grid):
-        return x * grid.shape[0]
+        return x.to(grid.device) * grid.shape[0]
 """,
         run="""\
 def make(): return Rows()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.certainty import Certainty
 from patcher.facts.chunked.chunks import Chunks, is_plain, read_of
 from patcher.facts.chunked.packed_attention import PackedAttentions
 from patcher.rule import (
@@ -72,7 +73,7 @@ class TolistLoop(Rule):
             return
         message = "reading a tensor into a list ends the graph"
         rejoined = facts.ask(Rejoining).of(read)
-        if _counted(read, facts):
+        if _counted(read, facts) and facts.ask(Certainty).is_used(_tensor(read)):
             edit = Replace(facts.syntax.parents[read], Code("{0}.shape[0]", (_tensor(read),)))  # type: ignore[arg-type]
             yield Finding(read, message, Fix((edit,)))
         elif rejoined is None:
