@@ -70,14 +70,17 @@ class Behaviour:
         return sum(isinstance(call, Seen) for call in self.calls)
 
 
-def difference(before: Behaviour, after: Behaviour) -> str | None:
-    """The first thing that the second does and the first does not. A call that raises has nothing else to compare."""
+def difference(before: Behaviour, after: Behaviour, tolerance: float = 0.0) -> str | None:
+    """The first thing that the second does and the first does not. A call that raises has nothing else to compare.
+
+    ``tolerance`` (relative and absolute) is for the numbers of tensors.
+    """
     if before.failed or after.failed:
         return None if before.failed else f"does not start: {after.failed}"
     for number, (a, b) in enumerate(zip(before.calls, after.calls, strict=True)):
         where = f"call {number}"
         if isinstance(a, Seen) and isinstance(b, Seen):
-            found = _differ(a.results, b.results, where)
+            found = _differ(a.results, b.results, where, tolerance)
             if a.traces is not None and b.traces is not None:
                 found = found or _differ(a.traces, b.traces, f"{where}, traces")
             found = found or equal(a.gradients, b.gradients, 1e-5, f"{where}, gradients")
@@ -85,7 +88,7 @@ def difference(before: Behaviour, after: Behaviour) -> str | None:
             found = equal(a, b, 0.0, where)
         if found:
             return found
-    found = _differ(before.state, after.state, "state")
+    found = _differ(before.state, after.state, "state", tolerance)
     if before.kept is not None and after.kept is not None:
         found = found or _differ(before.kept, after.kept, "modules")
     return found
@@ -102,8 +105,8 @@ def lost(eager: Behaviour, before: Behaviour, after: Behaviour) -> str | None:
     return None
 
 
-def _differ(a: Any, b: Any, where: str) -> str | None:
-    return equal(a, _without_new(a, b), 0.0, where)
+def _differ(a: Any, b: Any, where: str, tolerance: float = 0.0) -> str | None:
+    return equal(a, _without_new(a, b), tolerance, where)
 
 
 def _without_new(a: Any, b: Any) -> Any:

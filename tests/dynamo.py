@@ -58,8 +58,8 @@ __all__ = [
     "text_of",
 ]
 
-#: Where outcomes are kept; a folder that may be removed at any time.
-FOLDER = Path(os.environ["FIX_COMPILE_TEST_CACHE"]) / "tests"
+#: Where outcomes are kept; a folder that may be removed at any time. Without pytest nobody has said where.
+FOLDER = Path(os.environ.get("FIX_COMPILE_TEST_CACHE", Path(__file__).resolve().parent.parent / ".cache")) / "tests"
 examples.settle()
 _Outcome = TypeVar("_Outcome", Ran, Counts)
 

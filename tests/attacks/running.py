@@ -5,12 +5,16 @@ An attack is a file, or a folder with ``model.py`` and others. Its docstring say
 
 ``python -m tests.attacks.running DIR [--compiled] [--diff] [-k WORD]`` runs all that is below a folder and names what
 differs.
+
+The fixes are those that call themselves safe. A run that says ``unsafe = True`` gets all of them, and may say how far
+rounding goes: ``tolerance = 1e-5``.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -25,16 +29,22 @@ from tests.behaviour import Behaviour, Mode, behaviour, difference, lost, write
 
 RULES = load_rules()
 MARK = "\n# run\n"
+_TOLERANCE = re.compile(r"^tolerance = (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Attack:
-    """``files``: what the tool is given, by name; ``run``: what it is not given."""
+    """``files``: what the tool is given, by name; ``run``: what it is not given.
+
+    ``unsafe``: fixes that are right under an assumption only are made too. ``tolerance``: of outputs, both ways.
+    """
 
     name: str
     rule: str
     files: Mapping[str, str]
     run: str
+    unsafe: bool = False
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -68,15 +78,18 @@ def _read(path: Path) -> Attack:
         files = {str(p.relative_to(path)): p.read_text(encoding="utf-8") for p in found}
     text, mark, run = files["model.py"].partition(MARK)
     assert mark, f"{path}: no line '# run'"
-    return Attack(path.stem, path.parent.name.upper(), {**files, "model.py": text + "\n"}, run)
+    files["model.py"] = text + "\n"
+    rounding = _TOLERANCE.search(run)
+    tolerance = float(rounding[1]) if rounding else 0.0
+    return Attack(path.stem, path.parent.name.upper(), files, run, "\nunsafe = True\n" in run, tolerance)
 
 
-def patched(files: Mapping[str, str], rules: tuple[Rule, ...]) -> tuple[dict[str, str], tuple[str, ...], list[str]]:
-    """The project with the safe fixes made, the codes of these, and what the engine calls bugs of our own."""
+def patched(attack: Attack, rules: tuple[Rule, ...]) -> tuple[dict[str, str], tuple[str, ...], list[str]]:
+    """The project with the fixes made, the codes of these, and what the engine calls bugs of our own."""
     with tempfile.TemporaryDirectory(prefix="attack-") as root:
-        folder = write(files, Path(root))
-        results = runner.run([str(folder)], rules, Settings(), jobs=1)
-    texts, codes, bugs = dict(files), [], []
+        folder = write(attack.files, Path(root))
+        results = runner.run([str(folder)], rules, Settings(unsafe=attack.unsafe), jobs=1)
+    texts, codes, bugs = dict(attack.files), [], []
     for result in results:
         assert not result.error, result.error
         if result.patch is None:
@@ -94,8 +107,8 @@ def outcome(attack: Attack, *, compiled: bool = False) -> Outcome:
     """Patch with all rules, and with the attacked one alone, and compare with the original in each mode."""
     modes: list[Mode] = ["eager", "compiling", *(("compiled", "fullgraph") if compiled else ())]
     before: dict[Mode, Behaviour] = {}
-    every, codes, bugs = patched(attack.files, RULES)
-    single, more, others = patched(attack.files, tuple(r for r in RULES if r.code == attack.rule))
+    every, codes, bugs = patched(attack, RULES)
+    single, more, others = patched(attack, tuple(r for r in RULES if r.code == attack.rule))
     holes = sorted({*bugs, *others})
     variants = {"all rules": every, attack.rule: single} if every != single else {"all rules": every}
     for label, files in variants.items():
@@ -105,9 +118,12 @@ def outcome(attack: Attack, *, compiled: bool = False) -> Outcome:
             if mode not in before:
                 before[mode] = behaviour(attack.files, attack.run, mode)
             now = behaviour(files, attack.run, mode)
-            found = lost(before["eager"], before[mode], now) if mode == "fullgraph" else difference(before[mode], now)
+            if mode == "fullgraph":
+                found = lost(before["eager"], before[mode], now)
+            else:
+                found = difference(before[mode], now, attack.tolerance)
             # what the original does not do when it is compiled is not asked for
-            if found and mode == "compiled" and difference(before["eager"], before[mode]):
+            if found and mode == "compiled" and difference(before["eager"], before[mode], attack.tolerance):
                 continue
             if found:
                 holes.append(f"{label}, {mode}: {found}")
