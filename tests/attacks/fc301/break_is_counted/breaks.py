@@ -1,0 +1,9 @@
+
+
+
+
+seen = []
+
+
+def graph_break():
+    seen.append(len(seen))

@@ -1,0 +1,55 @@
+"""The method is compared with that of the base class, to see whether it is another one."""
+
+import torch
+from torch import nn
+
+
+class Cache:
+    def __init__(self, layers: int, batch: int, room: int, size: int, wanted=None):
+        self.layers = layers
+        self._keys = torch.zeros(layers, batch, room, size)
+        self._filled = torch.zeros(layers, dtype=torch.int)
+        self.wanted = wanted
+
+    def length(self, layer: int) -> int:
+        return int(self._filled[layer].item())
+
+    def append(self, layer: int, keys: torch.Tensor):
+        start = self._filled[layer].item()
+        end = start + keys.shape[1]
+        self._keys[layer, :, start:end] = keys
+        self._filled[layer] = end
+
+    def __getitem__(self, layer: int):
+        return self._keys[layer, :, : self.length(layer)]
+
+    def whole(self):
+        return self._filled
+
+    def own(self) -> bool:
+        return type(self).append is not Cache.append or self.append.__func__ is not Cache.__dict__["append"]
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, cache: Cache):
+        for layer in range(2):
+            cache.append(layer, self.lin(x))
+            x = x + cache[layer].sum(1, keepdim=True)
+        return x
+
+
+# run
+def make():
+    return Model()
+
+
+def steps(model):
+    cache = Cache(2, 1, 8, 4)
+    return [model(torch.ones(1, n, 4), cache) for n in (3, 1, 1)], cache.own(), cache.whole()
+
+
+calls = [steps]

@@ -1,0 +1,6 @@
+
+
+
+
+def padded(counts):
+    return max(counts) - counts.pop()
