@@ -14,7 +14,7 @@ from patcher.config import Config, load
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff
 from patcher.report.outcome import AlteredFile
-from patcher.report.text import line, summary
+from patcher.report.text import line, measurements, summary
 from patcher.restore import Restored, altered
 
 OK, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
@@ -75,16 +75,19 @@ def dry_run(outcome: Outcome, format_: str, colour: bool) -> Told:
 
 
 def _more(outcome: Outcome, format_: str) -> list[str]:
-    """Where to read about the findings that this call does not list."""
+    """Where to read about the findings that this call does not list, and what selftest has shown of all."""
+    if format_ != "text":
+        return []
     listed = outcome.count("unsafe", "no-fix")
-    return ["--verify-only also lists what has no safe fix"] if listed and format_ == "text" else []
+    more = ["--verify-only also lists what has no safe fix"] if listed else []
+    return [*more, *measurements(outcome)]
 
 
 def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str) -> Told:
     """What is still to fix, and the patched files below ``paths`` that were altered since."""
     changed = tuple(AlteredFile(shown(Path(item.path)), item.state, item.run) for item in altered(store, paths))
     outcome = replace(outcome, altered=changed)
-    said = []
+    said = measurements(outcome) if format_ == "text" else []
     if changed and format_ == "text":
         said.append(f"a run is forgotten when its folder in {shown(store.folder / 'runs')} is removed")
     status = FAILURE if outcome.failed else FINDINGS if outcome.to_fix else OK

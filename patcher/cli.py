@@ -26,13 +26,15 @@ from patcher.harness.run import Event
 from patcher.kept import default_folder
 from patcher.measure import TEST_FORMATS, test
 from patcher.measure_options import diagnose_options, diagnose_request, located, measure_options, request_from
-from patcher.options import find_rule, settings_from, strategies_of, strategy_key
+from patcher.options import chosen_rules, find_rule, settings_from, strategies_of, strategy_key
 from patcher.report import Outcome
 from patcher.report.outcome import Call
 from patcher.restore import restore
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.runner import run
+from patcher.selftest.call import selftest
+from patcher.selftest.measured import measured
 from patcher.settings import Settings
 from patcher.version import VERSION
 
@@ -46,8 +48,9 @@ Other calls:
   fix-compile --prove ...     the same, and keep the fixes that help
   fix-compile restore [RUN]   put the originals of the last (or that) run back
   fix-compile rules [CODE]    list the rules, or explain one
+  fix-compile selftest        run the rules' examples on your PyTorch
 \b
-A folder that is called "rules", "restore" or "diagnose" is written ./rules ...
+A folder that is called "rules", "restore" ... is written ./rules ...
 Exit status: 0 done (or nothing to fix), 1 --verify-only has found something,
 2 something failed."""
 
@@ -63,6 +66,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
         "restore": _restore,
         "rules": lambda: _rules(rules),
         "diagnose": lambda: _diagnose(rules),
+        "selftest": lambda: _selftest(rules),
     }
     if "--prove" in arguments and arguments[0] not in calls_by_name:
         arguments.insert(0, "diagnose")
@@ -137,7 +141,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
             raise click.UsageError(f"--verify-only and {'--dry-run' if dry_run else '--test'} exclude each other")
         if not paths and not asked["package"]:
             raise click.UsageError("Missing argument 'PATH...'.")
-        for word in ("diagnose", "restore", "rules"):
+        for word in ("diagnose", "restore", "rules", "selftest"):
             if word in paths and not os.path.lexists(word):
                 raise click.UsageError(f"there is no file or folder {word!r}; the call {word!r} must be the first word")
         config = load(paths[0] if paths else os.curdir)
@@ -146,7 +150,8 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
             raise click.UsageError(f"--format {shape} {'does not go' if asked['test'] else 'goes'} with --test")
         request = request_from(asked, config)
         paths = (*paths, *located(request))
-        settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch)
+        shown = measured(rules)
+        settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch, shown)
         store = calls.store_for(paths[0], config, backup_dir)
         try:
             kept = None if no_cache else default_folder()
@@ -154,7 +159,9 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         except KeyboardInterrupt:
             return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
         call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
-        outcome = Outcome(call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet)
+        outcome = Outcome(
+            call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet, measured=shown.lines
+        )
         if verify_only:
             return calls.verify(outcome, store, paths, shape)
         originals = store if backup else None
@@ -225,7 +232,7 @@ def _diagnose(rules: Sequence[Rule]) -> click.Command:
         every = "auto" in strategy
         chosen = tuple(name for name in strategy if name != "auto")
         paths = (*paths, *located(request))
-        settings = settings_from(rules, config, select, ignore, unsafe, chosen, target_torch)
+        settings = settings_from(rules, config, select, ignore, unsafe, chosen, target_torch, measured(rules))
         exclude = Exclude(config.exclude, str(config.root or os.curdir))
         shows_progress = not quiet and sys.stderr.isatty()
         analysis = Analysis(paths, rules, settings, exclude, _progress() if shows_progress else None)
@@ -300,9 +307,44 @@ def _rules(rules: Sequence[Rule]) -> click.Command:
         if code is None:
             return calls.Told(calls.OK, listing(rules, [strategies_of(rule) for rule in rules]))
         rule = find_rule(rules, code)
-        return calls.Told(calls.OK, explanation(rule, strategy_key(rule), strategies_of(rule)))
+        line = measured([rule]).line(rule.code)
+        return calls.Told(calls.OK, explanation(rule, strategy_key(rule), strategies_of(rule), line))
 
     return explain
+
+
+def _selftest(rules: Sequence[Rule]) -> click.Command:
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("codes", nargs=-1, metavar="[CODES]...")
+    @click.option("--python", metavar="EXE", help="The Python whose PyTorch is tried (default: this one).")
+    @click.option("--format", "format_", type=click.Choice(("text", "json")), default="text", help="Of the report.")
+    @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by CPUs, 8 at most).")
+    @click.option("--no-cache", is_flag=True, help="Execute again what was executed before with the same PyTorch.")
+    @click.option("-q", "--quiet", is_flag=True, help="No progress; only the report and errors.")
+    @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
+    def tried(
+        codes: tuple[str, ...],
+        python: str | None,
+        format_: str,
+        jobs: int | None,
+        no_cache: bool,
+        quiet: bool,
+        no_color: bool,
+    ) -> calls.Told:
+        """Run the rules' own examples on your PyTorch: which help there, which are no longer needed, which are wrong.
+
+        CODES: codes, prefixes or names; all rules without any. A rule that is wrong there fixes nothing from then on.
+        Exit status: 0, 1 when a rule is wrong there, 2 when its examples cannot be run.
+        """
+        shows_progress = not quiet and sys.stderr.isatty()
+        show = _progress("examples") if shows_progress else None
+        try:
+            return selftest(chosen_rules(rules, codes), python or sys.executable, format_, jobs, not no_cache, show)
+        finally:
+            if shows_progress:
+                click.echo("\r\x1b[K", err=True, nl=False)
+
+    return tried
 
 
 def _results(
@@ -324,7 +366,7 @@ def _results(
         click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _progress() -> Callable[[int, int], None]:
+def _progress(what: str = "files") -> Callable[[int, int], None]:
     """Appears after a second, and moves ten times a second at most."""
     due = time.monotonic() + 1.0
 
@@ -332,7 +374,7 @@ def _progress() -> Callable[[int, int], None]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + 0.1
-            click.echo(f"\r{done} of {total} files", err=True, nl=False)
+            click.echo(f"\r{done} of {total} {what}", err=True, nl=False)
 
     return show
 

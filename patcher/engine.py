@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patcher.edits import apply, choose
 from patcher.facts import Facts
@@ -155,7 +155,8 @@ def _find(
         chosen = _chosen(code, path, facts.syntax.scope_of(statement), settings)
         return not chosen or quiet.covers(code, names.get(code, code), first, last)
 
-    facts = Facts(tree, path, project, settings, frozenset(names), silenced)
+    active = frozenset(code for code in names if code not in settings.distrusted)
+    facts = Facts(tree, path, project, settings, active, silenced)
     stronger = {r.code: [o for o in rules if o.code in r.yields_to] for r in rules}
     listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
     raw = text.encode("utf-8", "surrogatepass")
@@ -179,6 +180,8 @@ def _find(
                     bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
                     continue
                 for finding in findings:
+                    if finding.fix is not None and rule.code in settings.distrusted:
+                        finding = replace(finding, fix=None, strategy="", assumption=settings.distrusted[rule.code])
                     at = finding.node
                     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
                     if isinstance(at, ast.stmt) and hasattr(at, "body"):

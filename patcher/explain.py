@@ -20,13 +20,15 @@ def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str
     return "".join(lines) or "There are no rules.\n"
 
 
-def explanation(rule: Rule, key: str, strategies: tuple[str, ...]) -> str:
-    """The rule's documentation and its first examples, before and after."""
+def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str = "") -> str:
+    """The rule's documentation and its first examples, before and after; ``measured``: what selftest has shown."""
     parts = [f"{rule.code} {rule.name}", inspect.cleandoc(type(rule).__doc__ or "")]
     if strategies:
         parts.append(f"Strategies: --strategy {key}=NAME, where NAME is {', '.join(strategies)}.")
     if rule.fixed_in is not None:
         parts.append("PyTorch {}.{} and later have no trouble with this; see --target-torch.".format(*rule.fixed_in))
+    if measured:
+        parts.append(f"{measured[:1].upper()}{measured[1:]}.")
     shown = [example for example in rule.invalid if example.after is not None][:2]
     return "\n\n".join([*parts, *(_example(example) for example in shown)]) + "\n"
 

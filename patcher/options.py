@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from patcher.config import Config, ConfigError, nearest
 from patcher.rule import Rule
+from patcher.selftest.measured import Measured
 from patcher.settings import LATEST_TORCH, Settings
 
 
@@ -18,15 +19,29 @@ def settings_from(
     unsafe: bool = False,
     strategy: Sequence[str] = (),
     target_torch: str | None = None,
+    measured: Measured | None = None,
 ) -> Settings:
-    """The settings for the engine; raises ``ConfigError`` for a code, strategy or version that does not exist."""
+    """The settings for the engine; raises ``ConfigError`` for a code, strategy or version that does not exist.
+
+    ``measured``: what selftest has shown on the torch that is installed, which is the target when none is named.
+    """
+    named = target_torch or config.target_torch
+    target = _version(named)
+    measured = measured or Measured()
     return Settings(
         select=_codes(rules, select or config.select, "--select"),
         ignore=_codes(rules, ignore or config.ignore, "--ignore"),
         unsafe=unsafe or config.unsafe,
         strategies={**_strategies(rules, config.strategy), **_strategies(rules, strategy)},
-        target_torch=_version(target_torch or config.target_torch),
+        target_torch=target,
+        distrusted=measured.distrusted(target if named else measured.minor),
     )
+
+
+def chosen_rules(rules: Sequence[Rule], codes: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules of these codes, prefixes or names, all without any; raises ``ConfigError`` for one that is unknown."""
+    settings = Settings(select=_codes(rules, codes, "CODES"))
+    return tuple(rule for rule in rules if settings.wants(rule.code, rule.name))
 
 
 def find_rule(rules: Sequence[Rule], word: str) -> Rule:

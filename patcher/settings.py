@@ -41,7 +41,8 @@ class Settings:
     """The choices that reach the engine. ``select`` and ``ignore`` hold codes, code prefixes or rule names.
 
     ``only``: the units that may be fixed, the findings of all others count as silenced; None: all. ``evidence``: what a
-    run of the user's model has shown, for rules that cannot tell from the source.
+    run of the user's model has shown, for rules that cannot tell from the source. ``distrusted``: the codes of rules
+    that fix nothing here, whatever they find, and why.
     """
 
     select: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Settings:
     target_torch: tuple[int, int] = LATEST_TORCH
     only: frozenset[Unit] | None = None
     evidence: tuple[Varied, ...] = ()
+    distrusted: Mapping[str, str] = field(default_factory=dict)
 
     def wants(self, code: str, name: str) -> bool:
         """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins."""

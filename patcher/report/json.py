@@ -20,6 +20,7 @@ def json(outcome: Outcome) -> str:
         "call": outcome.call,
         "target_torch": "{}.{}".format(*outcome.target_torch),
         "files": [_file(outcome, result) for result in outcome.results if _telling(outcome, result)],
+        "measured": [{"code": code, "told": outcome.measured[code]} for code in _measured(outcome)],
         "altered": [{"path": file.path, "state": file.state, "run": file.run} for file in outcome.altered],
         "run": {"id": outcome.run, "store": outcome.store} if outcome.run else None,
         "summary": {
@@ -34,6 +35,11 @@ def json(outcome: Outcome) -> str:
         },
     }
     return stdlib_json.dumps(document, indent=2) + "\n"
+
+
+def _measured(outcome: Outcome) -> list[str]:
+    """The codes of rules that found something and were measured."""
+    return sorted({entry.reported.code for entry in outcome.entries} & set(outcome.measured))
 
 
 def _telling(outcome: Outcome, result: FileResult) -> bool:

@@ -39,6 +39,7 @@ class Outcome:
 
     ``call``: what was asked for. ``quiet``: no notes. ``written``: the paths whose patch is on disk. ``refused``: path
     to the reason why a patch could not be written. ``run``, ``store``: the number and folder of the originals.
+    ``measured``: what selftest has shown of rules on the torch that is installed, a line each, by code.
     """
 
     call: Call
@@ -52,6 +53,7 @@ class Outcome:
     altered: tuple[AlteredFile, ...] = ()
     run: str = ""
     store: str = ""
+    measured: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
