@@ -19,12 +19,17 @@ _OURS = ("patcher.results", "patcher.reuse", "patcher.facts.")
 
 
 def default_folder() -> Path:
-    """``results`` in ``FIX_COMPILE_CACHE``, else in ``fix-compile`` where the user's caches are; never in a project."""
+    """Where results of runs are kept."""
+    return user_folder() / "results"
+
+
+def user_folder() -> Path:
+    """``FIX_COMPILE_CACHE``, else ``fix-compile`` where the user's caches are; never in a project."""
     if own := os.environ.get("FIX_COMPILE_CACHE"):
-        return Path(own).absolute() / "results"
+        return Path(own).absolute()
     where = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     base = Path(os.environ.get(where) or os.path.expanduser("~/.cache"))  # noqa: PTH111 - "~" may stay as it is
-    return base.absolute() / "fix-compile" / "results"
+    return base.absolute() / "fix-compile"
 
 
 def load(folder: Path, name: str) -> Any:

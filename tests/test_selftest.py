@@ -18,7 +18,7 @@ from patcher.config import ConfigError
 from patcher.engine import find, patch
 from patcher.facts import Facts
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule
-from patcher.selftest import call, executing, kept
+from patcher.selftest import call, executing, records
 from patcher.selftest.executing import Interpreter, execute, interpreter
 from patcher.selftest.measured import Measured, measured
 from patcher.selftest.verdicts import judged, tried_example
@@ -68,6 +68,7 @@ class Superfluous(Doubled):
 
     code: ClassVar[str] = "FC993"
     name: ClassVar[str] = "harmless-call"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"harmless(",)
     invalid: ClassVar[tuple[Example, ...]] = (
         Example(ADDED, "def f(x): return 1 + x\n", RUN, "an addition"),
         Example(ADDED, None, RUN, "only told"),
@@ -159,7 +160,7 @@ def test_a_record_is_of_one_torch_and_one_program(
     monkeypatch.setattr(call, "interpreter", lambda python: Interpreter(python, "3.11.1", "2.12.0"))
     tool("selftest", "FC991")
     assert len(recorded) == 2
-    monkeypatch.setattr(kept, "program_digest", lambda: "another")
+    monkeypatch.setattr(records, "program_digest", lambda: "another")
     tool("selftest", "FC991")
     assert len(recorded) == 3
 
@@ -244,7 +245,7 @@ def test_no_torch_beside_the_tool_is_nothing_measured(
 @pytest.mark.parametrize("broken", ["", "[]", '{"rules": 3}', '{"rules": {"FC992": {"verdict": "wrong"}}}'])
 def test_a_broken_cache_is_no_cache(tool: Run, recorded: list[dict[str, Any]], broken: str) -> None:
     tool("selftest")
-    for file in kept.folder().rglob("*.json"):
+    for file in records.folder().rglob("*.json"):
         file.write_text(broken)
     assert measured(RULES).told == {}
     assert tool("selftest")[0] == 1
@@ -262,11 +263,11 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIX_COMPILE_CACHE", "/own")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     monkeypatch.setenv("HOME", "/home/me")
-    assert kept.folder() == Path("/own/selftest")
+    assert records.folder() == Path("/own/selftest")
     monkeypatch.delenv("FIX_COMPILE_CACHE")
-    assert kept.folder() == Path("/xdg/fix-compile/selftest")
+    assert records.folder() == Path("/xdg/fix-compile/selftest")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert kept.folder() == Path("/home/me/.cache/fix-compile/selftest")
+    assert records.folder() == Path("/home/me/.cache/fix-compile/selftest")
 
 
 def test_a_python_that_is_none(tool: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from patcher.calls import FINDINGS, OK, Told
 from patcher.rule import Rule
-from patcher.selftest import kept
+from patcher.selftest import records
 from patcher.selftest.executing import Interpreter, execute, interpreter
 from patcher.selftest.verdicts import TOLD, RuleVerdict, Verdict, judged, rewritten
 from patcher.version import VERSION
@@ -33,11 +33,11 @@ def selftest(
     """
     made_by = interpreter(python)
     requests = {rule.code: [_request(e.before, str(e.after), e.run) for e in rewritten(rule)] for rule in rules}
-    records = _records(made_by, [r for listed in requests.values() for r in listed], jobs, reading, progress)
-    verdicts = [judged(rule, [records[_key(r)] for r in requests[rule.code]]) for rule in rules]
-    kept.keep_results(
+    found = _records(made_by, [r for listed in requests.values() for r in listed], jobs, reading, progress)
+    verdicts = [judged(rule, [found[_key(r)] for r in requests[rule.code]]) for rule in rules]
+    records.keep_results(
         made_by.torch,
-        [(v.code, {**_plain(v), "digest": kept.rule_digest(rule)}) for v, rule in zip(verdicts, rules, strict=True)],
+        [(v.code, {**_plain(v), "digest": records.rule_digest(rule)}) for v, rule in zip(verdicts, rules, strict=True)],
     )
     status = FINDINGS if any(v.verdict == "wrong" for v in verdicts) else OK
     if shape == "json":
@@ -56,7 +56,7 @@ def _key(request: Json) -> str:
 def _records(
     made_by: Interpreter, requests: Sequence[Json], jobs: int | None, reading: bool, progress: Progress | None
 ) -> dict[str, Json]:
-    memory = kept.Records(made_by, kept.program_digest())
+    memory = records.Records(made_by, records.program_digest())
     wanted = {_key(request): request for request in requests}
     found = {key: record for key, r in wanted.items() if (record := memory.read(r))} if reading else {}
     missing = [request for key, request in wanted.items() if key not in found]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patcher.rule import Rule
-from patcher.selftest import kept
+from patcher.selftest import records
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,17 @@ class Measured:
 
 def measured(rules: Sequence[Rule]) -> Measured:
     """What is kept of these rules for the torch that is installed beside the tool, which is not imported."""
-    if not os.path.isdir(kept.folder()):  # noqa: PTH112 - the usual case, and nothing more is done
+    if not os.path.isdir(records.folder()):  # noqa: PTH112 - the usual case, and nothing more is done
         return Measured()
     try:
         torch = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return Measured()
-    results = kept.results(torch)
+    results = records.results(torch)
     valid = {
         rule.code: results[rule.code]
         for rule in rules
-        if rule.code in results and results[rule.code].get("digest") == kept.rule_digest(rule)
+        if rule.code in results and results[rule.code].get("digest") == records.rule_digest(rule)
     }
     return Measured(
         torch=torch,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from patcher.kept import user_folder
 from patcher.rule import Rule
 from patcher.selftest.executing import PROGRAM, Interpreter
 
@@ -23,11 +23,8 @@ Json = dict[str, Any]
 
 
 def folder() -> Path:
-    """``FIX_COMPILE_CACHE``, else ``fix-compile`` in ``XDG_CACHE_HOME``, which is ``~/.cache`` when it is not set."""
-    if own := os.environ.get("FIX_COMPILE_CACHE"):
-        return Path(own) / "selftest"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - "~" may stay as it is
-    return Path(base) / "fix-compile" / "selftest"
+    """``selftest`` in the folder that the tool has for this user."""
+    return user_folder() / "selftest"
 
 
 def program_digest() -> str:
