@@ -17,7 +17,7 @@ from patcher import cli
 from patcher.config import ConfigError
 from patcher.engine import find, patch
 from patcher.facts import Facts
-from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule, Where
 from patcher.selftest import call, executing, records
 from patcher.selftest.executing import Interpreter, execute, interpreter
 from patcher.selftest.measured import Measured, measured
@@ -37,6 +37,7 @@ class Doubled(Rule):
     name: ClassVar[str] = "slow-call"
     triggers: ClassVar[tuple[bytes, ...]] = (b"slow(",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    where: ClassVar[Where] = Where.ANYWHERE
     fixed_in: ClassVar[tuple[int, int] | None] = None
     costs: ClassVar[tuple[Any, ...]] = ("graph break",)
     invalid: ClassVar[tuple[Example, ...]] = (Example(BRANCH, WHERE, RUN, "a branch"),)
