@@ -9,12 +9,13 @@ import ast
 
 import pytest
 
-from tests.dynamo import PREAMBLE
+from patcher.harness.examples import PREAMBLE
+from rules import load_rules
 from tests.fuzz.__main__ import told
 from tests.fuzz.compare import differences
 from tests.fuzz.execute import AS_IT_IS, Way, observe
 from tests.fuzz.hazards import HAZARDS, Hazard
-from tests.fuzz.judge import kind_of
+from tests.fuzz.judge import SAID, Said, kind_of
 from tests.fuzz.search import search, tallied
 from tests.fuzz.surroundings import AROUND_HAZARD, AROUND_STATEMENTS, DECORATORS, OVERRIDES, SHADOWS, SUPPORT
 
@@ -98,6 +99,12 @@ def test_what_hazards_stand_in_is_python() -> None:
         ast.parse(code)
     for decorator, above in DECORATORS:
         ast.parse(f"{above}\n\n{decorator}\ndef f(): pass")
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: said.code)
+def test_an_error_that_goes_away_is_documented(said: Said) -> None:
+    (rule,) = (rule for rule in load_rules() if rule.code == said.code)
+    assert said.sentence in " ".join(str(rule.__doc__).split())
 
 
 def test_no_safe_fix_changes_a_mutant() -> None:

@@ -40,7 +40,7 @@ def _of_call(x: Seen, y: Seen, ignored: frozenset[str]) -> Iterator[tuple[str, s
         if label in ignored or any(label.startswith(known) for known in ignored if known.startswith("self")):
             continue
         if label not in x.leaves:
-            if not label.startswith("self"):
+            if not label.startswith(("self", "globals")):
                 yield label, f"{label} only after"
         elif label not in y.leaves:
             yield label, f"{label} is gone"
@@ -48,7 +48,7 @@ def _of_call(x: Seen, y: Seen, ignored: frozenset[str]) -> Iterator[tuple[str, s
             yield label, f"{label}: {said}"
     both = [label for label in x.shared if label in y.shared and label not in ignored]
     for label in both:
-        if label.startswith("self"):
+        if label.startswith(("self", "globals")):
             continue
         here = {other for other in both if x.shared[other] == x.shared[label]}
         there = {other for other in both if y.shared[other] == y.shared[label]}

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 import torch._dynamo
 
-from tests.dynamo import SEED, imported
+from patcher.harness.examples import SEED, imported
 from tests.fuzz.inputs import varied
 
 torch.set_num_threads(1)
@@ -100,6 +100,7 @@ def observe(source: str, run: str, way: Way) -> Observed:
     """Execute source and run below each other, make the calls. Raises what importing or ``make()`` raises."""
     printed = io.StringIO()
     defaults = torch.get_default_dtype(), torch.is_grad_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)  # fills memory that nobody has written
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with _logging_to(printed):
@@ -110,6 +111,7 @@ def observe(source: str, run: str, way: Way) -> Observed:
             finally:
                 torch.set_default_dtype(defaults[0])
                 torch.set_grad_enabled(defaults[1])
+                torch.use_deterministic_algorithms(False)
 
 
 @contextlib.contextmanager
@@ -183,12 +185,21 @@ def _calls(module: types.ModuleType, way: Way) -> list[Seen]:
                         _backward(out)
             except (Exception, CompiledAssertion) as error:
                 outputs.append(None)
-                found.append(_seen({f"args{number}": arguments, "self": obj}, f"{type(error).__name__}: {error}"))
+                here = {f"args{number}": arguments, "self": obj, "globals": _held_by(module)}
+                found.append(_seen(here, f"{type(error).__name__}: {error}"))
                 continue
             outputs.append(out)
-            found.append(_seen({f"out{number}": out, f"args{number}": arguments, "self": obj}, grads=train))
+            here = {f"out{number}": out, f"args{number}": arguments, "self": obj, "globals": _held_by(module)}
+            found.append(_seen(here, grads=train))
         found.append(_seen({**{f"out{n}": out for n, out in enumerate(outputs)}, "self": obj}))
         return found
+
+
+def _held_by(module: types.ModuleType) -> dict[str, Any]:
+    """The containers and tensors of the module itself; what the run has made for its calls is seen elsewhere."""
+    kinds = (torch.Tensor, list, dict)
+    held = {k: v for k, v in vars(module).items() if isinstance(v, kinds) and not k.startswith("__")}
+    return {k: v for k, v in held.items() if k.isupper()}
 
 
 def _invocation(

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.dynamo import PREAMBLE
+from patcher.harness.examples import PREAMBLE
 from tests.fuzz.hazards import HAZARDS, TENSOR, Hazard
 from tests.fuzz.seeds import Place, Point, Seed, Surveyed, surveyed
 from tests.fuzz.surroundings import AROUND_HAZARD, AROUND_STATEMENTS, DECORATORS, HEADER, OVERRIDES, SHADOWS, SUPPORT

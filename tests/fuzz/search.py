@@ -83,10 +83,14 @@ def search(
 ) -> Iterator[dict[str, Any]]:
     """The records of all mutants, from processes of their own. One that kills its process has the status "died"."""
     at, end = first, first + mutants
+    barren = 0
     while at < end:
         command = [sys.executable, "-m", "tests.fuzz", "--seed", str(seed), "--first", str(at)]
         command += ["--mutants", str(end - at), "--dynamo", str(dynamo), "--judge"]
         command += [part for rule in rules for part in ("--rule", rule)]
+        barren += 1
+        if barren > 3:
+            raise RuntimeError(f"the search itself does not run: {' '.join(command)}")
         with subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:
@@ -94,7 +98,7 @@ def search(
             for line in process.stdout:
                 if line.startswith("{"):
                     record = json.loads(line)
-                    at = record["number"] + 1
+                    at, barren = record["number"] + 1, 0
                     yield record
         if at < end:
             yield {"number": at, "status": "died", "live": False, "codes": [], "seconds": 0.0}

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from patcher.engine import patch
+from patcher.harness.examples import PREAMBLE
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules import load_rules
-from tests.dynamo import PREAMBLE
 from tests.fuzz.execute import AS_IT_IS, observe
 
 RULES = tuple(load_rules())
