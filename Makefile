@@ -13,7 +13,7 @@ STAMP := $(VENV)/.complete
 CHECKED := fix_compile.py patcher rules tests benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint format docs bench clean
+.PHONY: help venv demo test fuzz lint format docs bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,6 +31,9 @@ demo: $(STAMP)  ## patch a small vision-language model, measured before and afte
 
 test: $(STAMP)  ## run the tests (ARGS='-k FC101' passes options to pytest)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+fuzz: $(STAMP)  ## hazards in the rules' examples (ARGS='--seed 1 --mutants 20000 --rule FC401')
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: $(STAMP)  ## ruff, formatting, mypy --strict, generated documentation
 	$(BIN)/ruff check $(CHECKED)

@@ -21,6 +21,10 @@ from tests.fuzz.surroundings import AROUND_HAZARD, AROUND_STATEMENTS, DECORATORS
 
 MUTANTS = 300
 SEED = 13
+#: Rules in whose examples a long search finds nothing; ``python -m tests.fuzz`` searches those of all.
+SEARCHED = tuple(
+    "FC101 FC102 FC104 FC202 FC204 FC301 FC302 FC303 FC304 FC403 FC405 FC501 FC601 FC602 FC605".split()
+)
 
 MODULE = """
 class Net(nn.Module):
@@ -108,7 +112,7 @@ def test_an_error_that_goes_away_is_documented(said: Said) -> None:
 
 
 def test_no_safe_fix_changes_a_mutant() -> None:
-    tally = tallied(search(SEED, MUTANTS, dynamo=0.0))
+    tally = tallied(search(SEED, MUTANTS, rules=SEARCHED, dynamo=0.0))
     assert tally.wrong == [], "\n".join(map(told, tally.wrong))
     assert tally.deaths == 0
     assert tally.rewritten > MUTANTS // 2, str(tally)
