@@ -22,9 +22,7 @@ from tests.fuzz.surroundings import AROUND_HAZARD, AROUND_STATEMENTS, DECORATORS
 MUTANTS = 300
 SEED = 13
 #: Rules in whose examples a long search finds nothing; ``python -m tests.fuzz`` searches those of all.
-SEARCHED = tuple(
-    "FC101 FC102 FC104 FC202 FC204 FC301 FC302 FC303 FC304 FC403 FC405 FC501 FC601 FC602 FC605".split()
-)
+SEARCHED = ("FC301", "FC302", "FC304", "FC403", "FC405", "FC501")
 
 MODULE = """
 class Net(nn.Module):
