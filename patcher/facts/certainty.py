@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections.abc import Hashable
 
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
@@ -47,7 +48,7 @@ class Certainty(Analysis):
         """Whether ``e`` is a tensor by what is done with it (second presumption), not only by what is said of it."""
         return self.of(e) >= Grade.USED
 
-    def _of(self, e: ast.expr, seen: frozenset[Definition]) -> Grade:
+    def _of(self, e: ast.expr, seen: frozenset[Hashable]) -> Grade:
         match e:
             case ast.Name():
                 definitions, state = self.inference.definitions(e), self.inference.state(e)
@@ -69,11 +70,14 @@ class Certainty(Analysis):
                 return Grade.CERTAIN if self.inference.of(e).is_tensor else Grade.UNKNOWN
         return Grade.UNKNOWN
 
-    def _stored(self, e: ast.Attribute, seen: frozenset[Definition]) -> Grade:
+    def _stored(self, e: ast.Attribute, seen: frozenset[Hashable]) -> Grade:
         """``self.x``: what the class makes of it."""
         own = self.inference.instance_attribute(e)
         if own is None or not self.inference.attribute(*own).is_tensor:
             return Grade.UNKNOWN
+        if own in seen:
+            return Grade.CERTAIN  # the others decide
+        seen |= {own}
         stores = [s for s in self.class_facts(own[0]).stores.get(own[1], []) if s.how != "declared"]
         grades = [
             Grade.CERTAIN if s.how in ("buffer", "parameter") else self._of(s.value, seen) if s.value else Grade.SAID
@@ -81,7 +85,7 @@ class Certainty(Analysis):
         ]
         return min(grades, default=Grade.SAID)
 
-    def _bound(self, d: Definition, state: State | None, seen: frozenset[Definition]) -> Grade:
+    def _bound(self, d: Definition, state: State | None, seen: frozenset[Hashable]) -> Grade:
         ruled = state.ruled.get(d, frozenset()) if state is not None else frozenset()
         if d in seen or d.how == "unbound" or Ruling.TENSOR in ruled:
             return Grade.CERTAIN

@@ -121,6 +121,42 @@ class Flow:
         return env
 
     def _statement(self, s: ast.stmt, env: Env) -> Env | None:
+        """What is bound after ``s``; None when nothing comes after it."""
+        match s:
+            case ast.If(test=test, body=body, orelse=orelse):
+                self.before[s] = dict(env)
+                self._loads(test, env)
+                taken, left = self._ruled(test, env, True), self._ruled(test, env, False)
+                return self._join((self._block(body, taken), self._block(orelse, left)))
+            case ast.For() | ast.AsyncFor():
+                self._loads(s.iter, env)
+                return self._loop(env, s.body, s.orelse, lambda e: self._bind(s.target, e, "iteration", s.iter))
+            case ast.While(test=test, body=body, orelse=orelse):
+                return self._loop(env, body, orelse, lambda e: self._loads(test, e), test)
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                for item in items:
+                    self._loads(item.context_expr, env)
+                    if item.optional_vars is not None:
+                        self._bind(item.optional_vars, env, "other", None)
+                return self._block(body, env)
+            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+                self._loads(s, env)
+                left_to = {ast.Break: self._breaks, ast.Continue: self._continues}.get(type(s))
+                if left_to:
+                    left_to[-1].append(env)
+                return None
+            case ast.Assert(test=test):
+                self._loads(s, env)
+                return self._ruled(test, env, True)
+            case _ if hasattr(s, "handlers"):
+                return self._try(s, env)
+            case ast.Match():
+                return self._match(s, env)
+        self._simple(s, env)
+        return env
+
+    def _simple(self, s: ast.stmt, env: Env) -> None:
+        """A statement after which the next one comes: what it reads, then what it binds."""
         match s:
             case ast.Assign(targets=targets, value=value):
                 self._loads(value, env)
@@ -137,36 +173,6 @@ class Flow:
                     env[target.id] = self._bound(target.id, s, "augmented", value)
                 else:
                     self._loads(target, env)
-            case ast.If(test=test, body=body, orelse=orelse):
-                self.before[s] = dict(env)
-                self._loads(test, env)
-                taken, left = self._ruled(test, env, True), self._ruled(test, env, False)
-                return self._join((self._block(body, taken), self._block(orelse, left)))
-            case (
-                ast.For(target=target, iter=it, body=body, orelse=orelse)
-                | ast.AsyncFor(target=target, iter=it, body=body, orelse=orelse)
-            ):
-                self._loads(it, env)
-                return self._loop(env, body, orelse, lambda e: self._bind(target, e, "iteration", it))
-            case ast.While(test=test, body=body, orelse=orelse):
-                return self._loop(env, body, orelse, lambda e: self._loads(test, e), test)
-            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                for item in items:
-                    self._loads(item.context_expr, env)
-                    if item.optional_vars is not None:
-                        self._bind(item.optional_vars, env, "other", None)
-                return self._block(body, env)
-            case ast.Return() | ast.Raise():
-                self._loads(s, env)
-                return None
-            case ast.Break():
-                if self._breaks:
-                    self._breaks[-1].append(env)
-                return None
-            case ast.Continue():
-                if self._continues:
-                    self._continues[-1].append(env)
-                return None
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self._capture(s)
                 env[name] = self._bound(name, s, "other")
@@ -183,16 +189,8 @@ class Flow:
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 self.captured.update(names)
                 self.shared.update(names)
-            case ast.Assert(test=test):
-                self._loads(s, env)
-                return self._ruled(test, env, True)
-            case _ if hasattr(s, "handlers"):
-                return self._try(s, env)
-            case _ if hasattr(s, "cases"):
-                return self._match(s, env)
             case _:
                 self._loads(s, env)
-        return env
 
     def _loop(
         self,
@@ -242,10 +240,10 @@ class Flow:
             return None
         return self._block(final, after)
 
-    def _match(self, s: ast.stmt, env: Env) -> Env | None:
-        self._loads(s.subject, env)  # type: ignore[attr-defined]
+    def _match(self, s: ast.Match, env: Env) -> Env | None:
+        self._loads(s.subject, env)
         ends: list[Env | None] = [dict(env)]
-        for case in s.cases:  # type: ignore[attr-defined]
+        for case in s.cases:
             here = dict(env)
             for node in ast.walk(case.pattern):
                 name = getattr(node, "name", None) or getattr(node, "rest", None)

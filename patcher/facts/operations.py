@@ -31,6 +31,8 @@ from patcher.facts.values import (
     tensor,
 )
 
+Keywords = dict[str | None, ast.expr]
+
 
 class Operations:
     """Results of torch functions and tensor methods; ``of`` tells what an argument holds."""
@@ -150,8 +152,6 @@ class Operations:
         keywords = {k.arg: k.value for k in e.keywords}
         if not x.is_tensor:
             x = tensor()
-        inplace = name.endswith("_") and not name.endswith("__")
-        plain = name[:-1] if inplace else name
         if name == "numpy":
             return FOREIGN
         if name in api.HOST_READS:
@@ -160,6 +160,18 @@ class Operations:
             return python(api.HOST_VALUES[name])
         if name == "type" and not e.args and not keywords:
             return python("str")
+        parts = (self._by_element, self._reduced_or_converted, self._of_other_sizes)
+        found = next((v for part in parts if (v := part(name, x, arguments, keywords)) is not None), None)
+        if found is not None:
+            return found
+        if _in_place(name):
+            return tensor(x.rank, x.dtype, x.shape) if name not in RESHAPING else tensor(None, x.dtype)
+        return UNKNOWN
+
+    def _by_element(self, name: str, x: Value, arguments: list[ast.expr], keywords: Keywords) -> Value | None:
+        """What has the sizes of ``x``, or those of ``x`` and another operand."""
+        inplace = _in_place(name)
+        plain = name[:-1] if inplace else name
         if plain == "cumsum":
             dtype = self.dtype_of(keywords["dtype"]) if "dtype" in keywords else _summed(x.dtype)
             return tensor(x.rank, dtype, x.shape)
@@ -188,6 +200,10 @@ class Operations:
         if plain in ("add", "sub", "mul", "div") and arguments:
             result = arithmetic(x, self.of(arguments[0]), division=plain == "div")
             return replace(result, dtype=None) if {"rounding_mode", "alpha"} & set(keywords) else result
+        return None
+
+    def _reduced_or_converted(self, name: str, x: Value, arguments: list[ast.expr], keywords: Keywords) -> Value | None:
+        """Fewer dimensions, or another dtype."""
         if name in api.REDUCTIONS:
             return self._reduction(name, x, arguments, keywords)
         if name in api.CASTS:
@@ -196,6 +212,10 @@ class Operations:
             return tensor(x.rank, self._converted(x, arguments, keywords), x.shape)
         if name == "type_as" and arguments:
             return tensor(x.rank, self.of(arguments[0]).dtype, x.shape)
+        return None
+
+    def _of_other_sizes(self, name: str, x: Value, arguments: list[ast.expr], keywords: Keywords) -> Value | None:
+        """Views, parts and products."""
         if name in ("view", "reshape"):
             if name == "view" and (keywords or (len(arguments) == 1 and not self._is_size(arguments[0]))):
                 return tensor()
@@ -230,9 +250,7 @@ class Operations:
             return tensor(None, self.dtype_of(keywords["dtype"]) if "dtype" in keywords else x.dtype)
         if name in ("chunk", "split", "unbind", "size", "sort", "topk", "unique", "nonzero", "where"):
             return UNKNOWN
-        if inplace:
-            return tensor(x.rank, x.dtype, x.shape) if name not in RESHAPING else tensor(None, x.dtype)
-        return UNKNOWN
+        return None
 
     def _is_size(self, e: ast.expr) -> bool:
         """Whether this argument of ``view`` can be taken for a size: a bare name may hold a dtype."""
@@ -241,7 +259,7 @@ class Operations:
             return value.is_number or value.python == "container"
         return value.python != "dtype"
 
-    def _numbers(self, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> bool:
+    def _numbers(self, arguments: list[ast.expr], keywords: Keywords) -> bool:
         return all(self.of(a).is_number or self.of(a).python == "none" for a in [*arguments, *keywords.values()])
 
     def _cast(self, name: str) -> DType:
@@ -250,7 +268,7 @@ class Operations:
         )
         return DType(category, _canonical(name))
 
-    def _converted(self, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> DType | None:
+    def _converted(self, x: Value, arguments: list[ast.expr], keywords: Keywords) -> DType | None:
         named = keywords.get("dtype") or next((a for a in arguments if self._is_dtype(a)), None)
         if named is not None:
             return self.dtype_of(named)
@@ -270,7 +288,7 @@ class Operations:
     def _is_flag(self, e: ast.expr) -> bool:
         return isinstance(e, ast.Constant) and isinstance(e.value, bool)
 
-    def _reduction(self, name: str, x: Value, arguments: list[ast.expr], keywords: dict[str | None, ast.expr]) -> Value:
+    def _reduction(self, name: str, x: Value, arguments: list[ast.expr], keywords: Keywords) -> Value:
         if name in api.REDUCE_BOOL:
             dtype: DType | None = BOOL
         elif name in api.REDUCE_INT:
@@ -301,6 +319,10 @@ class Operations:
         last = ast.unparse(dim) == "-1" and x.rank is not None and x.rank.least > 0  # a 0-d tensor stays as it is
         lead = x.shape.leading() if last and x.shape is not None else None
         return tensor(x.rank.plus(-1) if x.rank else None, dtype, lead)
+
+
+def _in_place(name: str) -> bool:
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _summed(dtype: DType | None) -> DType | None:
