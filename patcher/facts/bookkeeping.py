@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.breaks import GraphBreaks
-from patcher.facts.origins import Origins, is_python, own_nodes
+from patcher.facts.origins import Origins, is_python
+from patcher.facts.syntax import own_nodes
 
 #: Special methods that are not called while a model computes.
 OUTSIDE = frozenset(

@@ -17,8 +17,8 @@ from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis, ClassAnalysis
 from patcher.facts.bookkeeping import CREATES, Bookkeeping, CacheMethod, elements_of, last_name, makes_tensor
 from patcher.facts.classes import INITIALISERS
-from patcher.facts.origins import WRAPS, Origins, is_python, own_nodes, parts_of
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.origins import WRAPS, Origins, is_python, parts_of
+from patcher.facts.syntax import FunctionNode, Syntax, own_nodes
 from patcher.facts.values import Category
 
 _WHOLE = ast.Slice()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from patcher.facts.narrowing import Ruling, rulings
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax import FunctionNode, children
 
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -324,7 +324,7 @@ class Flow:
                 for part in (n.key, n.value) if isinstance(n, ast.DictComp) else (n.elt,):
                     self._loads(part, inner)
             elif n is not None:
-                stack.extend(reversed(list(ast.iter_child_nodes(n))))
+                stack += children(n)[::-1]
 
     def _in_turn(self, test: ast.BoolOp, env: Env) -> None:
         """The values of ``and`` and ``or``, each where those before it are true, or false."""

@@ -76,7 +76,6 @@ class Inference:
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
         self._evidence: dict[Definition, bool] = {}
         self._seen: dict[Definition, int] = {}
-        self._reshaping: dict[FunctionNode, bool] = {}
         self._calls: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
         self._families: dict[ast.ClassDef, list[ClassSummary]] = {}
         self._parameters: dict[FunctionNode, dict[str, Value]] = {}
@@ -180,24 +179,22 @@ class Inference:
             ):
                 return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else UNKNOWN
             value = tensor()
-        if function is not None and self._reshapes(function):
+        if function is not None and function in self._reshaping:
             return replace(absolute(value), rank=None, dtype=None) if value.is_tensor else value
         value = named(value, _token(name, definitions, state))
         if value.rank is not None and (seen := min(self._dimensions(d) for d in definitions)):
             value = replace(value, rank=value.rank.with_seen(seen))
         return value
 
-    def _reshapes(self, function: FunctionNode) -> bool:
-        """Whether ``function`` gives a tensor other sizes or another dtype in place."""
-        known = self._reshaping.get(function)
-        if known is None:
-            attributes = (n for n in self.syntax.by_type[ast.Attribute] if self.syntax.function_of(n) is function)
-            known = self._reshaping[function] = any(
-                isinstance(n, ast.Attribute)
-                and (n.attr in RESHAPING or (n.attr == "data" and isinstance(n.ctx, ast.Store)))
-                for n in attributes
-            )
-        return known
+    @cached_property
+    def _reshaping(self) -> frozenset[FunctionNode | None]:
+        """The functions that give a tensor other sizes or another dtype in place."""
+        return frozenset(
+            self.syntax.function_of(n)
+            for n in self.syntax.by_type[ast.Attribute]
+            if isinstance(n, ast.Attribute)
+            and (n.attr in RESHAPING or (n.attr == "data" and isinstance(n.ctx, ast.Store)))
+        )
 
     def _dimensions(self, d: Definition) -> int:
         """How many dimensions the tensor has at least that ``d`` binds, by what every call does with it."""

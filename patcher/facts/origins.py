@@ -10,7 +10,6 @@ from patcher.facts import torch_api as api
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.flow import Definition
 from patcher.facts.infer import Inference
-from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
 
 _ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "requires_grad", *api.HOST_VALUES})
@@ -124,16 +123,6 @@ def parts_of(d: Definition) -> Iterator[ast.AST]:
                 break
             value = value.elts[position]
         yield value
-
-
-def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
-    """Every node in the body of ``function``, nested functions and classes aside."""
-    stack: list[ast.AST] = list(reversed(function.body))
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            stack.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 def is_python(inference: Inference, e: ast.expr) -> bool:

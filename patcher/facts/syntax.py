@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 
@@ -24,6 +26,28 @@ def dotted(expr: ast.AST) -> str | None:
         return None
     names.append(expr.id)
     return ".".join(reversed(names))
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """What stands directly below ``node``, as the source has it; operators and contexts of names are left out."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        child = getattr(node, name, None)
+        if isinstance(child, list):
+            found += [c for c in child if isinstance(c, ast.AST) and not isinstance(c, _MARKS)]
+        elif isinstance(child, ast.AST) and not isinstance(child, _MARKS):
+            found.append(child)
+    return found
+
+
+def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
+    """Every node in the body of ``function``; of functions, lambdas and classes in it, only they themselves."""
+    stack: list[ast.AST] = list(reversed(function.body))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, _NESTED):
+            stack += children(node)[::-1]
 
 
 def bindings_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str]]:
@@ -48,6 +72,24 @@ def same_expression(a: ast.AST, b: ast.AST) -> bool:
     return said[0] == said[1]
 
 
+@dataclass(frozen=True)
+class Around:
+    """What is around a node. ``scopes``: innermost first, also those whose decorators or defaults it is in.
+
+    ``function``: the one whose body holds it. ``cls``: the innermost class. ``member``: what stands directly in ``cls``
+    and is or holds the node.
+    """
+
+    function: FunctionNode | None = None
+    cls: ast.ClassDef | None = None
+    member: ast.AST | None = None
+    scopes: tuple[ast.AST, ...] = ()
+
+    def within(self, scope: ast.AST) -> Around:
+        """The same for what is in ``scope`` as well; not in its body when it is a function."""
+        return replace(self, scopes=(scope, *self.scopes))
+
+
 class Syntax:
     """The shape of one module. ``package`` is the dotted package that relative imports start from."""
 
@@ -56,21 +98,36 @@ class Syntax:
         self.package = package
         self.parents: dict[ast.AST, ast.AST] = {}
         self.by_type: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._around: dict[ast.AST, Around] = {}
+        self._order: list[ast.AST] = []
         stack: list[ast.AST] = [tree]
-        parents, by_type = self.parents, self.by_type
+        parents, by_type, known, order = self.parents, self.by_type, self._around, self._order
+        known[tree] = Around()
         while stack:
             node = stack.pop()
+            order.append(node)
             by_type[type(node)].append(node)
+            around = body = known[node]
+            if isinstance(node, _SCOPES):
+                around = body = around.within(node)
+                if isinstance(node, _FUNCTIONS):
+                    body = replace(around, function=node)
             for name in node._fields:
                 child = getattr(node, name, None)
                 if isinstance(child, list):
+                    here = body if name == "body" else around
                     for item in child:
-                        if isinstance(item, ast.AST):
+                        if isinstance(item, ast.AST) and not isinstance(item, _MARKS):
                             parents[item] = node
+                            known[item] = here
                             stack.append(item)
                 elif isinstance(child, ast.AST) and not isinstance(child, _MARKS):
                     parents[child] = node
+                    known[child] = around
                     stack.append(child)
+            if isinstance(node, ast.ClassDef):
+                for item in ast.iter_child_nodes(node):
+                    known[item] = replace(around, cls=node, member=item)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around ``node``, innermost first."""
@@ -79,30 +136,52 @@ class Syntax:
             yield parent
             parent = self.parents.get(parent)
 
+    def subtree(self, node: ast.AST) -> Sequence[ast.AST]:
+        """``node`` and all that is below it, in no order to rely on; operators and contexts of names are left out."""
+        at = self._places.get(node)
+        if at is None:  # a node that was made, not parsed
+            return list(ast.walk(node))
+        return self._order[at[0] : at[1]]
+
+    @cached_property
+    def _places(self) -> dict[ast.AST, tuple[int, int]]:
+        """Node -> where it and what is below it stand in the order of the walk, which takes a node before its parts."""
+        places: dict[ast.AST, tuple[int, int]] = {}
+        order, parents = self._order, self.parents
+        end: dict[ast.AST, int] = {}
+        for at in range(len(order) - 1, -1, -1):
+            node = order[at]
+            last = end.pop(node, at + 1)
+            places[node] = (at, last)
+            parent = parents.get(node)
+            if parent is not None and parent not in end:
+                end[parent] = last
+        return places
+
+    def around(self, node: ast.AST) -> Around:
+        """What is around ``node``, which may have been made and hung below a node of the module."""
+        known = self._around.get(node)
+        if known is None:
+            parent = self.parents.get(node)
+            known = self.around(parent) if parent is not None else Around()
+            if isinstance(parent, _SCOPES):
+                known = known.within(parent)
+            if isinstance(parent, ast.ClassDef):
+                known = replace(known, cls=parent, member=node)
+        return known
+
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node`` (a default or decorator belongs to the scope outside)."""
-        child = node
-        for parent in self.ancestors(node):
-            if isinstance(parent, _FUNCTIONS) and child in parent.body:
-                return parent
-            child = parent
-        return None
+        return self.around(node).function
 
     def class_of(self, function: ast.AST) -> ast.ClassDef | None:
         """The class around ``function``, also through an outer method."""
-        for parent in self.ancestors(function):
-            if isinstance(parent, ast.ClassDef):
-                return parent
-        return None
+        return self.around(function).cls
 
     def method_of(self, node: ast.AST) -> FunctionNode | None:
         """The method (a function directly in a class) that holds ``node``, or None."""
-        child = node
-        for parent in self.ancestors(node):
-            if isinstance(parent, ast.ClassDef):
-                return child if isinstance(child, _FUNCTIONS) else None
-            child = parent
-        return None
+        member = self.around(node).member
+        return member if isinstance(member, _FUNCTIONS) else None
 
     def qualname(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str | None:
         """``Class.method`` of a definition; None for a function that stands directly in another one."""
@@ -212,7 +291,7 @@ class Syntax:
         """Scope -> names that it assigns or defines (imports aside, and methods)."""
         bound: dict[ast.AST, set[str]] = defaultdict(set)
         for definition in [n for kind in (*_FUNCTIONS, ast.ClassDef) for n in self.by_type[kind]]:
-            scope = next(p for p in self.ancestors(definition) if isinstance(p, _SCOPES))
+            scope = self.around(definition).scopes[0]
             if not isinstance(scope, ast.ClassDef):
                 bound[scope].add(definition.name)  # type: ignore[attr-defined]
         for kind in (ast.Name, ast.arg, ast.ExceptHandler):
@@ -221,8 +300,7 @@ class Syntax:
                     continue
                 name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else node.name  # type: ignore[attr-defined]
                 if name:
-                    scope = next(p for p in self.ancestors(node) if isinstance(p, _SCOPES))
-                    bound[scope].add(name)
+                    bound[self.around(node).scopes[0]].add(name)
         return bound
 
     def binds(self, scope: ast.AST, name: str) -> bool:
@@ -235,9 +313,9 @@ class Syntax:
         if text is None:
             return None
         root, _, rest = text.partition(".")
-        for scope in self.ancestors(expr):
-            if not isinstance(scope, _SCOPES):
-                continue
+        if root not in self._imported:
+            return None
+        for scope in self.around(expr).scopes:
             if isinstance(scope, _FUNCTIONS) and (scope, root) in self._local_imports:
                 base = self._local_imports[scope, root]
                 return f"{base}.{rest}" if rest else base
@@ -250,7 +328,7 @@ class Syntax:
 
     def is_lambda_parameter(self, name: ast.Name) -> bool:
         """Whether ``name`` is a parameter of a lambda around it."""
-        for scope in self.ancestors(name):
+        for scope in self.around(name).scopes:
             if isinstance(scope, _FUNCTIONS):
                 return False
             if isinstance(scope, ast.Lambda) and self.binds(scope, name.id):
@@ -259,18 +337,24 @@ class Syntax:
 
     def is_builtin(self, name: ast.Name) -> bool:
         """Whether nothing in the file gives ``name`` another meaning than Python's own."""
+        return hasattr(builtins, name.id) and name.id not in self._given
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
+        """Every name that something in the file binds, defines or imports, in whatever scope."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        return (
-            hasattr(builtins, name.id)
-            and not any(name.id in bound for bound in self._bound.values())
-            and not any(name.id == imported for imported, _, _ in self.all_imports)
-            and not any(d.name == name.id for kind in kinds for d in self.by_type[kind])  # type: ignore[attr-defined]
-        )
+        defined = {d.name for kind in kinds for d in self.by_type[kind]}  # type: ignore[attr-defined]
+        return self._imported.union(defined, *self._bound.values())
+
+    @cached_property
+    def _imported(self) -> frozenset[str]:
+        """Every name that an import binds, in whatever scope."""
+        return frozenset(name for name, _, _ in self.all_imports)
 
     def names_in(self, node: ast.AST) -> set[str]:
         """Every identifier in ``node``: names, parameters, attributes."""
         found = set()
-        for child in ast.walk(node):
+        for child in self.subtree(node):
             if isinstance(child, ast.Name):
                 found.add(child.id)
             elif isinstance(child, ast.arg):

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name
-from patcher.facts.origins import Origins, own_nodes, parts_of
+from patcher.facts.origins import Origins, parts_of
+from patcher.facts.syntax import own_nodes
 
 _MARK = "mark_static_address"
 #: A buffer, the method that stores it and the value.

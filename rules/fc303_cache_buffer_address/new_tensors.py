@@ -6,7 +6,8 @@ import ast
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import elements_of, last_name
-from patcher.facts.origins import Origins, own_nodes, parts_of
+from patcher.facts.origins import Origins, parts_of
+from patcher.facts.syntax import own_nodes
 
 #: Functions of torch that make a tensor which nobody else has.
 _NEW = frozenset(

@@ -47,7 +47,7 @@ class BufferObjects(Analysis):
             self._of[cls.name] = frozenset()  # a class below itself ends here
             own = {
                 t.attr
-                for n in ast.walk(cls)
+                for n in self.syntax.subtree(cls)
                 if isinstance(n, (ast.Assign, ast.AnnAssign)) and self._makes(n.value)
                 for t in (n.targets if isinstance(n, ast.Assign) else [n.target])
                 if isinstance(t, ast.Attribute)

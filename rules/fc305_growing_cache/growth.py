@@ -10,8 +10,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import CREATES, last_name
 from patcher.facts.classes import INITIALISERS, pairs
-from patcher.facts.origins import own_nodes
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax import FunctionNode, own_nodes
 from patcher.facts.wording import words
 from rules.fc305_growing_cache.depth import Depth, dimension, keyword
 from rules.fc305_growing_cache.lasting import Lasting

@@ -10,8 +10,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name
 from patcher.facts.classes import INITIALISERS, pairs
 from patcher.facts.flow import Definition
-from patcher.facts.origins import own_nodes
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax import FunctionNode, own_nodes
 from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places, methods_of, unpacked
 
 

@@ -14,8 +14,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name
 from patcher.facts.classes import self_name
 from patcher.facts.flow import Definition
-from patcher.facts.origins import own_nodes
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax import FunctionNode, own_nodes
 from patcher.facts.wording import words
 
 #: Methods whose result is as long as the tensor that they are called on.

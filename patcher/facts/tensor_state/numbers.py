@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
-from patcher.facts.origins import Origins, own_nodes
+from patcher.facts.origins import Origins
 from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import dotted
+from patcher.facts.syntax import dotted, own_nodes
 from patcher.facts.tensor_state.forms import ARITHMETIC, Form
 from patcher.facts.values import Kind
 

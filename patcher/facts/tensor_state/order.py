@@ -9,8 +9,8 @@ from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name, makes_tensor
 from patcher.facts.classes import INITIALISERS, self_name
-from patcher.facts.origins import Origins, own_nodes
-from patcher.facts.syntax import FunctionNode, dotted
+from patcher.facts.origins import Origins
+from patcher.facts.syntax import FunctionNode, dotted, own_nodes
 from patcher.facts.tensor_state.numbers import Numbers
 
 _IN_PLACE = frozenset("zero_ fill_ add_ sub_ copy_ mul_ clamp_ append extend pop insert clear".split())

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from patcher.facts.bookkeeping import OUTSIDE, last_name
 from patcher.facts.classes import INITIALISERS
-from patcher.facts.origins import own_nodes
-from patcher.facts.syntax import FunctionNode, dotted
+from patcher.facts.syntax import FunctionNode, dotted, own_nodes
 from patcher.facts.tensor_state.forms import (
     ARITHMETIC,
     COUNTS,

@@ -152,7 +152,9 @@ class Bookkeepers(Analysis):
         if isinstance(func, ast.Name):
             found = [self._named(f"{self.module}.{func.id}")] if not self.syntax.qualified(func) else []
             inner = next((p for p in self.syntax.ancestors(func) if isinstance(p, _FUNCTIONS)), None)
-            if inner is not None and any(isinstance(n, _FUNCTIONS) and n.name == func.id for n in ast.walk(inner)):
+            if inner is not None and any(
+                isinstance(n, _FUNCTIONS) and n.name == func.id for n in self.syntax.subtree(inner)
+            ):
                 return Bookwork(0)  # its body is walked with the function around it
             if found == [None]:
                 return None

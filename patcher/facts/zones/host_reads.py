@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax import FunctionNode, own_nodes
 from patcher.facts.values import FOREIGN, Category, Kind
 
-_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ESCAPES = (ast.Return, ast.Continue, ast.Break)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -106,8 +104,11 @@ class HostReads(Analysis):
         parent = self.syntax.parents.get(e)
         if isinstance(parent, (ast.If, ast.While, ast.IfExp)) and parent.test is e:
             return self._is_tensor(e) and not self._is_guard(parent)
-        if any(isinstance(p, ast.Assert) for p in self.syntax.ancestors(e)):
+        if not isinstance(e, (ast.Call, ast.Subscript)):
             return False
+        return self._needs_data(e) and not any(isinstance(p, ast.Assert) for p in self.syntax.ancestors(e))
+
+    def _needs_data(self, e: ast.Call | ast.Subscript) -> bool:
         match e:
             case ast.Call(func=ast.Attribute(value=held, attr=name), args=[], keywords=[]) if name in _COPIES:
                 return self._may_be_tensor(held, name)
@@ -180,16 +181,6 @@ class HostReads(Analysis):
                     )
                 )
         return False
-
-
-def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
-    """What stands in the body of ``function``, but not in a function or class that it defines."""
-    stack: list[ast.AST] = list(function.body)
-    while stack:
-        n = stack.pop()
-        if not isinstance(n, _NESTED):
-            yield n
-            stack.extend(ast.iter_child_nodes(n))
 
 
 def _is_first(child: ast.AST, comprehension: ast.AST) -> bool:
