@@ -8,7 +8,6 @@ import gc
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +99,11 @@ def engine_steps() -> Steps:
 
 
 def finding_steps() -> Steps:
-    """The same with an engine that only looks: parsing a file with LibCST and editing it costs more than looking."""
-    from patcher.engine import find
+    """The same for looking only: LibCST takes longer to load, and to parse a file, than it takes to look at one."""
+    from patcher.facts.project import Project, summarise
+    from patcher.finding import find
 
-    return replace(engine_steps(), patch=find)
+    return Steps(summarise, Project, find, _asked_around)
 
 
 def _asked_around(project: Any) -> bool:

@@ -34,7 +34,8 @@ WALLS: dict[str, set[str]] = {
     "patcher.concrete": {"patcher.rule", "patcher.lines", "patcher.spans"},
     "patcher.edits": {"patcher.concrete", "patcher.rule", "patcher.lines", "patcher.spans"},
     "patcher.suppress": {"patcher.facts", "patcher.results", "patcher.rule", "patcher.lines"},
-    "patcher.engine": {"patcher.edits", "patcher.spans", "patcher.suppress", "patcher.facts", *TYPES, "patcher.lines"},
+    "patcher.finding": {"patcher.spans", "patcher.suppress", "patcher.facts", *TYPES, "patcher.lines"},
+    "patcher.engine": {"patcher.edits", "patcher.finding", "patcher.spans", "patcher.facts", *TYPES},
     "patcher.source": {"patcher.results", "patcher.settings"},
     "patcher.discover": {"patcher.source"},
     "patcher.atomic": {"patcher.source"},
@@ -48,6 +49,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.parallel": {"patcher.share", "patcher.results"},
     "patcher.runner": {
         "patcher.engine",
+        "patcher.finding",
         "patcher.reuse",
         "patcher.facts",
         "patcher.parallel",

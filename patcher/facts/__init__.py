@@ -48,6 +48,7 @@ class Facts:
         self._silenced = silenced
         self._flows: dict[FunctionNode, Flow] = {}
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
+        self._reached: dict[FunctionNode, bool] = {}
         self._eager: dict[ast.AST, bool] = {}
         self._asked: dict[Callable[[Facts], object], object] = {}
         self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
@@ -95,12 +96,15 @@ class Facts:
     def reached(self, node: ast.AST) -> bool:
         """Whether ``node`` runs inside of a module's forward or of another compiled callable."""
         function = node if isinstance(node, _FUNCTIONS) else self.syntax.function_of(node)
-        while function is not None:
+        if function is None:
+            return False
+        known = self._reached.get(function)
+        if known is None:
             name = self.qualname(function)
-            if name is not None:
-                return self.project.reached(name)
-            function = self.syntax.function_of(function)
-        return False
+            outer = self.syntax.function_of(function)
+            known = self.project.reached(name) if name is not None else outer is not None and self.reached(outer)
+            self._reached[function] = known
+        return known
 
     def may_be_used_in_graph(self, cls: ast.ClassDef) -> bool:
         """Whether compiled code calls a method of ``cls``, or one of that name on an object that may be of ``cls``."""

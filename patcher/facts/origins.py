@@ -10,6 +10,7 @@ from patcher.facts import torch_api as api
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.flow import Definition
 from patcher.facts.infer import Inference
+from patcher.facts.syntax import own_nodes
 from patcher.facts.values import Kind
 
 _ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "requires_grad", *api.HOST_VALUES})

@@ -186,7 +186,7 @@ class Syntax:
     def qualname(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str | None:
         """``Class.method`` of a definition; None for a function that stands directly in another one."""
         names = [node.name]
-        for parent in self.ancestors(node):
+        for parent in self.around(node).scopes:
             if isinstance(parent, _FUNCTIONS) and len(names) == 1 and isinstance(node, _FUNCTIONS):
                 return None
             if isinstance(parent, (ast.ClassDef, *_FUNCTIONS)):

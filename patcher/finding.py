@@ -1,0 +1,209 @@
+"""One source text, all rules: what they find."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from patcher.facts import Facts
+from patcher.facts.project import Project, summarise
+from patcher.lines import split_lines
+from patcher.results import Bug, PatchResult, Reported
+from patcher.rule import Finding, Rule, Where
+from patcher.settings import Settings, Unit
+from patcher.spans import says, targets_of
+from patcher.suppress import Suppressions, suppressions
+
+_NO_TORCH = "`torch` is not imported here, or is another name"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding, who found it, and where. ``imports``: what the module has to import for its fix."""
+
+    rule: Rule
+    finding: Finding
+    suppressed: bool
+    scope: str
+    imports: frozenset[str] = frozenset()
+
+
+def find(
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project | None = None,
+    tree: ast.Module | None = None,
+) -> PatchResult:
+    """Everything that ``rules`` find in ``text``, as `patch` has it, and the text as it is: no fix is made.
+
+    Whether a fix can be made is not known then: one that `patch` would refuse is found all the same. Raises as `patch`.
+    """
+    tree, project, active = prepared(text, path, rules, settings, project, tree)
+    bugs: list[Bug] = []
+    found = search(tree, text, path, active, settings, project, bugs)
+    return result_of(text, found, [], text, found, bugs)
+
+
+def prepared(
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project | None,
+    tree: ast.Module | None,
+) -> tuple[ast.Module, Project, list[Rule]]:
+    """The tree, the project (of this file alone when none is given), and the rules that take part."""
+    if tree is None:
+        tree = ast.parse(text)
+    if project is None:
+        project = Project([summarise(tree, path)])
+    return tree, project, [r for r in rules if settings.wants(r.code, r.name) and not _settled(r, settings)]
+
+
+def result_of(
+    text: str, first: list[Found], fixed: list[Reported], current: str, found: list[Found], bugs: list[Bug]
+) -> PatchResult:
+    """What there is to tell: ``first`` was found in ``text``, ``found`` is still there in ``current``."""
+    return PatchResult(
+        text=current,
+        found=reported(first, text),
+        fixed=tuple(fixed),
+        remaining=reported([f for f in found if not f.suppressed], current),
+        suppressed=sum(f.suppressed for f in found),
+        bugs=tuple(dict.fromkeys(bugs)),
+    )
+
+
+def _settled(rule: Rule, settings: Settings) -> bool:
+    return rule.fixed_in is not None and settings.target_torch >= rule.fixed_in
+
+
+def _chosen(code: str, path: str, scope: str, settings: Settings) -> bool:
+    return settings.only is None or Unit(code, path, scope) in settings.only
+
+
+def search(
+    tree: ast.Module,
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project,
+    bugs: list[Bug],
+) -> list[Found]:
+    """What ``rules`` find in ``tree``, by line, column and code; rules that crash go to ``bugs``."""
+    quiet = suppressions(text)
+    names = {rule.code: rule.name for rule in rules}
+
+    def silenced(code: str, statement: ast.stmt) -> bool:
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        chosen = _chosen(code, path, facts.syntax.scope_of(statement), settings)
+        return not chosen or quiet.covers(code, names.get(code, code), first, last)
+
+    active = frozenset(code for code in names if code not in settings.distrusted)
+    facts = Facts(tree, path, project, settings, active, silenced)
+    stronger = {r.code: [o for o in rules if o.code in r.yields_to] for r in rules}
+    found: list[Found] = []
+    for kind, listening in _listeners(rules, text.encode("utf-8", "surrogatepass")).items():
+        for node in facts.syntax.by_type[kind]:
+            compiled: bool | None = None
+            for rule in listening:
+                try:
+                    if rule.where is Where.COMPILED:
+                        compiled = facts.compiled(node) if compiled is None else compiled
+                        if not compiled:
+                            continue
+                    if any(other.handles(node, facts) for other in stronger[rule.code]):
+                        continue
+                    findings = list(rule.check(node, facts))
+                except RecursionError:
+                    raise
+                except Exception as e:
+                    bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
+                else:
+                    found += [_placed(rule, finding, facts, quiet, path, settings) for finding in findings]
+    found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
+    return found
+
+
+def _listeners(rules: Sequence[Rule], raw: bytes) -> dict[type[ast.AST], list[Rule]]:
+    """Which rules want to see nodes of a type; only those with a trigger in the file."""
+    listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
+    for rule in rules:
+        if any(t in raw for t in rule.triggers):
+            for kind in rule.listens_to:
+                listeners[kind].append(rule)
+    return listeners
+
+
+def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, path: str, settings: Settings) -> Found:
+    """The finding with what is known of its place; without its fix where torch cannot be imported for it."""
+    if finding.fix is not None and rule.code in settings.distrusted:
+        finding = replace(finding, fix=None, strategy="", assumption=settings.distrusted[rule.code])
+    at = finding.node
+    line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
+    if isinstance(at, ast.stmt) and hasattr(at, "body"):
+        end = max(line, at.body[0].lineno - 1)
+    statement = facts.syntax.statement_of(at)
+    covered = quiet.covers(rule.code, rule.name, line, end) or quiet.covers(
+        rule.code, rule.name, statement.lineno, statement.lineno
+    )
+    scope = facts.syntax.scope_of(at)
+    covered |= not _chosen(rule.code, path, scope, settings)
+    imports = _imports(finding, facts)
+    if imports is None:
+        finding = Finding(at, finding.message, assumption=_NO_TORCH)
+    return Found(rule, finding, covered, scope, imports or frozenset())
+
+
+def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:
+    """What the module has to import for the new code of ``finding``; None when that cannot be done."""
+    needed: set[str] = set()
+    for edit in finding.fix.edits if finding.fix is not None else ():
+        at = targets_of(edit)[0]
+        if says(edit, "torch") and facts.writing.spelled("torch", at) != "torch":
+            if not facts.writing.importable("torch", at):
+                return None
+            needed.add("torch")
+    return frozenset(needed)
+
+
+def line_of(finding: Finding) -> int:
+    """Where the finding starts."""
+    return int(getattr(finding.node, "lineno", 0))
+
+
+def reported(found: Sequence[Found], text: str) -> tuple[Reported, ...]:
+    """The findings with their places in ``text``."""
+    lines = split_lines(text) if found else []
+    return tuple(_report(f, lines) for f in found)
+
+
+def _report(f: Found, lines: list[str]) -> Reported:
+    node = f.finding.node
+    line, end = node.lineno, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+    column, end_column = node.col_offset, node.end_col_offset or 0  # type: ignore[attr-defined]
+    return Reported(
+        code=f.rule.code,
+        name=f.rule.name,
+        message=f.finding.message,
+        line=line,
+        column=_characters(lines, line, column) + 1,
+        end_line=end,
+        end_column=_characters(lines, end, end_column) + 1,
+        applicability=f.finding.applicability.value,
+        assumption=f.finding.assumption,
+        strategy=f.finding.strategy,
+        suppressed=f.suppressed,
+        scope=f.scope,
+    )
+
+
+def _characters(lines: list[str], line: int, column: int) -> int:
+    if line > len(lines):
+        return column
+    return len(lines[line - 1].encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace"))
