@@ -1,0 +1,95 @@
+"""The shape of a module as the one walk has it, against what it means."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from patcher.facts.syntax import Syntax, own_nodes
+
+ROOT = Path(__file__).resolve().parent.parent
+ODD = """\
+import torch as t
+@t.decorated(lambda a=(z := 1): a)
+class A(B, metaclass=(lambda: M)()):
+    x: int = [i for i in range(3)][0]
+    @staticmethod
+    def f(p, /, q=lambda u: u, *r, s: str = "", **k) -> None:
+        class C:
+            def g(self): return self.x if 1 < 2 <= 3 else (lambda v: v)(x)
+        async def h():
+            async with a as b, c: await d
+        def i(y=p): return y
+    if x:
+        def late(self): return [w for w in self if w if not w]
+match x:
+    case {"a": [1, *rest], **more} if more: pass
+"""
+MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+TEXTS = {
+    "odd": ODD,
+    **{str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in sorted(ROOT.glob("fixtures/*/*.py"))[:6]},
+    "syntax.py": (ROOT / "patcher/facts/syntax.py").read_text(encoding="utf-8"),
+}
+
+
+@pytest.fixture(params=TEXTS.values(), ids=TEXTS.keys())
+def syntax(request: pytest.FixtureRequest) -> Syntax:
+    return Syntax(ast.parse(request.param))
+
+
+def nodes(syntax: Syntax) -> Iterator[ast.AST]:
+    return (n for n in ast.walk(syntax.tree) if not isinstance(n, MARKS))
+
+
+def test_what_is_below_a_node(syntax: Syntax) -> None:
+    for node in nodes(syntax):
+        below = syntax.subtree(node)
+        assert len(below) == len(set(below))
+        assert set(below) == {n for n in ast.walk(node) if not isinstance(n, MARKS)}
+        assert below[0] is node
+
+
+def test_what_is_around_a_node(syntax: Syntax) -> None:
+    for node in nodes(syntax):
+        line = [node, *syntax.ancestors(node)]
+        pairs = list(itertools.pairwise(line))
+        function = next((p for c, p in pairs if isinstance(p, FUNCTIONS) and c in p.body), None)
+        child, cls = next(((c, p) for c, p in pairs if isinstance(p, ast.ClassDef)), (None, None))
+        assert syntax.function_of(node) is function
+        assert syntax.class_of(node) is cls
+        assert syntax.method_of(node) is (child if isinstance(child, FUNCTIONS) else None)
+        scopes = (*FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
+        assert list(syntax.around(node).scopes) == [p for p in line[1:] if isinstance(p, scopes)]
+
+
+def test_a_node_that_was_made(syntax: Syntax) -> None:
+    for node in [n for n in nodes(syntax) if isinstance(n, (ast.Return, *FUNCTIONS, ast.ClassDef))]:
+        made = ast.Name("new", ast.Load())
+        assert syntax.function_of(made) is None
+        syntax.parents[made] = node
+        assert syntax.function_of(made) is syntax.function_of(node)
+        assert syntax.class_of(made) is (node if isinstance(node, ast.ClassDef) else syntax.class_of(node))
+        assert next(iter(syntax.subtree(made))) is made
+
+
+def test_the_own_nodes_of_a_function(syntax: Syntax) -> None:
+    for function in [n for n in nodes(syntax) if isinstance(n, FUNCTIONS)]:
+        own = list(own_nodes(function))
+        expected = {
+            n
+            for n in syntax.subtree(function)
+            if any(n in syntax.subtree(s) for s in function.body)
+            and not any(
+                isinstance(p, (*FUNCTIONS, ast.ClassDef, ast.Lambda))
+                for p in list(syntax.ancestors(n))[: list(syntax.ancestors(n)).index(function)]
+            )
+        }
+        assert set(own) == expected and len(own) == len(expected)
+        lines = [n.lineno for n in own if isinstance(n, ast.stmt)]
+        assert lines == sorted(lines)
