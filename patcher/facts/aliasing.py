@@ -219,7 +219,15 @@ class Aliasing(Analysis):
     def _defined_overlapping(self, d: Definition) -> bool:
         if d.how == "augmented":
             return False
-        return d.how != "assign" or d.value is None or self.may_overlap(d.value)
+        if d.how != "assign" or d.value is None:
+            return True
+        if d in self._open:  # a view of its own last turn adds nothing
+            return False
+        self._open.add(d)
+        try:
+            return self.may_overlap(d.value)
+        finally:
+            self._open.discard(d)
 
     def through_views(self, load: ast.expr) -> ast.expr:
         """The outermost expression around ``load`` that may still be the same object or a view of it."""
