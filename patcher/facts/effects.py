@@ -7,6 +7,7 @@ import math
 
 from patcher.facts import torch_api as api
 from patcher.facts.aliasing import Aliasing
+from patcher.facts.effect.summary import in_place
 from patcher.facts.syntax import dotted
 from patcher.facts.values import Category, Kind, Value, broadcast
 
@@ -36,6 +37,8 @@ class Effects(Aliasing):
                 if (own := self.inference.instance_attribute(e)) is not None:
                     if not self.inference.surely_set(*own):
                         return f"`{_text(e)}` may not be set"
+                    if any(self._unchanged.writes.of(e)):
+                        return f"`{_text(e)}` may run code"
                     return None if of(e).kind is not Kind.UNKNOWN else f"what `{_text(e)}` holds is not known"
                 if of(e).is_number and isinstance(base, ast.Attribute):
                     return self.why_not_total(base) if of(base).kind is not Kind.UNKNOWN else None
@@ -167,7 +170,7 @@ class Effects(Aliasing):
         x = of(receiver)
         if not x.is_tensor:
             return f"what `{_text(receiver)}` holds is not known"
-        if self._in_place(e, name):
+        if in_place(e, name):
             return f"`{_text(e)}` changes a tensor in place"
         if not _accepts(name, x):
             return f"`{_text(e)}` may raise for integers"

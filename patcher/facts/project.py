@@ -161,6 +161,9 @@ class _Collector:
             if inner and isinstance(parent, ast.Attribute):
                 continue
             function, first = self.owner(n)
+            if n.attr == "__wrapped__" and isinstance(n.value, (ast.Attribute, ast.Name)):
+                taken = n.value.attr if isinstance(n.value, ast.Attribute) else n.value.id
+                self.mentions[function].add(f".{taken}.__wrapped__")
             root = n.value.id if isinstance(n.value, ast.Name) else None
             if isinstance(n.ctx, ast.Load):
                 if root is not None and root == first:
@@ -452,6 +455,20 @@ class Project:
             if "." not in f.qualname:
                 found[f.qualname].append((name, f))
         return found
+
+    def named(self, mention: str, owner: str) -> list[str]:
+        """The functions that ``mention``, in the summary of a function of the class or module ``owner``, may be."""
+        if mention.startswith("self."):
+            return self._method(owner, mention[5:])
+        if mention.startswith("."):
+            return [] if mention[1:] in _COMMON_METHODS else self.named_methods(mention[1:])
+        return [mention] if mention in self._functions else self.re_exported(mention)
+
+    @cached_property
+    def unwrapped(self) -> set[str]:
+        """Names of functions whose decorators somebody takes off (``f.__wrapped__``)."""
+        found = {m for f in self._functions.values() for m in f.mentions if m.endswith(".__wrapped__")}
+        return {m.rpartition(".")[0].rpartition(".")[2] for m in found}
 
     def named_methods(self, name: str) -> list[str]:
         """The methods of that name, of any class."""

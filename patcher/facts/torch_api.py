@@ -166,6 +166,10 @@ BOOL_OR_ERROR = frozenset({"is_causal", "enable_gqa"})
 
 # --- grad mode and compilation ------------------------------------------------------------------------------------
 
+#: What may switch gradients on.
+GRAD_SWITCHES = frozenset(
+    "torch.set_grad_enabled torch.enable_grad torch._C._set_grad_enabled torch.inference_mode".split()
+)
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 COMPILE = frozenset({"torch.compile", "torch.jit.script"})
 DISABLE = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch.compiler.skip_frame"})

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
+from patcher.facts.effect.unchanged import Unchanged
 from patcher.facts.effects import Effects
 from patcher.facts.flow import Definition
 from patcher.facts.values import Category, Kind, Value
@@ -115,8 +116,8 @@ class Gradients(Analysis):
         for d in self.inference.definitions(node):
             if isinstance(d.node, ast.AugAssign) and not isinstance(d.node.op, (ast.Add, ast.Sub, ast.Mult)):
                 return f"the gradient of `{ast.unparse(d.node)}` may be infinite"
-            if self.effects.written_to(d, self.syntax.function_of(node)):
-                return f"`{d.name}` is changed in place"
+            if reason := self.facts.ask(Unchanged).why_changed(node, self.syntax.statement_of(d.node), node):
+                return reason
         return None
 
     def _carriers(self, e: ast.AST) -> Iterator[ast.expr]:

@@ -51,6 +51,8 @@ class Graph:
                 return None  # code that is never got to, or that another function runs
             if inner in self._known:
                 return inner
+            if isinstance(inner, (ast.If, ast.While)) and inner.test in self._known:
+                return inner.test  # what stands for a place right before the statement
             below, inner = inner, self.syntax.parents.get(inner)
         return None
 

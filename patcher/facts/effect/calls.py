@@ -86,7 +86,7 @@ class Calls(Analysis):
 
     def _by(self, does: Does, given: tuple[ast.expr, ...]) -> Called:
         """A call of functions of the project."""
-        if does.runs:
+        if does.runs or (does.invokes and any(map(self._may_be_called, given))):
             return _unknown(given)
         sets = does.own | does.sets
         return Called(
@@ -97,6 +97,13 @@ class Calls(Analysis):
             keeps=given if sets or does.writes else (),
             world=does.world,
         )
+
+    def _may_be_called(self, e: ast.expr) -> bool:
+        """Whether ``e`` may be a function, or an object that can be called."""
+        if isinstance(e, ast.Name) and self.syntax.is_builtin(e):
+            return not isinstance(getattr(builtins, e.id, None), type)
+        value = self.inference.of(e)
+        return not (value.is_tensor or value.is_number or value.python in ("str", "none", "container", "dtype"))
 
     # --- functions that are known by name ---------------------------------------------------------------------------
 

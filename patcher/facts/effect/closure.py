@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from patcher.facts import torch_api as api
 from patcher.facts.effect import tables
 from patcher.facts.effect.summary import ANYTHING, NOTHING, Does
 
@@ -18,6 +19,7 @@ class Closure:
         self.project = project
         self._known: dict[str, Does] = {}
         self._behind: dict[str, Does] = {}
+        self._enabling: dict[str, bool] = {}
 
     def of(self, function: str) -> Does:
         """What a call of the dotted function or method of the project may do; ``calls`` is empty."""
@@ -37,8 +39,8 @@ class Closure:
             total |= summary.does
             owner = name.rpartition(".")[0]
             for call in summary.does.calls:
-                callees = self._callees(call, owner, name)
-                if callees is None:
+                callees = self._callees(call.removeprefix("="), owner, name)
+                if callees is None or (call[:1] not in "=?" and any(map(self._invokes, callees))):
                     return ANYTHING
                 stack += [c for c in callees if c not in seen]
                 seen.update(callees)
@@ -49,7 +51,11 @@ class Closure:
                     stack += more
                     seen.update(more)
         gives, world = (first.does.gives, first.does.world) if first is not None else (True, True)
-        return Does(total.own, total.sets, total.writes, total.runs, gives, world)
+        return Does(total.own, total.sets, total.writes, total.runs, gives, world, total.invokes)
+
+    def _invokes(self, function: str) -> bool:
+        summary = self.project.function(function)
+        return summary is None or summary.does.invokes
 
     def _callees(self, call: str, owner: str, caller: str) -> list[str] | None:
         """The functions of the project that ``call`` in ``caller`` may run; None when code that is not read may run."""
@@ -102,6 +108,25 @@ class Closure:
         if method == "forward" and not self.project.is_module_class(cls):
             method = "__call__"
         return self.project.methods(cls, method) or None
+
+    def enables_gradients(self, function: str) -> bool:
+        """Whether the function, or what it calls, mentions what switches gradients on."""
+        known = self._enabling.get(function)
+        if known is None:
+            seen, stack = {function}, [function]
+            known = False
+            while stack and not known:
+                name = stack.pop()
+                summary = self.project.function(name)
+                if summary is None:
+                    continue
+                known = not summary.mentions.isdisjoint(api.GRAD_SWITCHES)
+                for mention in summary.mentions:
+                    more = self.project.named(mention, name.rpartition(".")[0])
+                    stack += [m for m in more if m not in seen]
+                    seen.update(more)
+            self._enabling[function] = known
+        return known
 
     def behind(self, name: str) -> Does:
         """What the methods and properties called ``name``, of any class of the project, do taken together."""

@@ -36,9 +36,10 @@ class Does:
 
     ``own``: attributes that it sets on its first parameter; ``sets``: on other objects ("*": a name that is not known;
     "~name": a global). ``writes``: it changes memory or a container that it did not make. ``runs``: it runs code that
-    is not read. ``gives``: the result may be, or be a part of, what it is given; ``world``: or what others hold.
-    ``calls``: what it calls besides, as "self.m", ".m" (of an unknown object), "?m" (the same, harmless
-    unless a class of the project has a method of that name) or dotted names.
+    is not read; ``invokes``: it calls what it is given, or a method of it. ``gives``: the result may be, or be a part
+    of, what it is given; ``world``: or what others hold. ``calls``: what it calls besides (after "=" when it hands on
+    but what it was given, and constants), as "self.m", ".m" (of an unknown object), "?m" (the same, harmless unless a
+    class of the project has a method of that name) or dotted names.
     """
 
     own: frozenset[str] = frozenset()
@@ -47,6 +48,7 @@ class Does:
     runs: bool = False
     gives: bool = False
     world: bool = False
+    invokes: bool = False
     calls: frozenset[str] = frozenset()
 
     def __or__(self, other: Does) -> Does:
@@ -58,13 +60,14 @@ class Does:
             self.runs or other.runs,
             self.gives or other.gives,
             self.world or other.world,
+            self.invokes or other.invokes,
             self.calls | other.calls,
         )
 
     @property
     def nothing(self) -> bool:
         """Whether nobody can tell that it ran."""
-        return not (self.own or self.sets or self.writes or self.runs or self.calls)
+        return not (self.own or self.sets or self.writes or self.runs or self.invokes or self.calls)
 
 
 NOTHING = Does()
@@ -94,13 +97,24 @@ class _Reading:
         self.own: set[str] = set()
         self.sets: set[str] = set()
         self.calls: set[str] = set()
-        self.writes = self.runs = self.gives = self.world = False
+        self.writes = self.runs = self.gives = self.world = self.invokes = False
+        self.nested = {n.name for n in nodes if isinstance(n, _FUNCTIONS)}
+        self.given = self.parameters | self._handed_names()
 
     def result(self) -> Does:
         for node in self.nodes:
             self._node(node)
         calls = frozenset(self.calls)
-        return Does(frozenset(self.own), frozenset(self.sets), self.writes, self.runs, self.gives, self.world, calls)
+        own, sets = frozenset(self.own), frozenset(self.sets)
+        return Does(own, sets, self.writes, self.runs, self.gives, self.world, self.invokes, calls)
+
+    def _handed_names(self) -> set[str]:
+        """Local names that stand for a parameter, or a function in this one."""
+        pairs = [(n.targets[0], n.value) for n in self.nodes if isinstance(n, ast.Assign) and len(n.targets) == 1]
+        named = [(t.id, v) for t, v in pairs if isinstance(t, ast.Name)]
+        handed = self.parameters | self.nested
+        found = {t for t, v in named if isinstance(v, ast.Name) and v.id in handed}
+        return found - {t for t, v in named if not (isinstance(v, ast.Name) and v.id in handed)}
 
     def _fresh_names(self) -> set[str]:
         """Local names that only ever stand for what the function itself has made."""
@@ -213,20 +227,30 @@ class _Reading:
         elif root in ("numpy", "np"):
             self.writes |= name in tables.NUMPY_WRITES or any(k.arg == "out" for k in n.keywords)
         elif root not in tables.LOOKING_MODULES | tables.CARRYING_MODULES:
-            self.calls.add(what)
+            self._calls(n, what)
 
     def _named(self, n: ast.Call, name: str) -> None:
         if name in ("setattr", "delattr") and len(n.args) > 1:
             key = n.args[1]
             self._set(n.args[0], str(key.value) if isinstance(key, ast.Constant) else "*")
         elif name in tables.LOOKING_BUILTINS or name in tables.CARRYING_BUILTINS:
+            if name in ("getattr", "hasattr") and len(n.args) > 1 and isinstance(n.args[1], ast.Constant):
+                self.calls.add(f"?{n.args[1].value!s}")
             self.calls |= {
                 f"?{m}" for m in (*tables.LOOKING_BUILTINS.get(name, ()), *tables.CARRYING_BUILTINS.get(name, ()))
             }
-        elif isinstance(getattr(builtins, name, None), type):
-            pass  # the types of Python, its exceptions among them
+        elif name in self.given:
+            self.invokes = True
+        elif isinstance(getattr(builtins, name, None), type) or name in self.nested:
+            pass  # the types of Python, its exceptions among them; what a nested function does is counted here
         else:
-            self.calls.add(name)
+            self._calls(n, name)
+
+    def _calls(self, n: ast.Call, what: str) -> None:
+        plain = all(
+            isinstance(a, ast.Constant) or (isinstance(a, ast.Name) and a.id in self.given) for a in arguments(n)
+        )
+        self.calls.add(f"={what}" if plain else what)
 
     def _method(self, n: ast.Call, func: ast.Attribute) -> None:
         name, holder = func.attr, func.value
@@ -246,6 +270,9 @@ class _Reading:
                 if k.arg == "out":
                     self._write(k.value)
         else:
+            if isinstance(holder, ast.Name) and holder.id in self.given:
+                self.invokes = True
+                return
             text = dotted(func)
             self.calls.add(text if text is not None and text.startswith(f"{self.first}.") else f".{name}")
 

@@ -82,7 +82,7 @@ LOOKING_BUILTINS: dict[str, tuple[str, ...]] = {
     "slice": (),
     "isinstance": ("__instancecheck__",),
     "issubclass": ("__subclasscheck__",),
-    "hasattr": ("__getattr__",),
+    "hasattr": (),
     "callable": (),
     "type": (),
     "id": (),
@@ -107,7 +107,7 @@ CARRYING_BUILTINS: dict[str, tuple[str, ...]] = {
     "iter": ("__iter__",),
     "min": ("__lt__", "__iter__"),
     "max": ("__gt__", "__lt__", "__iter__"),
-    "getattr": ("__getattr__",),
+    "getattr": (),
 }
 #: Modules of the standard library and others whose functions write nothing that they are given and keep nothing.
 LOOKING_MODULES = _set("math cmath operator typing warnings logging time os re string numbers packaging platform sys")

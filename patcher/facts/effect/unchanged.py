@@ -21,11 +21,16 @@ _SHAPE = frozenset({"shape", "ndim", "dtype", "device", "layout", *api.HOST_VALU
 
 
 class Aspect(enum.Enum):
-    """What is asked: an object's ``CONTENTS``, its ``SHAPE`` (with dtype and device), or which ``OBJECT`` it is."""
+    """What is asked of an expression.
+
+    ``CONTENTS``: which object it is and what that holds. ``SHAPE``: which object, and its shape, dtype and device.
+    ``OBJECT``: which object alone. ``MEMORY``: what the object that it was holds, whatever the expression is by then.
+    """
 
     CONTENTS = "contents"
     SHAPE = "shape"
     OBJECT = "object"
+    MEMORY = "memory"
 
 
 class Unchanged(Analysis):
@@ -187,6 +192,8 @@ class Unchanged(Analysis):
         return ""
 
     def _touches_name(self, w: Write, e: ast.Name, name: str, aspect: Aspect, function: FunctionNode) -> str:
+        if aspect is Aspect.MEMORY:
+            return self._touches_object(w, e, aspect, function)
         if w.how is How.BINDS and w.name == name:
             return f"{w.told} binds `{name}` anew"
         if w.how is How.BINDS or self.syntax.qualified(e) is not None:
@@ -203,6 +210,8 @@ class Unchanged(Analysis):
     def _touches_attribute(
         self, w: Write, e: ast.Attribute, owner: ast.expr, attr: str, aspect: Aspect, function: FunctionNode
     ) -> str:
+        if aspect is Aspect.MEMORY:
+            return self._touches_object(w, e, aspect, function)
         steady = self.is_steady(e)
         if w.how is How.SETS and w.name in (attr, "*") and not (steady and w.name == "*"):
             return f"{w.told} may set `.{attr}`"

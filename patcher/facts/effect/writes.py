@@ -170,16 +170,22 @@ class Writes(Analysis):
             yield from self._called(n, self.calls.hidden(names))
 
     def _read_attribute(self, n: ast.Attribute, owner: ast.expr, attr: str) -> Iterator[Write]:
-        if attr not in self.project.properties or self.inference.of(owner).kind in (Kind.TENSOR, Kind.PYTHON):
-            return
         own = self.inference.instance_attribute(n)
         if own is not None:
-            name = f"{self.module}.{self.syntax.qualname(own[0])}"
-            family, unknown = self.project.family(name)
-            known = [self.project.known_class(c) for c in family]
-            if not unknown - {"torch.nn.Module"} and not any(c is not None and attr in c.properties for c in known):
-                return
-        yield from self._called(n, self.calls.hidden([attr]))
+            names = self._behind_own(own[0], attr)
+        elif self.inference.of(owner).kind in (Kind.TENSOR, Kind.PYTHON):
+            return
+        else:
+            names = [attr] if attr in self.project.properties else []
+        if names:
+            yield from self._called(n, self.calls.hidden(names))
+
+    def _behind_own(self, cls: ast.ClassDef, attr: str) -> list[str]:
+        """The methods that may run when an instance of ``cls``, or of a class below it, is asked for ``attr``."""
+        family, _ = self.project.family(f"{self.module}.{self.syntax.qualname(cls) or cls.name}")
+        known = [c for name in family if (c := self.project.known_class(name)) is not None]
+        names = [m for m in ("__getattr__", "__getattribute__") if any(m in c.methods for c in known)]
+        return [*names, attr] if any(attr in c.properties for c in known) else names
 
     def _operator(self, n: ast.AST, names: frozenset[str] | tuple[str, ...], *operands: ast.expr) -> Iterator[Write]:
         """What special methods of the project do, when an operand may be an object of it."""
