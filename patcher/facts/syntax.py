@@ -16,6 +16,23 @@ _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 
+#: Fields that hold no node: names, numbers, operators, contexts.
+_NO_PARTS = frozenset(
+    "arg asname attr conversion ctx id is_async kind kwd_attrs level lineno module name op ops rest simple str tag "
+    "type_comment".split()
+)
+_NO_PARTS_OF = {ast.Constant: {"value"}, ast.MatchSingleton: {"value"}, ast.Global: {"names"}, ast.Nonlocal: {"names"}}
+
+
+def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields in which nodes may stand, in order."""
+    none = _NO_PARTS | _NO_PARTS_OF.get(kind, frozenset())
+    return tuple(f for f in kind._fields if f not in none or (kind.__name__, f) == ("TypeAlias", "name"))
+
+
+_PARTS = {kind: _parts(kind) for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)}
+
+
 def dotted(expr: ast.AST) -> str | None:
     """``a.b.c`` as text, or None when ``expr`` is not a plain chain of attributes on a name."""
     names: list[str] = []
@@ -31,11 +48,11 @@ def dotted(expr: ast.AST) -> str | None:
 def children(node: ast.AST) -> list[ast.AST]:
     """What stands directly below ``node``, as the source has it; operators and contexts of names are left out."""
     found: list[ast.AST] = []
-    for name in node._fields:
+    for name in _PARTS[type(node)]:
         child = getattr(node, name, None)
-        if isinstance(child, list):
-            found += [c for c in child if isinstance(c, ast.AST) and not isinstance(c, _MARKS)]
-        elif isinstance(child, ast.AST) and not isinstance(child, _MARKS):
+        if type(child) is list:
+            found += child if None not in child else [c for c in child if c is not None]
+        elif child is not None:
             found.append(child)
     return found
 
@@ -112,16 +129,16 @@ class Syntax:
                 around = body = around.within(node)
                 if isinstance(node, _FUNCTIONS):
                     body = replace(around, function=node)
-            for name in node._fields:
+            for name in _PARTS[type(node)]:
                 child = getattr(node, name, None)
-                if isinstance(child, list):
+                if type(child) is list:
                     here = body if name == "body" else around
                     for item in child:
-                        if isinstance(item, ast.AST) and not isinstance(item, _MARKS):
+                        if item is not None:  # the key of ``**more`` in a dict
                             parents[item] = node
                             known[item] = here
                             stack.append(item)
-                elif isinstance(child, ast.AST) and not isinstance(child, _MARKS):
+                elif child is not None:
                     parents[child] = node
                     known[child] = around
                     stack.append(child)
