@@ -14,12 +14,8 @@ from typing import Any
 import click
 
 from patcher import calls
-from patcher.analysis import Analysis
 from patcher.backup import BackupError, Store
 from patcher.config import FORMATS, Config, ConfigError, load
-from patcher.diagnose.call import FORMATS as REPORTS
-from patcher.diagnose.call import Asked, report
-from patcher.diagnose.diagnostics import NAMES
 from patcher.discover import Exclude
 from patcher.explain import explanation, listing
 from patcher.harness.run import Event
@@ -177,6 +173,11 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
 
 
 def _diagnose(rules: Sequence[Rule]) -> click.Command:
+    from patcher.analysis import Analysis  # loading this takes as long as a scan of a few files
+    from patcher.diagnose.call import FORMATS as REPORTS
+    from patcher.diagnose.call import Asked, report
+    from patcher.diagnose.diagnostics import NAMES
+
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
     @click.argument("paths", nargs=-1, metavar="PATH...")
     @diagnose_options
