@@ -117,7 +117,8 @@ def search(
                         compiled = facts.compiled(node) if compiled is None else compiled
                         if not compiled:
                             continue
-                    if any(other.handles(node, facts) for other in stronger[rule.code]):
+                    others = stronger[rule.code]
+                    if others and any(other.handles(node, facts) for other in others):
                         continue
                     findings = list(rule.check(node, facts))
                 except RecursionError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patcher.facts.syntax import Syntax, own_nodes
+from patcher.facts.syntax import Syntax, own_nodes, walk
 
 ROOT = Path(__file__).resolve().parent.parent
 ODD = """\
@@ -53,6 +53,11 @@ def test_what_is_below_a_node(syntax: Syntax) -> None:
         assert len(below) == len(set(below))
         assert set(below) == {n for n in ast.walk(node) if not isinstance(n, MARKS)}
         assert below[0] is node
+
+
+def test_what_is_below_a_node_level_by_level(syntax: Syntax) -> None:
+    for node in nodes(syntax):
+        assert list(walk(node)) == [n for n in ast.walk(node) if not isinstance(n, MARKS)]
 
 
 def test_what_is_around_a_node(syntax: Syntax) -> None:

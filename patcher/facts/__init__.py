@@ -21,6 +21,8 @@ from patcher.settings import Settings
 T = TypeVar("T")
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: What may keep compiled code from a part of it.
+_DECIDING = (ast.If, ast.IfExp, ast.BoolOp, *_FUNCTIONS)
 
 
 class Facts:
@@ -129,7 +131,9 @@ class Facts:
                 found = self._eager[child]
                 break
             path.append(child)
-            if self.eager_tests.is_left_out(child, parent) or self._is_disabled(parent):
+            if isinstance(parent, _DECIDING) and (
+                self.eager_tests.is_left_out(child, parent) or self._is_disabled(parent)
+            ):
                 found = True
                 break
             child = parent

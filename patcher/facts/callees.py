@@ -11,7 +11,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.classes import self_name
 from patcher.facts.flow import Definition
-from patcher.facts.syntax import FunctionNode, dotted
+from patcher.facts.syntax import FunctionNode, dotted, walk
 from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -113,7 +113,7 @@ class Callees(Analysis):
     def _appended(self, cls: ast.ClassDef, name: str) -> list[ast.expr]:
         """What methods of ``cls`` append to the list in the attribute ``name``."""
         found: list[ast.expr] = []
-        for call in (n for n in ast.walk(cls) if isinstance(n, ast.Call)):
+        for call in (n for n in walk(cls) if isinstance(n, ast.Call)):
             match call:
                 case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr) as held, attr="append"), args=[item]):
                     if attr == name and self.inference.instance_attribute(held) == (cls, name):

@@ -15,7 +15,7 @@ from patcher.facts.flow import Definition, Flow, State
 from patcher.facts.narrowing import Ruling
 from patcher.facts.operations import Operations
 from patcher.facts.project import ClassSummary, Project
-from patcher.facts.syntax import FunctionNode, Syntax, dotted
+from patcher.facts.syntax import FunctionNode, Syntax, dotted, walk
 from patcher.facts.values import (
     CONFIGURATION,
     DEFAULT,
@@ -643,7 +643,7 @@ class Inference:
         """The attributes that ``cls`` calls, by name."""
         if cls not in self._calls:
             found = self._calls[cls] = {}
-            for c in ast.walk(cls):
+            for c in walk(cls):
                 if isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute):
                     found.setdefault(c.func.attr, []).append(c.func)
         return self._calls[cls]

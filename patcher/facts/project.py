@@ -129,23 +129,21 @@ class _Collector:
 
     def owner(self, node: ast.AST) -> tuple[ast.AST | None, str | None]:
         """The outermost function around ``node`` (below classes), and its first parameter."""
-        parents = self.syntax.parents
-        path = []
-        found: tuple[ast.AST | None, str | None] = (None, None)
-        current: ast.AST | None = node
-        while current is not None:
-            if current in self._owners:
-                found = self._owners[current]
-                break
-            path.append(current)
-            current = parents.get(current)
-        for n in reversed(path):
-            if found[0] is None and isinstance(n, _FUNCTIONS):
-                found = (n, n.args.args[0].arg if n.args.args else None)
-            elif isinstance(n, ast.ClassDef):
-                found = (None, None)
-            self._owners[n] = found
-        return found
+        scopes = self.syntax.around(node).scopes
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            scopes = (node, *scopes)
+        if not scopes:
+            return None, None
+        known = self._owners.get(scopes[0])
+        if known is None:
+            known = (None, None)
+            for scope in reversed(scopes):
+                if known[0] is None and isinstance(scope, _FUNCTIONS):
+                    known = (scope, scope.args.args[0].arg if scope.args.args else None)
+                elif isinstance(scope, ast.ClassDef):
+                    known = (None, None)
+            self._owners[scopes[0]] = known
+        return known
 
     def resolve(self, text: str) -> str:
         root, _, rest = text.partition(".")

@@ -57,6 +57,14 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """``node`` and all that is below it, level by level, as ``ast.walk``, operators and contexts of names left out."""
+    found = [node]
+    for n in found:
+        yield n
+        found += children(n)
+
+
 def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
     """Every node in the body of ``function``; of functions, lambdas and classes in it, only they themselves."""
     stack: list[ast.AST] = list(reversed(function.body))

@@ -14,7 +14,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.callees import Callees
 from patcher.facts.classes import self_name
 from patcher.facts.preparation import Handed, Preparation
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax import FunctionNode, children
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.clusters import Clusters
 from patcher.facts.zones.host_reads import HostRead, HostReads
@@ -244,7 +244,7 @@ def _running(top: ast.AST) -> list[ast.AST]:
         n = stack.pop()
         if not isinstance(n, (ast.Raise, ast.Assert, *_NESTED)):
             found.append(n)
-            stack.extend(ast.iter_child_nodes(n))
+            stack += children(n)
     return found
 
 

@@ -65,7 +65,7 @@ class BreakInLoop(Rule):
         function = facts.syntax.function_of(node)
         if function is None or _is_inner(node, function, facts):
             return
-        inside = {n for s in node.body for n in ast.walk(s)}
+        inside = {n for s in node.body for n in facts.syntax.subtree(s)}
         reads = tuple(r for r in facts.ask(HostReads).of(function) if r.node in inside)
         frame = facts.ask(LoopFrames).of(node)
         if not any(r.certain for r in reads):

@@ -16,7 +16,7 @@ from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.groups.row_values import FIXED, Held, Refused, RowValues, Sort
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax import FunctionNode, walk
 from rules.fc404_nonzero_loop.group_counts import GroupCounts
 from rules.fc404_nonzero_loop.group_hits import GroupHits, Hits
 
@@ -53,7 +53,7 @@ class RowLoops(Analysis):
 
     def may_be(self, loop: ast.For) -> bool:
         """A cheap test: whether ``loop`` goes over places that are not zero, or its body picks rows by such places."""
-        if any(self._picked(n) is not None or _fills(n, loop) for s in loop.body for n in ast.walk(s)):
+        if any(self._picked(n) is not None or _fills(n, loop) for s in loop.body for n in walk(s)):
             return True
         return self._lists_places and self.hits.of(loop.iter) is not None
 

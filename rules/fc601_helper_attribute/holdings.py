@@ -15,7 +15,7 @@ from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis, ClassAnalysis
 from patcher.facts.classes import Store, attribute_of, self_name
 from patcher.facts.steadiness import why_not_steady
-from patcher.facts.syntax import FunctionNode, dotted
+from patcher.facts.syntax import FunctionNode, dotted, walk
 from patcher.facts.wording import suggests_change, suggests_configuration, suggests_lookup
 from rules.fc601_helper_attribute.lookups import Lookup, Lookups
 from rules.fc601_helper_attribute.meetings import Meetings
@@ -188,13 +188,14 @@ class _Touches(ClassAnalysis):
             if self.syntax.binds(scope, me):
                 return False
         return not any(
-            isinstance(n, ast.Name) and n.id == me and not isinstance(n.ctx, ast.Load) for n in ast.walk(method)
+            isinstance(n, ast.Name) and n.id == me and not isinstance(n.ctx, ast.Load)
+            for n in self.syntax.subtree(method)
         )
 
     def _objects(self) -> Iterator[tuple[ast.expr, bool]]:
         """Every expression that may be the object; and whether it is for sure."""
         for method in self.members.methods.values():
-            nodes = [n for n in ast.walk(method) if isinstance(n, (ast.Attribute, ast.Name))]
+            nodes = [n for n in walk(method) if isinstance(n, (ast.Attribute, ast.Name))]
             nodes = [n for n in nodes if isinstance(n.ctx, ast.Load)]
             mine = [n for n in nodes if isinstance(n, ast.Attribute) and self._mine(n)]
             same = {self.syntax.parents[n].targets[0] for n in mine if self._aliased(n)}  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from patcher.facts.syntax import dotted
+from patcher.facts.syntax import dotted, walk
 
 _LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await, ast.Try, ast.With, ast.AsyncWith)
 
@@ -14,7 +14,7 @@ _LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.A
 def raises(block: Sequence[ast.stmt]) -> bool:
     """Whether running ``block`` always ends in an error of its own."""
     last = block[-1] if block else None
-    if not isinstance(last, (ast.If, ast.Raise)) or any(isinstance(n, _LEAVING) for s in block for n in ast.walk(s)):
+    if not isinstance(last, (ast.If, ast.Raise)) or any(isinstance(n, _LEAVING) for s in block for n in walk(s)):
         return False
     if isinstance(last, ast.If):
         return raises(last.body) and raises(last.orelse)

@@ -26,6 +26,32 @@ _FRESH = (
     ast.Compare,
     ast.JoinedStr,
 )
+#: Nodes that may do something.
+_TELLING = (
+    ast.Attribute,
+    ast.Subscript,
+    ast.AugAssign,
+    ast.Global,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.With,
+    ast.AsyncWith,
+    ast.Return,
+    ast.Call,
+)
+#: Nodes that bind names.
+_BINDING = (
+    ast.Assign,
+    ast.Global,
+    ast.Nonlocal,
+    ast.For,
+    ast.AsyncFor,
+    ast.comprehension,
+    ast.AnnAssign,
+    ast.NamedExpr,
+    ast.withitem,
+)
 #: Methods of an unknown object that change nothing, as far as their names go: a class of the project may say otherwise.
 QUIET_METHODS = api.TENSOR_ONLY | tables.VIEWS | tables.LOOKING_METHODS | api.HOST_READS | frozenset(api.CASTS)
 
@@ -103,7 +129,8 @@ class _Reading:
 
     def result(self) -> Does:
         for node in self.nodes:
-            self._node(node)
+            if isinstance(node, _TELLING):
+                self._node(node)
         calls = frozenset(self.calls)
         own, sets = frozenset(self.own), frozenset(self.sets)
         return Does(own, sets, self.writes, self.runs, self.gives, self.world, self.invokes, calls)
@@ -121,6 +148,8 @@ class _Reading:
         made: set[str] = set()
         other = {n.arg for n in self.nodes if isinstance(n, ast.arg)}
         for n in self.nodes:
+            if not isinstance(n, _BINDING):
+                continue
             if isinstance(n, ast.Assign) and len(n.targets) == 1 and isinstance(n.targets[0], ast.Name):
                 (made if self._is_fresh(n.value) else other).add(n.targets[0].id)
             elif isinstance(n, (ast.Global, ast.Nonlocal)):

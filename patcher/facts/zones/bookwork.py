@@ -12,7 +12,7 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.classes import self_name
-from patcher.facts.syntax import FunctionNode, Syntax
+from patcher.facts.syntax import FunctionNode, Syntax, walk
 from patcher.facts.values import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -80,13 +80,13 @@ class Bookkeepers(Analysis):
         if function not in self._known:
             self._known[function] = Bookwork(0)  # what calls itself adds nothing
             signature = _signature(function)
-            self._known[function] = self.of_nodes([n for n in ast.walk(function) if n not in signature])
+            self._known[function] = self.of_nodes([n for n in walk(function) if n not in signature])
         return self._known[function]
 
     def of_nodes(self, nodes: list[ast.AST]) -> Bookwork:
         """What ``nodes`` do together."""
         operations, computes, unknown = 0, "", ""
-        failing = {n for r in nodes if isinstance(r, (ast.Raise, ast.Assert)) for n in ast.walk(r)}
+        failing = {n for r in nodes if isinstance(r, (ast.Raise, ast.Assert)) for n in walk(r)}
         for n in nodes:
             if n in failing:
                 continue
@@ -194,5 +194,5 @@ def _is_self(e: ast.expr, syntax: Syntax) -> bool:
 def _signature(function: FunctionNode) -> set[ast.AST]:
     """The nodes of ``function`` that do not run when it is called."""
     outer: list[ast.AST] = [function.args, *function.decorator_list, *filter(None, (function.returns,))]
-    notes = [n.annotation for n in ast.walk(function) if isinstance(n, ast.AnnAssign)]
-    return {function} | {n for part in [*outer, *notes] for n in ast.walk(part)}
+    notes = [n.annotation for n in walk(function) if isinstance(n, ast.AnnAssign)]
+    return {function} | {n for part in [*outer, *notes] for n in walk(part)}

@@ -48,7 +48,7 @@ class HostReads(Analysis):
     def of(self, function: FunctionNode) -> tuple[HostRead, ...]:
         """The reads of ``function`` in order, without those of functions that it defines or calls."""
         if function not in self._known:
-            found = [self._placed(n, function) for n in own_nodes(function) if isinstance(n, ast.expr)]
+            found = (self._placed(e, function) for n in own_nodes(function) for e in _may_read(n))
             reads = [r for r in found if r is not None]
             self._known[function] = tuple(sorted(reads, key=lambda r: (r.node.lineno, r.node.col_offset)))
         return self._known[function]
@@ -181,6 +181,14 @@ class HostReads(Analysis):
                     )
                 )
         return False
+
+
+def _may_read(n: ast.AST) -> list[ast.expr]:
+    """What may be a read by itself: a call, a subscript, and the test that ``n`` makes of another expression."""
+    if isinstance(n, (ast.Call, ast.Subscript)):
+        return [n]
+    test = n.test if isinstance(n, (ast.If, ast.While, ast.IfExp)) else None
+    return [test] if test is not None and not isinstance(test, (ast.Call, ast.Subscript)) else []
 
 
 def _is_first(child: ast.AST, comprehension: ast.AST) -> bool:
