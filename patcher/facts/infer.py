@@ -720,9 +720,20 @@ class Inference:
             part = self.of(e.func)
             return self._module_call(e, part) if part.kind is Kind.MODULE else UNKNOWN
         presumed = receiver.kind is Kind.UNKNOWN and receiver != OBJECT and e.func.attr in self.tensor_names
-        if not receiver.is_tensor and not presumed:
+        if not receiver.is_tensor and not (presumed and not self._is_converted(e.func.value)):
             return UNKNOWN
         return self.operations.operation(e, e.func.attr, receiver, e.args)
+
+    def _is_converted(self, e: ast.expr) -> bool:
+        """Whether the code makes a tensor of what ``e`` is: it may be none yet."""
+        definitions = self.definitions(e) if isinstance(e, ast.Name) else ()
+        for d in definitions:
+            function = self._function_of_parameter(d) if d.how == "parameter" else self.syntax.function_of(d.node)
+            uses = self.flow_of(function).uses.get(d, ()) if function is not None else ()
+            parents = (self.syntax.parents[u] for u in uses)
+            if any(isinstance(p, ast.Call) and self.syntax.qualified(p.func) in api.CONVERTING for p in parents):
+                return True
+        return False
 
     def _builtin(self, e: ast.Call, name: str) -> Value:
         arguments = [self.of(a) for a in e.args]
