@@ -66,6 +66,11 @@ class Writing(Analysis):
             return "the statement binds names inside of expressions"
         return None
 
+    def why_not_builtin(self, *names: str) -> str:
+        """What keeps new code from saying the builtins ``names``; "" when each is Python's own in all of the file."""
+        hidden = [n for n in names if not self.syntax.is_builtin(ast.Name(n, ast.Load()))]
+        return f"`{hidden[0]}` is another name here" if hidden else ""
+
     def why_not_removed(self, statement: ast.stmt) -> str:
         """What keeps ``statement`` from being taken out, with nothing in its place; "" when nothing does."""
         if not self.syntax.alone(statement):

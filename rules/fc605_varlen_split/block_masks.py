@@ -16,6 +16,9 @@ _TENSORS = frozenset(
     "torch.nn.functional.pad torch.cat torch.concat torch.stack torch.cumsum torch.repeat_interleave "
     "torch.as_tensor torch.tensor".split()
 )
+#: The largest finite number of float16, and what is less than those of the other floats and, when whole, of int64.
+_MOST_OF_HALF, _MOST_OF_FLOAT = 65504, 2**62
+_WIDE = frozenset({"torch.float32", "torch.float64", "torch.bfloat16", "torch.bool"})
 
 
 @dataclass(frozen=True)
@@ -50,13 +53,19 @@ class BlockMasks(Analysis):
             return None
         if rows.lower is None or rows.upper is None or not isinstance(value, ast.Constant):
             return None
-        if not isinstance(value.value, (bool, int, float)) or not self._reaches_last(mask, lead):
+        if not self._fits(value.value, mask) or not self._reaches_last(mask, lead):
             return None
         bounds = self._bounds(loop, rows.lower, rows.upper)
         if bounds is None or not is_plain(mask) or not is_plain(bounds) or self._outlives(loop):
             return None
         same = ast.dump(mask) == ast.dump(bounds)
         return None if same or not self._is_tensor(bounds) else BlockMask(loop, mask, bounds, value)
+
+    def _fits(self, value: object, mask: ast.expr) -> bool:
+        """Whether ``value`` is a number that ``mask`` can hold: too much is infinite in a write, and else an error."""
+        dtype = self.inference.of(mask).dtype
+        wide = dtype is not None and dtype.which in _WIDE
+        return isinstance(value, (bool, int, float)) and abs(value) <= (_MOST_OF_FLOAT if wide else _MOST_OF_HALF)
 
     def _is_tensor(self, e: ast.expr) -> bool:
         if isinstance(e, ast.Call) and self.syntax.qualified(e.func) in _TENSORS:

@@ -429,9 +429,9 @@ class Filled(nn.Module):
         mask = torch.full([1, q.shape[1], k.shape[1]], torch.finfo(q.dtype).min, dtype=q.dtype)
         # each image sees itself
         if len(bounds) > 1:
-            if bounds.is_floating_point():
+            _bounds, _inside = torch.as_tensor(bounds).reshape(len(bounds), 1), []
+            if _bounds.is_floating_point():
                 raise TypeError("bounds must be integers")
-            _bounds, _inside = bounds.reshape(len(bounds), 1), []
             for _size in mask.shape[-2:]:
                 _place = torch.arange(_size, device=_bounds.device)
                 _place = torch.where(_bounds < 0, _place - _size, _place)
@@ -463,7 +463,9 @@ class Neighbours(nn.Module):
     def forward(self, x, bounds: torch.LongTensor):
         mask = torch.zeros(1, 1, x.shape[0], x.shape[0], dtype=torch.bool)
         if len(bounds) > 1:
-            _bounds, _inside = bounds.reshape(len(bounds), 1), []
+            _bounds, _inside = torch.as_tensor(bounds).reshape(len(bounds), 1), []
+            if _bounds.is_floating_point():
+                raise TypeError("bounds must be integers")
             for _size in mask.shape[-2:]:
                 _place = torch.arange(_size, device=_bounds.device)
                 _place = torch.where(_bounds < 0, _place - _size, _place)

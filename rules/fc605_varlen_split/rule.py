@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.certainty import Certainty
 from patcher.facts.chunked.chunks import Chunks
 from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
 from patcher.facts.values import Category
@@ -45,11 +46,11 @@ class VarlenSplit(Rule):
         blocks that it hides. The numbers are those of another kernel, and dropout draws other ones. PyTorch's own
         attention gets a boolean mask; any other callee gets 0 and minus infinity in the dtype of the queries, which it
         must add to its scores, and must have been told ``is_causal=False``, by that keyword or an attribute that the
-        class sets once and for all. Attention weights, where they are collected, come as one matrix. Lengths that do
+        class sets once and for all. What is infinite or NaN in a chunk reaches the others. Attention weights, where they are collected, come as one matrix. Lengths that do
         not add up are still a RuntimeError (on CUDA, a device-side assertion). Where results of a chunk are used in
         another way, a mask is there already, or an argument changes from chunk to chunk, it is reported and left alone.
         The one ``masked_fill_`` is safe: it writes the same number to the same places of the same tensor, for bounds in
-        any order, beyond the end or counted from it (elements of the mask that share memory are no error any more).
+        any order, beyond the end or counted from it; numbers that float16 does not hold stay (elements of the mask that share memory are no error any more).
 
     References:
         transformers' vision towers (``cu_seqlens`` without FlashAttention); PyTorch, "Data dependent operator" (graph
@@ -96,7 +97,7 @@ def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
 
 
 def _assumption(packed: PackedAttention) -> str:
-    said = ["a mask of the total length squared is affordable"]
+    said = ["a mask of the total length squared is affordable", "what attends is finite"]
     if not packed.direct:
         said.append(f"`{ast.unparse(packed.call.func)}` adds its mask to the scores and knows no positions")
     if packed.weights:
@@ -157,8 +158,8 @@ def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
     """The loop that writes blocks of a mask, and all blocks at once in its place."""
     message = "a mask that is filled block by block, between bounds that a tensor holds, ends the graph"
     torch = facts.writing.spelling("torch", found.loop)
-    obstacle = facts.writing.why_not_replaced(found.loop)
-    if obstacle is not None:
+    obstacle = facts.writing.why_not_replaced(found.loop) or facts.writing.why_not_builtin("len", "TypeError")
+    if obstacle:
         yield Finding(found.loop, message, assumption=obstacle)
         return
     wishes = ("bounds", "inside", "size", "place")
@@ -169,13 +170,16 @@ def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
         Code(f"{inside}.append((({place}[:-1] >= {bounds}[:-1]) & ({place}[1:] < {bounds}[1:])).float())"),
     ]
     same = f"({inside}[0].T @ {inside}[1] > 0).to({{0}}.device)"
+    certain = facts.ask(Certainty).is_used(found.bounds)  # else it may be a list, which has numbers and a length too
+    row = Code("{0}" if certain else f"{torch}.as_tensor({{0}})", (found.bounds,))
     lines = [
-        Code(f"{bounds}, {inside} = {{0}}.reshape(len({{0}}), 1), []", (found.bounds,)),
+        Code(f"{bounds}, {inside} = {{0}}.reshape(len({{1}}), 1), []", (row, found.bounds)),
         block(Code(f"for {size} in {{0}}.shape[-2:]:", (found.mask,)), sides),
         Code(f"{{0}}.masked_fill_({same}, {{1}})", (found.mask, found.value)),
     ]
-    if (dtype := facts.value(found.bounds).dtype) is None or dtype.category is not Category.INT:
+    dtype = facts.value(found.bounds).dtype
+    if not certain or dtype is None or dtype.category is not Category.INT:
         complaint = Code('raise TypeError("bounds must be integers")')
-        lines.insert(0, block(Code("if {0}.is_floating_point():", (found.bounds,)), [complaint]))
+        lines.insert(1, block(Code(f"if {bounds}.is_floating_point():"), [complaint]))
     whole = block(Code("if len({0}) > 1:", (found.bounds,)), lines)  # what is no row of integers may be of no use
     yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), (whole,)),)))
