@@ -97,6 +97,16 @@ CHANGED = {
     ),
     "a buffer through getattr": ("self.table", "y = self.table # A\ngetattr(self, name).add_(1)\nreturn y # B"),
     "an attribute through setattr": ("self.n", "y = self.n # A\nsetattr(self, name, 3)\nreturn y # B"),
+    "what constructors set, through setattr": (
+        "self.width",
+        "y = self.width # A\nsetattr(self, name, 3)\nreturn y # B",
+    ),
+    "an attribute through object": (
+        "self.width",
+        "y = self.width # A\nobject.__setattr__(self, 'width', 3)\nreturn y # B",
+    ),
+    "an attribute through its dict": ("self.width", "y = self.width # A\nself.__dict__['width'] = 3\nreturn y # B"),
+    "an attribute through vars": ("self.width", "y = self.width # A\nvars(self).update(other)\nreturn y # B"),
     "an attribute through a method": ("self.n", "y = self.n # A\nself.grow()\nreturn y # B"),
     "an attribute through a property": ("self.n", "y = self.n # A\nz = self.growing\nreturn y # B"),
     "an attribute through another name": ("self.n", "me = self\ny = self.n # A\nme.n = 4\nreturn y # B"),

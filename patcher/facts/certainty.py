@@ -16,7 +16,7 @@ from patcher.facts.dimensions import unconditional
 from patcher.facts.flow import Definition, State
 from patcher.facts.narrowing import Ruling
 from patcher.facts.syntax import FunctionNode, dotted
-from patcher.facts.values import Kind
+from patcher.facts.values import FOREIGN, Kind
 
 _EQUALITIES = (ast.Eq, ast.NotEq)
 _PYTHON_TESTS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
@@ -151,6 +151,6 @@ class Certainty(Analysis):
                 continue
             given = [a for n, a in zip(positional, call.args, strict=False) if n == name]
             given += [k.value for k in call.keywords if k.arg == name]
-            if any(self.inference.of(g).kind is Kind.PYTHON for g in given):
+            if any(v.kind is Kind.PYTHON or v == FOREIGN for v in map(self.inference.of, given)):
                 return True
         return False

@@ -71,7 +71,7 @@ class Inference:
         self.module = module
         self.operations = Operations(self.of)
         #: What a name needs no more than to be taken for a tensor: no class of the project has it.
-        self.tensor_names = api.TENSOR_ONLY - project.look_alikes
+        self.tensor_names = api.TENSOR_ONLY - project.look_alikes(module)
         self._values: dict[ast.AST, Value] = {}
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
         self._evidence: dict[Definition, bool] = {}

@@ -16,7 +16,7 @@ from patcher.facts.classes import pairs
 from patcher.facts.compiling_tests import asks_for_compiling
 from patcher.facts.conditions_taken import conditions_taken, may_check
 from patcher.facts.effect.closure import Closure
-from patcher.facts.effect.summary import NOTHING, Does, does
+from patcher.facts.effect.summary import NOTHING, Does, does, set_by_name
 from patcher.facts.exposed import Exposed
 from patcher.facts.keeping import Keeping
 from patcher.facts.numbers.renewals import Renewal, Renewals
@@ -183,9 +183,9 @@ class _Collector:
             self.call(n)
 
     def call(self, n: ast.Call) -> None:
-        if isinstance(n.func, ast.Name) and n.func.id == "setattr" and len(n.args) > 1:
-            if isinstance(n.args[1], ast.Constant):
-                self.foreign.add(str(n.args[1].value))
+        if (setting := set_by_name(n)) is not None:
+            if setting[1] != "*":
+                self.foreign.add(setting[1])
             return
         last = n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id if isinstance(n.func, ast.Name) else ""
         full = next((k.value for k in n.keywords if k.arg == "fullgraph"), None)
@@ -505,12 +505,32 @@ class Project:
             stack.extend(self._classes[c].bases)
         return True
 
+    def look_alikes(self, module: str) -> frozenset[str]:
+        """What tensors have, and instances of a class of the project that are no tensors as well.
+
+        Objects of the class may get to ``module`` when some module can see both.
+        """
+        found: set[str] = set()
+        for home, names in self._alike:
+            if not names <= found and (home == module or any({home, module} <= seen for seen in self._sights)):
+                found |= names
+        return frozenset(found)
+
     @cached_property
-    def look_alikes(self) -> frozenset[str]:
-        """What tensors have, and instances of a class of the project that are no tensors as well."""
-        names = torch_api.TENSOR_ONLY
-        alike = ((c.methods | c.stores) & names for n, c in self._classes.items() if self.is_plain_class(n))
-        return frozenset().union(*alike)
+    def _alike(self) -> list[tuple[str, frozenset[str]]]:
+        """Each module with a class, no tensor, of which tensors have some attributes, and these."""
+        found = []
+        for s in self.modules.values():
+            for c in s.classes:
+                names = (c.methods | c.stores | c.init_stores) & torch_api.TENSOR_ONLY
+                if names and self.is_plain_class(f"{s.module}.{c.name}"):
+                    found.append((s.module, names))
+        return found
+
+    @cached_property
+    def _sights(self) -> list[set[str]]:
+        """For each module, those that it can see."""
+        return [self._visible(s) for s in self.modules.values()]
 
     def has(self, package: str) -> bool:
         """Whether a module of that top-level name is in the index."""

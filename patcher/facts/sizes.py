@@ -14,7 +14,8 @@ from patcher.facts.values import Kind
 class Sizes(Analysis):
     """Recognises sizes by how they are read: ``x.shape[1]``, ``x.size(0)``, ``len(x)``, and names for these.
 
-    What has a ``shape`` is taken for a tensor (or an array), whose sizes are ints.
+    What has a ``shape`` is taken for a tensor (or an array), whose sizes are ints; not where an
+    object of the project may have one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -25,9 +26,9 @@ class Sizes(Analysis):
         """Whether ``e`` is the shape of a tensor, or a slice of it."""
         match e:
             case ast.Attribute(value=base, attr="shape"):
-                return self._has_shape(base)
+                return self._has(base, "shape")
             case ast.Call(func=ast.Attribute(value=base, attr="size"), args=[], keywords=[]):
-                return self.inference.instance_attribute(e.func) is None and self._has_shape(base)
+                return self.inference.instance_attribute(e.func) is None and self._has(base, "size")
             case ast.Subscript(value=base, slice=ast.Slice()):
                 return self.is_shape(base)
             case ast.Name():
@@ -40,9 +41,9 @@ class Sizes(Analysis):
             case ast.Subscript(value=base, slice=index):
                 return not isinstance(index, ast.Slice) and self.is_shape(base)
             case ast.Call(func=ast.Attribute(value=base, attr="size"), args=[_], keywords=[]):
-                return self.inference.instance_attribute(e.func) is None and self._has_shape(base)
-            case ast.Call(func=ast.Attribute(attr="size"), args=[], keywords=[ast.keyword(arg="dim")]):
-                return True
+                return self.inference.instance_attribute(e.func) is None and self._has(base, "size")
+            case ast.Call(func=ast.Attribute(value=base, attr="size"), args=[], keywords=[ast.keyword(arg="dim")]):
+                return self._has(base, "size")
             case ast.Call(func=ast.Name(id="len") as name, args=[argument]):
                 return self.inference.of(argument).is_tensor and self.syntax.is_builtin(name)
             case ast.Name():
@@ -79,9 +80,9 @@ class Sizes(Analysis):
             return d.path[0] < len(d.value.elts) and self.is_size(d.value.elts[d.path[0]])
         return self.is_shape(d.value)
 
-    def _has_shape(self, e: ast.expr) -> bool:
+    def _has(self, e: ast.expr, name: str) -> bool:
         value = self.inference.of(e)
-        return value.is_tensor or value.kind is Kind.UNKNOWN
+        return value.is_tensor or (value.kind is Kind.UNKNOWN and name in self.inference.tensor_names)
 
     def _all(self, name: ast.Name, test: Callable[[Definition], bool]) -> bool:
         """Whether ``name`` is bound by assignments alone, and all of them pass ``test``."""

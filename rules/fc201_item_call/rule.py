@@ -175,7 +175,9 @@ def _takes_tensor(use: ast.expr, tensor: ast.expr, facts: Facts) -> bool:
         isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _REDUCTIONS
     ):
         return False
-    return isinstance(other, ast.Name) and source is not None and _same_object(other, source, facts)
+    if not isinstance(other, ast.Name) or source is None or not facts.ask(Certainty).is_used(source):
+        return False  # or an array, which has the same methods
+    return _same_object(other, source, facts)
 
 
 def _source(e: ast.expr) -> ast.Name | None:

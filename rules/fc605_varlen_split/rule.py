@@ -42,15 +42,17 @@ class VarlenSplit(Rule):
         number of calls would differ from input to input.
 
     Fix safety:
-        Unsafe by cost: the mask has as many elements as the square of the total length, and attention computes the
-        blocks that it hides. The numbers are those of another kernel, and dropout draws other ones. PyTorch's own
-        attention gets a boolean mask; any other callee gets 0 and minus infinity in the dtype of the queries, which it
-        must add to its scores, and must have been told ``is_causal=False``, by that keyword or an attribute that the
-        class sets once and for all. What is infinite or NaN in a chunk reaches the others. Attention weights, where they are collected, come as one matrix. Lengths that do
-        not add up are still a RuntimeError (on CUDA, a device-side assertion). Where results of a chunk are used in
-        another way, a mask is there already, or an argument changes from chunk to chunk, it is reported and left alone.
-        The one ``masked_fill_`` is safe: it writes the same number to the same places of the same tensor, for bounds in
-        any order, beyond the end or counted from it; numbers that float16 does not hold stay (elements of the mask that share memory are no error any more).
+        Unsafe by cost: the mask has as many elements as the square of the total length, and attention computes
+        the blocks that it hides. The numbers are those of another kernel, and dropout draws other ones.
+        PyTorch's own attention gets a boolean mask; any other callee gets 0 and minus infinity in the dtype of
+        the queries, which it must add to its scores, and must have been told ``is_causal=False``, by that
+        keyword or an attribute that the class sets once and for all. What is infinite or NaN in a chunk reaches
+        the others. Attention weights, where they are collected, come as one matrix. Lengths that do not add up
+        are still a RuntimeError (on CUDA, a device-side assertion). Where results of a chunk are used in
+        another way, a mask is there already, or an argument changes from chunk to chunk, it is reported and
+        left alone. The one ``masked_fill_`` is safe: it writes the same number to the same places of the same
+        tensor, for bounds in any order, beyond the end or counted from it; numbers that float16 does not hold
+        stay (elements of the mask that share memory are no error any more).
 
     References:
         transformers' vision towers (``cu_seqlens`` without FlashAttention); PyTorch, "Data dependent operator" (graph

@@ -12,7 +12,16 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.callees import Callees
 from patcher.facts.classes import Store
 from patcher.facts.effect import tables
-from patcher.facts.effect.summary import ANYTHING, QUIET_METHODS, Does, arguments, does, in_place, runs_what_it_gets
+from patcher.facts.effect.summary import (
+    ANYTHING,
+    QUIET_METHODS,
+    Does,
+    arguments,
+    does,
+    in_place,
+    runs_what_it_gets,
+    set_by_name,
+)
 from patcher.facts.syntax import FunctionNode, dotted
 from patcher.facts.values import FOREIGN, Kind, Value
 
@@ -63,6 +72,8 @@ class Calls(Analysis):
 
     def _of(self, call: ast.Call) -> Called:
         given = tuple(arguments(call))
+        if (setting := set_by_name(call)) is not None:
+            return Called(sets=frozenset({setting[1]}), keeps=given)
         what = self.syntax.qualified(call.func)
         if what is not None:
             return self._function(call, what, given)
@@ -162,10 +173,6 @@ class Calls(Analysis):
         return self._by(project.effects.of(name), given) if name is not None else None
 
     def _builtin(self, call: ast.Call, name: str, given: tuple[ast.expr, ...]) -> Called:
-        if name in ("setattr", "delattr") and len(given) > 1:
-            key = given[1]
-            attribute = str(key.value) if isinstance(key, ast.Constant) else "*"
-            return Called(sets=frozenset({attribute}), keeps=given[2:])
         if name in ("type", "id", "callable", "object", "super", "slice"):
             return Called(gives=given if name == "super" else (), world=name == "super")
         if (special := tables.LOOKING_BUILTINS.get(name)) is not None:

@@ -193,7 +193,9 @@ class _Reading:
         match n:
             case ast.Attribute(value=owner, attr=attr, ctx=ast.Store() | ast.Del()):
                 self._set(owner, attr)
-            case ast.Subscript(value=held, ctx=ast.Store() | ast.Del()):
+            case ast.Subscript(value=held, slice=key, ctx=ast.Store() | ast.Del()):
+                if (holder := owner_of_dict(held)) is not None:
+                    self._set(holder, constant_name(key))
                 self._write(held)
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 number = isinstance(value, ast.Constant) or name in self.fresh
@@ -259,9 +261,8 @@ class _Reading:
             self._calls(n, what)
 
     def _named(self, n: ast.Call, name: str) -> None:
-        if name in ("setattr", "delattr") and len(n.args) > 1:
-            key = n.args[1]
-            self._set(n.args[0], str(key.value) if isinstance(key, ast.Constant) else "*")
+        if (setting := set_by_name(n)) is not None:
+            self._set(*setting)
         elif name in tables.LOOKING_BUILTINS or name in tables.CARRYING_BUILTINS:
             if name in ("getattr", "hasattr") and len(n.args) > 1 and isinstance(n.args[1], ast.Constant):
                 self.calls.add(f"?{n.args[1].value!s}")
@@ -284,7 +285,9 @@ class _Reading:
     def _method(self, n: ast.Call, func: ast.Attribute) -> None:
         name, holder = func.attr, func.value
         mine = isinstance(holder, ast.Name) and holder.id == self.first
-        if isinstance(holder, ast.Call) and isinstance(holder.func, ast.Name) and holder.func.id == "super":
+        if (setting := set_by_name(n)) is not None:
+            self._set(*setting)
+        elif isinstance(holder, ast.Call) and isinstance(holder.func, ast.Name) and holder.func.id == "super":
             self.calls.add(f"super.{name}")
         elif mine:
             self.calls.add(f"self.{name}")
@@ -304,6 +307,36 @@ class _Reading:
                 return
             text = dotted(func)
             self.calls.add(text if text is not None and text.startswith(f"{self.first}.") else f".{name}")
+
+
+def constant_name(key: ast.expr) -> str:
+    """The name that ``key`` is, "*" when it is worked out."""
+    return str(key.value) if isinstance(key, ast.Constant) else "*"
+
+
+def owner_of_dict(e: ast.expr) -> ast.expr | None:
+    """``o`` when ``e`` is the dict that holds the attributes of ``o``."""
+    match e:
+        case ast.Attribute(value=owner, attr="__dict__") | ast.Call(func=ast.Name(id="vars"), args=[owner]):
+            return owner
+    return None
+
+
+def set_by_name(call: ast.Call) -> tuple[ast.expr, str] | None:
+    """The object of which ``call`` sets or deletes an attribute, and its name, "*" for any."""
+    match call:
+        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, key, *_]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(attr="__setattr__"), args=[owner, key, _]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(attr="__delattr__"), args=[owner, key]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(value=owner, attr="__setattr__" | "__delattr__"), args=[key, *_]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in tables.CONTAINER_WRITES:
+            of = owner_of_dict(holder)
+            return (of, "*") if of is not None else None
+    return None
 
 
 def _in_place(call: ast.Call, name: str) -> bool:

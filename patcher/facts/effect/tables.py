@@ -30,8 +30,7 @@ RUNNING_METHODS = _set("apply_ map_ map2_ backward register_hook register_post_a
 #: Special methods of tensors and containers that write.
 WRITING_SPECIAL = frozenset(
     f"__{n}__"
-    for n in "setitem delitem setattr iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor ilshift "
-    "irshift".split()
+    for n in "setitem delitem iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
 )
 #: Operators that change an argument in place when a flag says so; the flag may be given by position.
 FLAGGED = (

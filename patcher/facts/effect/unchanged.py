@@ -213,7 +213,7 @@ class Unchanged(Analysis):
         if aspect is Aspect.MEMORY:
             return self._touches_object(w, e, aspect, function)
         steady = self.is_steady(e)
-        if w.how is How.SETS and w.name in (attr, "*") and not (steady and w.name == "*"):
+        if w.how is How.SETS and w.name in (attr, "*"):
             return f"{w.told} may set `.{attr}`"
         if w.how is How.RUNS and not steady:
             return f"{w.told} may set `.{attr}`"

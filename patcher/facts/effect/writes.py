@@ -12,6 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.dataflow.graph import inside
 from patcher.facts.effect import tables
 from patcher.facts.effect.calls import Called, Calls, spelled
+from patcher.facts.effect.summary import constant_name, owner_of_dict
 from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
 
@@ -85,7 +86,9 @@ class Writes(Analysis):
                 yield from self._set_attribute(n, owner, attr)
             case ast.Attribute(value=owner, attr=attr):
                 yield from self._read_attribute(n, owner, attr)
-            case ast.Subscript(value=held, ctx=ast.Store() | ast.Del()):
+            case ast.Subscript(value=held, slice=key, ctx=ast.Store() | ast.Del()):
+                if (holder := owner_of_dict(held)) is not None:
+                    yield Write(How.SETS, n, constant_name(key), (holder,))
                 resizes = self.inference.of(held).kind is not Kind.TENSOR
                 yield Write(How.RESIZES if resizes else How.WRITES, n, objects=(held,))
                 yield from self._operator(n, ("__setitem__", "__delitem__"), held)
@@ -164,7 +167,12 @@ class Writes(Analysis):
         if attr in ("data", "grad") or self.inference.of(owner).is_tensor:
             yield Write(How.RESIZES, n, objects=(owner,))
         names = [attr] if attr in self.project.properties else []
-        if not self.inference.of(owner).is_tensor and self.project.named_methods("__setattr__"):
+        own = self.inference.instance_attribute(n) if isinstance(n, ast.Attribute) else None
+        if own is not None:
+            overridden = self.project.methods(f"{self.module}.{self.syntax.qualname(own[0])}", "__setattr__")
+        else:
+            overridden = [] if self.inference.of(owner).is_tensor else self.project.named_methods("__setattr__")
+        if overridden:
             names.append("__setattr__")
         if names:
             yield from self._called(n, self.calls.hidden(names))
