@@ -1,0 +1,117 @@
+"""What a scan may cost, counted and not timed: so many constructions and calls for so many lines, and no more.
+
+A count that is exceeded says that something is worked out again and again, or for files and functions that have no use
+for it. Where more is needed for a good reason, the bound is raised here, in the same commit.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from patcher import kept
+from patcher.concrete import Patch
+from patcher.facts import Facts, infer, syntax
+from patcher.facts import project as projects
+from patcher.facts.flow import Flow
+from patcher.runner import run
+from patcher.settings import Settings
+from patcher.source import read_bytes
+from rules import load_rules
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = tuple(load_rules())
+MODELS = sorted(ROOT.glob("fixtures/*/before.py"))
+
+
+def code_of(function: Any) -> CodeType:
+    code: CodeType = function.__code__
+    return code
+
+
+COUNTED = {
+    code_of(read_bytes): "read",
+    code_of(ast.parse): "parsed",
+    code_of(syntax.Syntax.__init__): "shapes",
+    code_of(projects.summarise): "summaries",
+    code_of(Facts.__init__): "facts",
+    code_of(Flow.__init__): "flows",
+    code_of(infer.Inference._of): "values",
+    code_of(syntax.children): "children",
+    code_of(ast.iter_child_nodes): "children",  # each of its steps counts
+    code_of(Patch.__init__): "patches",
+    **{code_of(type(rule).check): "checks" for rule in RULES},
+}
+
+
+def counts(action: Callable[[], object]) -> collections.Counter[str]:
+    """How often each of ``COUNTED`` runs; in this process."""
+    found: collections.Counter[str] = collections.Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and (name := COUNTED.get(frame.f_code)) is not None:
+            found[name] += 1
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    for model in MODELS:
+        (tmp_path / f"{model.parent.name}.py").write_bytes(model.read_bytes())
+    (tmp_path / "plain.py").write_text("import torch\n\n\ndef double(x):\n    return x * 2\n")
+    (tmp_path / "words.py").write_text("WORDS = ('a', 'b')\n")
+    return tmp_path
+
+
+def scan(package: Path, **how: Any) -> Callable[[], object]:
+    return lambda: run([str(package)], RULES, Settings(), jobs=1, **how)
+
+
+def test_looking(package: Path) -> None:
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in package.iterdir()]
+    nodes = sum(1 for tree in trees for _ in syntax.walk(tree))
+    functions = sum(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) for tree in trees for n in syntax.walk(tree))
+    found = counts(scan(package, fixes=False))
+    files = len(trees)
+    assert found["read"] == found["parsed"] == found["summaries"] == files
+    assert found["facts"] == len(MODELS), "files without a trigger of any rule are not analysed"
+    assert found["shapes"] == found["summaries"] + found["facts"]
+    assert found["patches"] == 0, "looking makes no fix"
+    assert found["flows"] <= functions
+    assert found["checks"] <= 0.6 * nodes  # measured: 0.46
+    assert found["values"] <= 0.2 * nodes  # 0.15
+    assert found["children"] <= 12 * nodes  # 8.9
+
+
+def test_fixing(package: Path) -> None:
+    found = counts(scan(package))
+    assert found["facts"] <= 4 * len(MODELS)  # a pass each, and one that finds nothing more to fix
+    assert found["parsed"] <= 3 * found["facts"]
+    nothing = counts(scan(package / "plain.py"))
+    assert (nothing["parsed"], nothing["facts"], nothing["patches"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("fixes", [True, False])
+def test_nothing_is_worked_out_twice(package: Path, fixes: bool) -> None:
+    again = scan(package, kept=kept.default_folder(), fixes=fixes)
+    first = counts(again)
+    assert first["facts"]
+    second = counts(again)
+    assert second == {"read": len(list(package.iterdir()))}
+    (package / "words.py").write_text("WORDS = ('a', 'b', 'c')\n")
+    third = counts(again)
+    assert third["parsed"] == third["summaries"] == third["shapes"] == 1
+    assert third["facts"] == 0
