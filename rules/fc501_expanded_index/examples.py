@@ -29,6 +29,7 @@ calls = [(torch.arange(b * 4.0).view(b, 4),) for b in (1, 2, 3, 4)]
 INVALID: tuple[Example, ...] = (
     Example(
         title="position ids for a rotary embedding",
+        unsafe=True,
         before="""class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -53,6 +54,7 @@ INVALID: tuple[Example, ...] = (
     ),
     Example(
         title="a chain over several lines, handed to each block",
+        unsafe=True,
         before="""class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -101,6 +103,7 @@ INVALID: tuple[Example, ...] = (
     ),
     Example(
         title="named first, expanded later, unless ids are given",
+        unsafe=True,
         before="""class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -127,6 +130,7 @@ INVALID: tuple[Example, ...] = (
     ),
     Example(
         title="a tuple of sizes, straight into the call",
+        unsafe=True,
         before="""class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -147,6 +151,7 @@ INVALID: tuple[Example, ...] = (
     ),
     Example(
         title="both sizes written out",
+        unsafe=True,
         before="""class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -175,6 +180,7 @@ INVALID: tuple[Example, ...] = (
     ),
     Example(
         title="returned by a method, past words counted in",
+        unsafe=True,
         before="""class Net(nn.Module):
     def __init__(self):
         super().__init__()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
+from patcher.facts.callees import Callees
+from patcher.facts.effect.calls import Calls
 from patcher.facts.effects import Effects
 from patcher.facts.flow import Definition
 from patcher.facts.syntax import FunctionNode
@@ -41,15 +43,16 @@ class Fate:
     """What becomes of a tensor in its function.
 
     ``crosses``: how it gets to code that may be compiled by itself, or None. ``obstacle``: why a copy in its place
-    could be told from it, or None.
+    could be told from it, or None. ``unread``: what becomes of it in code that is not read, or None.
     """
 
     crosses: str | None = None
     obstacle: str | None = None
+    unread: str | None = None
 
     def also(self, other: Fate) -> Fate:
         """Both together."""
-        return Fate(self.crosses or other.crosses, self.obstacle or other.obstacle)
+        return Fate(self.crosses or other.crosses, self.obstacle or other.obstacle, self.unread or other.unread)
 
 
 class Indices(Analysis):
@@ -164,14 +167,14 @@ class Indices(Analysis):
             outer, parent = parent, self.syntax.parents[parent]  # type: ignore[assignment]
         match parent:
             case ast.Return():
-                return Fate(crosses="it is returned")
+                return Fate(crosses="it is returned", unread="the caller writes to no row of the ids")
             case ast.AugAssign(target=target) if target is outer:
                 return Fate(obstacle="it is changed in place")
             case ast.Attribute(attr=name):
                 if name in _TELLING or (name.endswith("_") and not name.endswith("__")):
                     return Fate(obstacle=f"`{name}` is used on it")
             case ast.Call(func=func) if func is not outer:
-                return Fate() if self._is_converted(e, outer) else self._handed_to(parent)
+                return Fate() if self._is_converted(e, outer) else self._handed_to(parent).also(self._read_by(parent))
             case ast.Assign(targets=targets):
                 return self._assigned(targets, outer, seen)
             case ast.AnnAssign(target=target) | ast.NamedExpr(target=target):
@@ -212,6 +215,16 @@ class Indices(Analysis):
                     return Fate(obstacle=f"`{target.id}` is changed in place")
                 fate = fate.also(self._fate(use, seen | {target}))
         return fate
+
+    def _read_by(self, call: ast.Call) -> Fate:
+        """Whether what ``call`` runs can tell a view from a copy, as far as it is read."""
+        called = self.facts.ask(Calls).of(call)
+        name = ast.unparse(call.func).splitlines()[0][:40]
+        functions = self.facts.ask(Callees).of(call)
+        asked = {m.rpartition(".")[2] for f in functions for m in self.project.effects.mentioned(f)}
+        if called.runs or called.writes or not _TELLING.isdisjoint(asked):
+            return Fate(unread=f"`{name}` writes to no row of the ids, and does not ask for their strides")
+        return Fate()
 
     def _handed_to(self, call: ast.Call) -> Fate:
         func = call.func

@@ -30,12 +30,13 @@ class ExpandedIndex(Rule):
         not marked, both cost the same.
 
     Fix safety:
-        Safe: values, shape and dtype are the same, and the ids are integers that nobody trains. It is made only when
-        the row comes from ``torch.arange`` here and nothing reads it afterwards, when the ids are not changed in place,
-        kept, or asked for their strides in this function, and when the batch is known not to be negative (``expand``
-        takes -1 for "as it is"): a batch that is a plain argument makes it unsafe. A width that is written out must
-        be the very number of ids. Code that writes to the ids in place raises when they are expanded, and no longer
-        does. The copy takes the bytes of one integer for each id.
+        Values, shape and dtype are the same, and the ids are integers that nobody trains. Safe where all code that gets
+        the ids is read, and neither writes to them nor asks for their strides: in rows that lie on top of each other a
+        write to one changes all. Unsafe where the ids go to the caller, or to a module or function that is not known.
+        It is made only when the row comes from ``torch.arange`` here and nothing reads it afterwards, when the ids are
+        not changed in place, kept, or asked for their strides in this function, and when the batch is known not to be
+        negative (``expand`` takes -1 for "as it is"): a batch that is a plain argument makes it unsafe. A width that is
+        written out must be the very number of ids. The copy takes the bytes of one integer for each id.
 
     References:
         The position ids of the nanoVLM report; PyTorch, ``Tensor.expand``, ``torch._dynamo.decorators.mark_unbacked``.
@@ -66,11 +67,11 @@ class ExpandedIndex(Rule):
             return
         edits = (Replace(node.func, Code("{0}.repeat", (node.func.value,))), Replace(width, Code("1")))
         message = f"ids that are expanded over the batch change their strides with it: {fate.crosses}"
-        if facts.ask(Sizes).is_count(batch):
-            yield Finding(node, message, Fix(edits))
-        else:
-            assumption = f"`{ast.unparse(batch)}` is not negative (`expand` takes -1 for the size that is there)"
-            yield Finding(node, message, Fix(edits, Applicability.UNSAFE), assumption)
+        assumptions = [fate.unread] if fate.unread is not None else []
+        if not facts.ask(Sizes).is_count(batch):
+            assumptions.append(f"`{ast.unparse(batch)}` is not negative (`expand` takes -1 for the size that is there)")
+        applicability = Applicability.UNSAFE if assumptions else Applicability.SAFE
+        yield Finding(node, message, Fix(edits, applicability), "; ".join(assumptions))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 

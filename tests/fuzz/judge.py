@@ -39,11 +39,6 @@ class Said:
 
 SAID = (
     Said("FC405", "Where both have no dimension, which was an error, the element is written.", "dimension 0"),
-    Said(
-        "FC501",
-        "Code that writes to the ids in place raises when they are expanded, and no longer does.",
-        "single memory location|view size is not compatible|unsupported operation",
-    ),
     Said("FC602", "a message that cannot be built,", compiled_only=True),
 )
 

@@ -19,7 +19,7 @@ class Closure:
         self.project = project
         self._known: dict[str, Does] = {}
         self._behind: dict[str, Does] = {}
-        self._enabling: dict[str, bool] = {}
+        self._mentioned: dict[str, frozenset[str]] = {}
 
     def of(self, function: str) -> Does:
         """What a call of the dotted function or method of the project may do; ``calls`` is empty."""
@@ -111,21 +111,22 @@ class Closure:
 
     def enables_gradients(self, function: str) -> bool:
         """Whether the function, or what it calls, mentions what switches gradients on."""
-        known = self._enabling.get(function)
+        return not self.mentioned(function).isdisjoint(api.GRAD_SWITCHES)
+
+    def mentioned(self, function: str) -> frozenset[str]:
+        """All that the function mentions, and the functions of the project that it may call, as summaries have it."""
+        known = self._mentioned.get(function)
         if known is None:
-            seen, stack = {function}, [function]
-            known = False
-            while stack and not known:
+            seen, stack, found = {function}, [function], set[str]()
+            while stack:
                 name = stack.pop()
                 summary = self.project.function(name)
-                if summary is None:
-                    continue
-                known = not summary.mentions.isdisjoint(api.GRAD_SWITCHES)
-                for mention in summary.mentions:
+                for mention in summary.mentions if summary is not None else ():
+                    found.add(mention)
                     more = self.project.named(mention, name.rpartition(".")[0])
                     stack += [m for m in more if m not in seen]
                     seen.update(more)
-            self._enabling[function] = known
+            known = self._mentioned[function] = frozenset(found)
         return known
 
     def behind(self, name: str) -> Does:
