@@ -11,15 +11,16 @@ from functools import cached_property
 from pathlib import Path
 
 from patcher.facts import torch_api
-from patcher.facts.changes import Changes
 from patcher.facts.classes import pairs
 from patcher.facts.compiling_tests import asks_for_compiling
 from patcher.facts.conditions_taken import conditions_taken, may_check
+from patcher.facts.doubts import Doubts
+from patcher.facts.effect.attributes import Attributes
 from patcher.facts.effect.closure import Closure
 from patcher.facts.effect.summary import NOTHING, Does, does, set_by_name
+from patcher.facts.effect.touches import Touch, Touches
 from patcher.facts.exposed import Exposed
 from patcher.facts.keeping import Keeping
-from patcher.facts.numbers.renewals import Renewal, Renewals
 from patcher.facts.passing import Passed, Passing
 from patcher.facts.syntax import Syntax, dotted
 
@@ -76,10 +77,10 @@ class ClassSummary:
 class ModuleSummary:
     """One file.
 
-    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``changed``, ``doubts`` and
-    ``lent``: as `Changes` has them; ``foreign_loads`` and ``opened``: as `Exposed` has them; ``flows``: as `Keeping`
-    has them; ``passed``: as `Passing` has it; ``renewals``: as `Renewals` has them. ``one_graph``: something is
-    compiled with ``fullgraph`` or exported: there, a break is an error.
+    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
+    what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads`` and ``opened``: as `Exposed` has
+    them; ``flows``: as `Keeping` has them; ``passed``: as `Passing` has it. ``one_graph``: something is compiled with
+    ``fullgraph`` or exported: there, a break is an error.
     """
 
     path: str
@@ -89,15 +90,13 @@ class ModuleSummary:
     foreign_stores: frozenset[str] = frozenset()
     compiled: frozenset[str] = frozenset()
     imports: frozenset[str] = frozenset()
-    changed: frozenset[str] = frozenset()
     doubts: frozenset[str] = frozenset()
     one_graph: bool = False
     foreign_loads: frozenset[str] = frozenset()
     opened: frozenset[tuple[str, str]] = frozenset()
     flows: frozenset[tuple[str, str]] = frozenset()
     passed: frozenset[Passed] = frozenset()
-    lent: frozenset[str] = frozenset()
-    renewals: frozenset[Renewal] = frozenset()
+    touches: frozenset[Touch] = frozenset()
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -301,7 +300,6 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
     """What ``tree``, read from ``path``, defines and mentions."""
     collector = _Collector(tree, path)
     collector.collect()
-    changes = Changes(collector.syntax, collector.module, collector.imports, collector.owner)
     exposed = Exposed(collector.syntax, collector.module, collector.imports, collector.owner)
     return ModuleSummary(
         path,
@@ -311,15 +309,13 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(collector.foreign),
         frozenset(collector.compiled),
         frozenset(collector.imports.values()),
-        frozenset(changes.changed),
-        frozenset(changes.doubts),
+        frozenset(Doubts(collector.syntax, collector.module, collector.imports, collector.owner).found),
         collector.one_graph,
         frozenset(exposed.loads),
         frozenset(exposed.opened),
         Keeping(collector.syntax, collector.module, collector.imports, collector.owner).flows,
         frozenset(Passing(collector.syntax, collector.resolve, collector.imports).found),
-        frozenset(changes.lent),
-        frozenset(Renewals(collector.syntax, collector.resolve).found),
+        frozenset(Touches(collector.syntax, collector.module, collector.imports, collector.owner).found),
     )
 
 
@@ -342,12 +338,10 @@ class Project:
         self._passed: defaultdict[str, list[Passed]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
         self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
-        self.changed: set[str] = set()
         self.doubts: set[str] = set()
         self.one_graph = False
         for s in self.modules.values():
             self.foreign_stores |= s.foreign_stores
-            self.changed |= s.changed
             self.doubts |= s.doubts
             self.one_graph |= s.one_graph
             for c in s.classes:
@@ -406,6 +400,11 @@ class Project:
                     out.append((child, self._classes[child]))
                     stack.append(child)
         return out
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """Who sets attributes, and writes into what they hold."""
+        return Attributes(self)
 
     @cached_property
     def flows(self) -> dict[str, set[tuple[str, str]]]:

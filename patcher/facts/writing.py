@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from patcher.facts import host_api
 from patcher.facts.analysis import Analysis
-from patcher.facts.steadiness import dynamic_names, may_be
 
 if TYPE_CHECKING:
     from patcher.facts import Facts
@@ -91,7 +90,8 @@ class Writing(Analysis):
     def fresh_attribute(self, wish: str, cls: ast.ClassDef) -> str:
         """``wish``, with a number when an instance of ``cls`` or of a class above or below may have that name."""
         project = self.project
-        family, _ = project.family(self.facts.qualname(cls) or cls.name)
+        own = self.facts.qualname(cls) or cls.name
+        family, _ = project.family(own)
         taken = host_api.MODULE_PRIVATE | project.foreign_stores | {d[1:] for d in project.doubts if d.startswith("?")}
         for owner in family:
             summary = project.known_class(owner)
@@ -102,6 +102,6 @@ class Writing(Analysis):
                 taken |= {m[5:] for m in function.mentions if m.startswith("self.")} if function is not None else set()
         taken |= {str(n.value) for n in self.syntax.by_type[ast.Constant] if isinstance(n, ast.Constant)}
         name, n = wish, 2
-        while n < 9 and (name in taken or any(may_be(pattern, name) for pattern in dynamic_names(cls))):
+        while n < 9 and (name in taken or any(project.attributes.computed(own, name))):
             name, n = f"{wish}_{n}", n + 1
         return self.fresh_name(name, cls.body[0])

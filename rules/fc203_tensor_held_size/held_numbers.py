@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
-from patcher.facts.changes import COLLECTING
 from patcher.facts.classes import Store, attribute_of, self_name
+from patcher.facts.effect.attributes import UNCANNY, Found
+from patcher.facts.effect.touches import How
 from patcher.facts.flow import Definition
 from patcher.facts.numbers.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
-from patcher.facts.numbers.renewals import Renewal, tested_classes
-from patcher.facts.project import ModuleSummary
 from patcher.facts.torch_api import INT64
-from patcher.facts.wording import suggests_change
 
-_UNCANNY = frozenset("__dict__ __setattr__ __getattribute__ __getattr__ __new__ __slots__ vars".split())
 _PURE_CALLS = frozenset("int len abs max min round math.ceil math.floor math.prod".split())
-_BY_NAME = frozenset("register_buffer register_parameter get_buffer getattr".split())
-_ALL_BUFFERS = frozenset({"buffers", "named_buffers", "_buffers"})
 #: Layers that refuse to run with such a number when it is not positive.
 _POSITIVE = frozenset({"stride", "dilation", "kernel_size"})
 _GEOMETRY = _POSITIVE | {"padding", "output_padding"}
@@ -94,7 +87,7 @@ class HeldNumbers(ClassAnalysis):
         self.refused: dict[str, str] = {}
         init = self.members.methods.get("__init__")
         me = self_name(init) if init is not None else None
-        if init is None or me is None or self.syntax.names_in(cls) & _UNCANNY:
+        if init is None or me is None or self.syntax.names_in(cls) & UNCANNY:
             return
         self.init, self.me = init, me
         stores = [s for found in self.members.stores.values() for s in found if s.statement in init.body]
@@ -110,15 +103,17 @@ class HeldNumbers(ClassAnalysis):
         if others or store.name in self.members.methods:
             self.refused[store.name] = f"`self.{store.name}` is assigned again"
             return
-        doubts = [*self._family(store.name)]
         held = HeldNumber(store.name, store.statement, recipe, "")
         self.found[store.name] = held  # its own writes may be compared with it
-        doubts += [*self._writes(held), *self._sweeps()]
-        if doubts:
+        attributes = self.project.attributes
+        writes = [f for f in attributes.touched(self.name, store.name, (How.WRITTEN,)) if not self._alike(held, f)]
+        near = [f for f in writes if f.module == self.module]
+        refused = [*attributes.reasons(self.name, store.name), *(f"line {f.touch.line}: {f.told}" for f in near)]
+        if refused:
             del self.found[store.name]
-            self.refused[store.name] = doubts[0]
+            self.refused[store.name] = refused[0]
             return
-        doubt = self._seen_from_outside(held)
+        doubt = f"`{writes[0].module}` does not change the `{store.name}` of this class" if writes else ""
         if kept:
             doubt = f"checkpoints hold the value of `{store.name}` that the constructor computes"
         self.found[store.name] = HeldNumber(store.name, store.statement, recipe, doubt)
@@ -149,6 +144,8 @@ class HeldNumbers(ClassAnalysis):
                 whole = dtype is not None and self.syntax.qualified(dtype) in INT64
                 sure = dtype is None and self.inference.of(number).python == "int"
                 sure = sure or (whole and self._number(number))
+                if self.syntax.qualified(e.func) == "torch.as_tensor":  # which keeps a tensor that it is given
+                    sure = sure and not any(isinstance(n, ast.Name) and n.id != self.me for n in ast.walk(number))
                 if set(given) - {"device"} or not sure or not self._pure(number):
                     return None
                 return Made(number, whole and not self._int(number))
@@ -241,155 +238,13 @@ class HeldNumbers(ClassAnalysis):
 
     # --- whether it stays so ----------------------------------------------------------------------------------------
 
-    def _family(self, name: str) -> Iterator[str]:
-        for c in sorted(self.project.family(self.name)[0] - {self.name}):
-            summary = self.project.known_class(c)
-            assert summary is not None
-            if name in summary.stores | summary.init_stores | summary.methods | summary.declared:
-                yield f"`{c.rpartition('.')[2]}` has a `{name}` as well"
-            if summary.methods & _UNCANNY:
-                yield f"`{c.rpartition('.')[2]}` has its own ways with attributes"
-
-    def _seen_from_outside(self, held: HeldNumber) -> str:
-        """What modules that import this one do with attributes of that name."""
-        for s in self.project.modules.values():
-            if s.module == self.module or not self._imported_by(s):
-                continue
-            stored = held.name in s.foreign_stores | (s.changed - s.lent)
-            if stored or not all(self._renewed_alike(held, r) for r in s.renewals if r.attribute == held.name):
-                return f"`{s.module}` does not change the `{held.name}` of this class"
-        return ""
-
-    def _imported_by(self, s: ModuleSummary) -> bool:
-        """Whether ``s`` imports this module, or something that has the name of a class here, from anywhere."""
-        return any(
-            self.module in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] in self._class_names for i in s.imports
-        )
-
-    @cached_property
-    def _class_names(self) -> frozenset[str]:
-        return frozenset(c.name for c in self.syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef))
-
-    def _renewed_alike(self, held: HeldNumber, renewal: Renewal) -> bool:
-        """Whether ``renewal`` writes what the constructor does, or writes it into something else."""
-        family, unknown = self.project.family(self.name)
-        if renewal.classes and not set(renewal.classes) & (family | unknown):
-            return all(self.project.known_class(c) is not None or c.startswith("torch.nn.") for c in renewal.classes)
-        if not renewal.text:
-            return False
-        return self._alike(held, ast.parse(renewal.text, mode="eval").body)
-
-    def _writes(self, held: HeldNumber) -> Iterator[str]:
-        """Everything in the file that may give the attribute another value than the constructor does."""
-        for n in self.syntax.by_type[ast.Attribute]:
-            assert isinstance(n, ast.Attribute)
-            if n.attr != held.name or not self._may_be_ours(n):
-                continue
-            if (value := self._written(n)) is not None and not self._same(held, n, value):
-                yield f"line {n.lineno} may set `{held.name}` to something else"
-        for call in self.syntax.by_type[ast.Call]:
-            match call:
-                case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[_, key, *_]):
-                    if getattr(key, "value", held.name) == held.name:
-                        yield f"line {call.lineno} may set `{held.name}`"
-                case ast.Call(func=func) if ast.unparse(func).rpartition(".")[2] in _BY_NAME:
-                    given = [*call.args, *(k.value for k in call.keywords)]
-                    named = any(isinstance(a, ast.Constant) and a.value == held.name for a in given)
-                    if named and self.syntax.statement_of(call) is not held.statement:
-                        yield f"line {call.lineno} may set `{held.name}`"
-        for n in self.syntax.by_type[ast.Attribute]:
-            if isinstance(n, ast.Attribute) and n.attr == "_buffers":
-                yield f"line {n.lineno} may set `{held.name}`"
-
-    def _sweeps(self) -> Iterator[str]:
-        """Loops of the file that change buffers without naming them."""
-        for loop in self.syntax.by_type[ast.For]:
-            assert isinstance(loop, ast.For)
-            if any(isinstance(n, ast.Attribute) and n.attr in _ALL_BUFFERS for n in ast.walk(loop.iter)):
-                inside = (n.attr for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Attribute))
-                if any(attr == "data" or (attr[-1:] == "_" and attr[:1] != "_") for attr in inside):
-                    yield f"line {loop.lineno} may change every buffer"
-
-    def _may_be_ours(self, n: ast.Attribute) -> bool:
-        """Whether the object whose attribute ``n`` is may be an instance of the class."""
-        family, unknown = self.project.family(self.name)
-        owner = n.value
-        known = self.inference.of(owner).module
-        if known:
-            return known in family | unknown
-        if not isinstance(owner, ast.Name):
-            return True
-        method = self.syntax.method_of(n)
-        if method is not None and self_name(method) == owner.id:
-            cls = self.syntax.class_of(method)
-            return cls is None or f"{self.module}.{self.syntax.qualname(cls)}" in family | {self.name}
-        function = self.syntax.function_of(n)
-        classes = tested_classes(self.syntax, self.flow_of(function), owner) if function is not None else []
-        names = {self.syntax.qualified(c) or f"{self.module}.{ast.unparse(c)}" for c in classes}
-        return not names or bool(names & (family | unknown))
-
-    def _written(self, n: ast.Attribute) -> ast.expr | str | None:
-        """What ``n`` is set to where it stands: an expression, "" when it is not known, None when it is only read."""
-        parent = self.syntax.parents[n]
-        if not isinstance(n.ctx, ast.Load):
-            own = self.syntax.statement_of(n)
-            return None if own is self.found[n.attr].statement else ""
-        if isinstance(parent, ast.Call) and n in parent.args and isinstance(parent.func, (ast.Attribute, ast.Name)):
-            last = parent.func.attr if isinstance(parent.func, ast.Attribute) else parent.func.id
-            if self._fills(last):
-                return ""
-            if last in COLLECTING or not (suggests_change(last) or last.endswith("_")):
-                return None
-            simple = last in ("copy_", "constant_", "fill_") and parent.args[0] is n and len(parent.args) == 2
-            return parent.args[1] if simple else ""
-        if isinstance(parent, ast.keyword):
-            return "" if parent.arg == "out" else None
-        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and self._name_is_changed(parent):
-            return ""
-        if isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is n:
-            if not isinstance(parent.ctx, ast.Load):
-                return ""
-            call = self.syntax.parents[parent]
-            called = isinstance(call, ast.Call) and call.func is parent
-            if isinstance(parent, ast.Attribute) and (parent.attr == "data" or (called and parent.attr.endswith("_"))):
-                simple = parent.attr in ("copy_", "fill_") and isinstance(call, ast.Call) and len(call.args) == 1
-                return call.args[0] if simple and isinstance(call, ast.Call) else ""
-        return None
-
-    def _fills(self, name: str) -> bool:
-        """Whether a function of that name in this file changes something in place that it is given."""
-        functions = [f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef)]
-        return any(
-            changes_a_name({a.arg for a in ast.walk(f.args) if isinstance(a, ast.arg)}, f)
-            for f in functions
-            if f.name == name
-        )
-
-    def _name_is_changed(self, statement: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> bool:
-        """Whether what ``statement`` binds is no name, or one that is changed in place somewhere in the function."""
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        if not all(isinstance(t, ast.Name) for t in targets):
-            return True
-        names = {t.id for t in targets if isinstance(t, ast.Name)}
-        return changes_a_name(names, self.syntax.function_of(statement) or self.syntax.tree)
-
-    def _same(self, held: HeldNumber, n: ast.Attribute, value: ast.expr | str) -> bool:
-        function = self.syntax.function_of(n)
-        if isinstance(value, str) or function is None or not isinstance(n.value, ast.Name):
-            return False
-        flow = self.flow_of(function)
-        instance = flow.reaching.get(n.value, frozenset())
-        if not instance or any(d.how != "parameter" for d in instance):
-            return False
-        here = instance_terms(value, instance, self.syntax, flow)
-        return here is not None and self._alike(held, here)
-
-    def _alike(self, held: HeldNumber, terms: ast.expr) -> bool:
-        """Whether ``terms``, made an integer, is the number."""
+    def _alike(self, held: HeldNumber, found: Found) -> bool:
+        """Whether what is written is the number that the constructor computes."""
         known = self._known()
         own = known.get(held.name)
-        if own is None:
+        if own is None or not found.touch.value:
             return False
+        terms = ast.parse(found.touch.value, mode="eval").body
         return spelled(own) == spelled(with_known(terms, known, whole=not converts(own)))
 
     def _known(self) -> dict[str, ast.expr]:
@@ -418,26 +273,6 @@ class HeldNumbers(ClassAnalysis):
 
     def _whole(self, e: ast.expr) -> bool:
         return self._number(e, whole=True)
-
-
-def changes_a_name(names: set[str], inside: ast.AST) -> bool:
-    """Whether what one of ``names`` holds may be changed in place somewhere in ``inside``."""
-    for n in ast.walk(inside):
-        match n:
-            case ast.AugAssign(target=ast.Name(id=name)) if name in names:
-                return True
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in names and (
-                attr == "data" or attr[-1:] == "_"
-            ):
-                return True
-            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in names:
-                return True
-            case ast.Call(func=ast.Name() | ast.Attribute() as func):
-                last = func.attr if isinstance(func, ast.Attribute) else func.id
-                given = {a.id for a in [*n.args, *(k.value for k in n.keywords)] if isinstance(a, ast.Name)}
-                if given & names and (last[-1:] == "_" or suggests_change(last)):
-                    return True
-    return False
 
 
 def _persistent(call: ast.Call, position: int) -> bool:

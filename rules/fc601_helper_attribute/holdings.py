@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from patcher.facts import Facts, host_api
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis, ClassAnalysis
-from patcher.facts.classes import Store, attribute_of, self_name
-from patcher.facts.steadiness import why_not_steady
+from patcher.facts.classes import ClassFacts, Store, attribute_of, self_name
+from patcher.facts.effect.attributes import UNCANNY
+from patcher.facts.effect.touches import How
 from patcher.facts.syntax import FunctionNode, dotted, walk
 from patcher.facts.wording import suggests_change, suggests_configuration, suggests_lookup
 from rules.fc601_helper_attribute.lookups import Lookup, Lookups
@@ -86,9 +87,21 @@ class Holdings(Analysis):
             except NotHeldError:
                 continue
             if reads:
-                steady = why_not_steady(facts, name, init, store, self.syntax, self.project)
-                reasons = (*origin.reasons, *touched.reasons, *steady)
+                reasons = (*origin.reasons, *touched.reasons, *self._unsteady(facts, name, init, store))
                 yield Held(cls, attribute, store, origin.source, reads, reasons)
+
+    def _unsteady(self, facts: ClassFacts, cls: str, init: FunctionNode, store: Store) -> Iterator[str]:
+        """What may make the attribute another object than ``store`` assigned, or change the object."""
+        name = store.name
+        if any(s is not store and (s.how != "declared" or s.value is not None) for s in facts.stores[name]):
+            yield f"`self.{name}` is assigned more than once"
+        if self.syntax.names_in(facts.node) & UNCANNY or name in facts.methods:
+            yield "the class has its own ways with attributes"
+        yield from self.project.attributes.reasons(cls, name)
+        for found in self.project.attributes.touched(cls, name, (How.WRITTEN, How.WITHIN)):
+            if "*" not in found.touch.place and not (found.touch.early and found.touch.owners == (cls,)):
+                yield found.told
+        yield from _detours(facts, init, store.statement)
 
     def lookup(self, held: Held, read: Read) -> Lookup | None:
         """What the read runs, when the object's class is in the project."""
@@ -99,15 +112,19 @@ class Holdings(Analysis):
     def changes(self, held: Held, read: Read) -> Iterator[str]:
         """What the project does to attributes of these names, be it on this object or on another."""
         family = self.project.family(held.source)[0] if held.source else None
+        cls = f"{self.module}.{self.syntax.qualname(held.cls)}"
         for part in read.path:
             for stored in sorted(f for f in self.project.foreign_stores if _related(part, f)):
                 yield f"`.{stored}` is assigned somewhere"
+            yield from (found.told for found in self.project.attributes.computed(cls, part, any_owner=True))
             if f"?{part}" in self.project.doubts:
                 yield f"`{part}` may be missing: something asks whether it is there"
             for c, summary in self.project.classes():
-                stored_by = (family is None or c in family) and any(_related(part, s) for s in summary.stores)
-                if stored_by and not self.project.is_module_class(c):
-                    yield f"`{c.rpartition('.')[2]}` changes `{part}`"
+                if (family is None or c in family) and not self.project.is_module_class(c):
+                    if any(_related(part, s) for s in summary.stores):
+                        yield f"`{c.rpartition('.')[2]}` changes `{part}`"
+                    elif family is None and part == read.path[0] and {part, "__getattr__"} & summary.methods:
+                        yield from filter(None, [self.lookups.of(c, part).reason])
 
     def conditional(self, node: ast.AST, depth: int = 3) -> bool:
         """Whether ``node`` is only reached where a flag of the instance says so, as far as can be seen."""
@@ -310,6 +327,29 @@ class _Touches(ClassAnalysis):
             raise NotHeldError  # handed on while the module is built: configuration
         elif self._reached(e) or suggests_change(name.rpartition(".")[2]):
             self.reasons.append(f"`{name or ast.unparse(call.func)}` may change it")
+
+
+def _detours(facts: ClassFacts, init: FunctionNode, statement: ast.stmt) -> Iterator[str]:
+    """Whether the assignment is a line of its own after ``super().__init__()``, with no way around it."""
+    at = init.body.index(statement)
+    before, after = init.body[:at], init.body[at + 1 :]
+    if not any(_starts(s, facts) for s in before):
+        yield "it is assigned before `super().__init__()`"
+    if any(isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) for s in before for n in ast.walk(s)):
+        yield "`__init__` may return before it is assigned"
+    lines = {init.lineno, *(s.end_lineno for s in before), *(s.lineno for s in after)}
+    if lines & {statement.lineno, statement.end_lineno}:
+        yield "its assignment shares a line with another statement"
+
+
+def _starts(s: ast.stmt, facts: ClassFacts) -> bool:
+    """Whether ``s`` is ``super().__init__(...)`` or the like."""
+    match s:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=base, attr="__init__"))):
+            if isinstance(base, ast.Call):
+                return dotted(base.func) == "super" and (not base.args or dotted(base.args[0]) == facts.node.name)
+            return dotted(base) in {dotted(b) for b in facts.node.bases}
+    return False
 
 
 def _constant(call: ast.Call) -> bool:

@@ -96,25 +96,27 @@ class Lookups(Analysis):
         return True
 
     def _why_not_constant(self, cls: str, family: set[str], runs: set[str]) -> str:
-        project = self.project
+        changed = self.project.attributes.changed
         dynamic = any(m.lstrip("~").rpartition(".")[2] in _DYNAMIC for m in runs)
-        known = [s for c in family if (s := project.known_class(c)) is not None]
+        known = [s for c in family if (s := self.project.known_class(c)) is not None]
         stored = frozenset[str]().union(*(s.stores for s in known)) if known else frozenset()
         everything = stored.union(*(s.init_stores for s in known)) if known else frozenset()
         for mention in sorted(runs):
             last = mention.lstrip("~.").rpartition(".")[2]
             if mention.startswith("self."):
-                if last in stored or last in project.changed or last in project.foreign_stores:
+                if last in stored or changed(last):
                     return f"`{last}` is changed"
             elif mention.startswith("~"):
-                if mention in project.changed:
+                if changed(mention):
                     return f"`{last}` is changed"
                 if last in ("next", "input", "open"):
                     return f"`{last}` is called"
+            elif mention.startswith(".") and last not in _TRACED and changed(last):
+                return f"`{last}` is changed"
             elif suggests_change(last) or suggests_change(mention.rpartition(".")[0].rpartition(".")[2]):
                 return f"`{mention.lstrip('.')}` may change it"
         if dynamic:
-            touched = stored | everything & (project.changed | project.foreign_stores)
+            touched = stored | {name for name in everything if changed(name)}
             if touched:
                 return f"`{min(touched)}` is changed"
         return ""

@@ -39,7 +39,7 @@ class Closure:
             total |= summary.does
             owner = name.rpartition(".")[0]
             for call in summary.does.calls:
-                callees = self._callees(call.removeprefix("="), owner, name)
+                callees = self.callees(call.removeprefix("="), owner, name)
                 if callees is None or (call[:1] not in "=?" and any(map(self._invokes, callees))):
                     return ANYTHING
                 stack += [c for c in callees if c not in seen]
@@ -57,7 +57,7 @@ class Closure:
         summary = self.project.function(function)
         return summary is None or summary.does.invokes
 
-    def _callees(self, call: str, owner: str, caller: str) -> list[str] | None:
+    def callees(self, call: str, owner: str, caller: str) -> list[str] | None:
         """The functions of the project that ``call`` in ``caller`` may run; None when code that is not read may run."""
         project = self.project
         if call.startswith("?"):

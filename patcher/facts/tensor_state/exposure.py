@@ -10,7 +10,6 @@ from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.exposed import TENSORS
 from patcher.facts.project import ClassSummary, Project
-from patcher.facts.steadiness import dynamic_names, may_be
 from patcher.facts.syntax import dotted
 from patcher.facts.wording import suggests_configuration
 
@@ -73,7 +72,7 @@ class Exposure(ClassAnalysis):
                 key = n.args[1] if len(n.args) > 1 else None
                 if not isinstance(key, ast.Constant) or key.value in state:
                     yield f"`{ast.unparse(n)}` reaches attributes by name"
-        if any(may_be(pattern, a) for pattern in dynamic_names(self.cls) for a in state):
+        if any(f for a in state for f in self.project.attributes.computed(self.name, a)):
             yield "attributes are assigned by names that are not known"
         for s in self.cls.body:
             if isinstance(s, ast.AsyncFunctionDef) and any(
