@@ -6,6 +6,7 @@ import ast
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effect.touches import How
 from patcher.facts.syntax import dotted
 
 _BUFFERS = frozenset({"torch.nn.Buffer", "torch.nn.parameter.Buffer"})
@@ -101,13 +102,8 @@ class BufferObjects(Analysis):
 
     def always(self, target: ast.Attribute) -> bool:
         """Whether all that this file, and relatives, assign to attributes of that name is an ``nn.Buffer``."""
-        own = self.inference.instance_attribute(target)
-        family, _ = self.project.family(f"{self.module}.{self._qualname(own[0])}") if own is not None else ((), None)
-        for name in family:
-            summary = self.project.known_class(name)
-            here = name.startswith(f"{self.module}.")
-            if summary is not None and not here and target.attr in summary.stores | summary.init_stores:
-                return False
+        if any(self.project.attributes.reasons(self._class(target), target.attr)):
+            return False
         for n in self.syntax.by_type[ast.Attribute]:
             assert isinstance(n, ast.Attribute)
             if n.attr == target.attr and isinstance(n.ctx, ast.Store):
@@ -119,8 +115,20 @@ class BufferObjects(Analysis):
 
     def plain(self, target: ast.Attribute) -> bool:
         """Whether the class leaves the assignment of attributes to ``nn.Module``."""
-        own = self.inference.instance_attribute(target)
-        name = f"{self.module}.{self._qualname(own[0])}" if own is not None else self.inference.of(target.value).module
-        family, _ = self.project.family(name)
+        family, _ = self.project.family(self._class(target))
         summaries = [c for f in family if (c := self.project.known_class(f)) is not None]
         return not any({"__setattr__", target.attr} & c.methods for c in summaries)
+
+    def why_registered(self, target: ast.Attribute) -> str:
+        """What else gives a buffer of that name to the module, or takes it away; "" when nothing does."""
+        own = self.inference.instance_attribute(target)
+        stores = self.class_facts(own[0]).stores[target.attr] if own is not None else []
+        if any(s.how == "buffer" for s in stores):
+            return "it is registered as a buffer as well"
+        found = self.project.attributes.touched(self._class(target), target.attr, (How.SET,))
+        return next((f.told for f in found), "")
+
+    def _class(self, target: ast.Attribute) -> str:
+        """The dotted class whose instance ``target`` is an attribute of."""
+        own = self.inference.instance_attribute(target)
+        return f"{self.module}.{self._qualname(own[0])}" if own is not None else self.inference.of(target.value).module

@@ -12,18 +12,6 @@ from rules.fc304_buffer_reassigned_in_forward.buffer_objects import BufferObject
 from rules.fc304_buffer_reassigned_in_forward.examples import INVALID, VALID
 
 _IN_PLACE: dict[type[ast.operator], str] = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_"}
-_SIGNS: dict[type[ast.operator], str] = {
-    ast.FloorDiv: "//=",
-    ast.Mod: "%=",
-    ast.Pow: "**=",
-    ast.BitAnd: "&=",
-    ast.BitOr: "|=",
-    ast.BitXor: "^=",
-    ast.Add: "+=",
-    ast.Sub: "-=",
-    ast.Mult: "*=",
-    ast.Div: "/=",
-}
 
 
 class BufferReassignedInForward(Rule):
@@ -44,7 +32,8 @@ class BufferReassignedInForward(Rule):
         Safe: to register a buffer under the name that it has changes nothing, and the test is about the same object.
         In eager code everything stays as it was: a conversion that does something is assigned as before. What is not
         seen: a hook for the registration of buffers, which would be called once more. Left alone: assignments under a
-        test of the buffer's device or dtype, and classes with a ``__setattr__``.
+        test of the buffer's device or dtype, classes with a ``__setattr__``, and buffers that other code, or
+        ``register_buffer``, gives to the module under that name, for each assignment says anew whether they are saved.
 
     References:
         PyTorch, ``torch.nn.Buffer`` and ``Module.__setattr__``; transformers, positions of CTRL.
@@ -69,9 +58,10 @@ class BufferReassignedInForward(Rule):
             return
         message = f"`{ast.unparse(target)}` is assigned the buffer that it holds: Dynamo cannot trace that"
         obstacle = facts.writing.why_not_replaced(node)
+        obstacle = obstacle or buffers.why_registered(target)
         if not buffers.plain(target):
             obstacle = "the class has its own `__setattr__`, or a property of that name"
-        if obstacle is not None:
+        if obstacle:
             yield Finding(node, message, assumption=obstacle)
             return
         yield Finding(node, message, Fix((ReplaceStatements((node,), tuple(_lines(node, target, facts))),)))
@@ -91,7 +81,8 @@ def _lines(node: ast.Assign | ast.AugAssign, target: ast.Attribute, facts: Facts
             return
         name = facts.writing.fresh_name(f"new_{target.attr.lstrip('_')}", node)
         yield Code(f"{name} = {{0}}", (target,))
-        yield Code(f"{name} {_SIGNS[type(node.op)]} {{0}}", (node.value,))
+        sign = ast.unparse(ast.AugAssign(ast.Name("x", ast.Store()), node.op, ast.Name("y", ast.Load()))).split()[1]
+        yield Code(f"{name} {sign} {{0}}", (node.value,))
     elif isinstance(node.value, ast.Name):
         name = node.value.id
     else:

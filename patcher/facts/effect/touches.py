@@ -33,6 +33,8 @@ _SWEEPING = frozenset("buffers named_buffers state_dict _buffers __dict__ vars".
 #: Methods whose result holds what the object does.
 _CARRYING = frozenset("values copy __iter__ union".split())
 _ELEMENTS = frozenset("get pop popitem setdefault __getitem__ __next__ popleft".split())
+#: Attributes that show the memory of a tensor.
+_SHOWN = frozenset("data T mT H mH real imag __array_interface__".split())
 _LIBRARIES = ("torch.", "numpy.", "np.", "math.")
 _HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".split())
 _TELLING = frozenset("debug info warning warn error exception critical log print format".split())
@@ -192,7 +194,7 @@ class Touches:
                     return
                 if attr in _SWEEPING:
                     yield "*", self.owners(value), 0
-                elif attr in tables.VIEWS and attr != "storage":
+                elif attr in _SHOWN:
                     yield from self.sources(value)
                 else:
                     yield attr, self.owners(value), 0
@@ -407,13 +409,15 @@ class Touches:
             simple = last in ("copy_", "constant_", "fill_") and not n.keywords
             if isinstance(func, ast.Attribute) and what is None:
                 self._write(n, func.value, args[0] if simple and len(args) == 1 else None)
-            for i, a in enumerate(args if what is None or last == "swap_tensors" else args[:1]):
-                if i == 0 or last == "swap_tensors":
-                    self._write(n, a, args[1] if simple and len(args) == 2 else None)
-        elif last.startswith("_foreach_") or (last in tables.NUMPY_WRITES and (what or "").startswith(("numpy", "np"))):
+            for a in args if last == "swap_tensors" else args[:1]:
+                self._write(n, a, args[1] if simple and len(args) == 2 else None)
+        elif last.startswith("_foreach_"):
+            for a in args[:1]:
+                self._write(n, _element(a))
+        elif last in tables.NUMPY_WRITES and (what or "").startswith(_LIBRARIES):
             for a in args[:1]:
                 self._write(n, a)
-        elif what is not None and what.startswith(("torch.", "numpy.", "math.")) and last not in _HOLDERS:
+        elif what is not None and what.startswith(_LIBRARIES) and last not in _HOLDERS:
             return
         else:
             changes = last in tables.CONTAINER_WRITES | tables.ARRAY_WRITES or suggests_change(last)
