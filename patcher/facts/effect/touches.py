@@ -22,7 +22,7 @@ from patcher.facts.effect.summary import QUIET_METHODS
 from patcher.facts.flow import Flow
 from patcher.facts.numbers.instance_terms import instance_terms
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
-from patcher.facts.wording import suggests_change
+from patcher.facts.wording import suggests_change, suggests_configuration
 
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -425,7 +425,7 @@ class Touches:
                 self._write(n, func.value)
                 if last in tables.CONTAINER_WRITES:  # ``vars(o).update(...)``
                     self._add(n, (s for s in self.sources(func.value) if s[0] == "*"), How.SET)
-            elif changes and last[:1].islower() and not hasattr(builtins, last):
+            elif changes and last[:1].islower() and last not in self._defined and not hasattr(builtins, last):
                 for a in args:  # a function that changes something may change what it is given
                     if isinstance(a, ast.Attribute):
                         self._write(n, a)
@@ -446,12 +446,44 @@ class Touches:
             rest = [*named, *rest]
         if not rest:
             return
-        name, owners = _pattern(rest[0]), self.owners(owner)
-        self._add(n, [(name, owners, 0)], How.SET)
+        owners = self.owners(owner)
+        names = self._names(rest[0])
+        if "*" in names and (suggests_configuration(_last(owner)) or any(map(self._is_layer, rest[1:2]))):
+            return  # configuration is set anew, or a layer is exchanged for another one
         if not owners:
             self._add(n, self.sources(owner), How.WITHIN)
-        for value in rest[1:2]:
-            self._goes(n, value, name, owners)
+        for name in names:
+            self._add(n, [(name, owners, 0)], How.SET)
+            for value in rest[1:2]:
+                self._goes(n, value, name, owners)
+
+    def _is_layer(self, value: ast.expr) -> bool:
+        """Whether ``value`` is a parameter that is to be a module."""
+        function = self.owner(value)[0]
+        arguments = function.args.args if isinstance(function, _FUNCTIONS) and isinstance(value, ast.Name) else []
+        found = [a.annotation for a in arguments if a.arg == value.id]  # type: ignore[attr-defined]
+        return any(a is not None and self._imported(a) in ("torch.nn.Module", "nn.Module") for a in found)
+
+    def _names(self, key: ast.expr, depth: int = 4) -> set[str]:
+        """The names that ``key`` may be: those of a list that is gone through, or one with "*" for what is computed."""
+        found: set[str] = set()
+        scope = self._scope(key) if isinstance(key, ast.Name) else None
+        values = self._bound.get((scope, key.id), []) if isinstance(key, ast.Name) and scope is not None else []
+        for value in values if depth and not (isinstance(key, ast.Name) and key.id in self._of(scope)) else ():  # type: ignore[arg-type]
+            match value:
+                case ast.Constant(value=str() as name):
+                    found.add(name)
+                case ast.Subscript(value=ast.Tuple(elts=parts) | ast.List(elts=parts), slice=ast.Constant(value=None)):
+                    found |= {name for part in parts for name in self._names(part, depth - 1)}
+                case ast.Subscript(value=ast.Name() as held, slice=ast.Constant(value=None)):
+                    lists = self._bound.get((self._scope(held), held.id), [])
+                    for made in lists if self._scope(held) is not None else ():
+                        parts = made.elts if isinstance(made, (ast.Tuple, ast.List)) else [made]
+                        found |= {name for part in parts for name in self._names(part, depth - 1)}
+                    found |= set() if lists else {"*"}
+                case _:
+                    found.add("*")
+        return found or {_pattern(key)}
 
     def _hands_on(self, n: ast.Call, last: str, what: str | None) -> None:
         """What ``n`` is given, and may change or keep."""

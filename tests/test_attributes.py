@@ -1,0 +1,173 @@
+"""Who else sets ``self.hop`` of a ``Cut``, or writes into it? Each hazard is a source; so is what is none."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from patcher.facts.effect.touches import How
+from patcher.facts.project import Project, summarise
+
+HOME = """
+    import functools
+    import numpy as np
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+    {above}
+    class Cut(nn.Module):
+        names = ("hop",)
+        def __init__(self, hop):
+            super().__init__()
+            self.hop = torch.tensor(hop)
+            self.conv = nn.Conv1d(2, 2, 3)
+            {early}
+
+        def forward(self, x):
+            {body}
+            return x[: self.hop]
+    """
+#: Statements of ``forward``; with "above:" what stands above the class first, with "early:" of the constructor.
+WRITTEN = {
+    "a method": "self.hop.add_(1)",
+    "through a copy of the reference": "y = self.hop\ny.zero_()",
+    "through a view": "self.hop.reshape(-1).sub_(1)",
+    "through a detached view": "self.hop.detach().add_(1)",
+    "an augmented view": "y = self.hop.view(-1)\ny += 1",
+    "an element of a view": "y = self.hop.view(1)\ny[...] = 1",
+    "the storage": "self.hop.untyped_storage().fill_(0)",
+    "data": "self.hop.data.fill_(1)",
+    "data, assigned": "self.hop.data = x",
+    "the method as a value": "y = self.hop.fill_\ny(1)",
+    "a partial": "y = functools.partial(torch.Tensor.fill_, self.hop, 1)\ny()",
+    "a function of torch": "torch.Tensor.fill_(self.hop, 1)",
+    "_foreach_": "torch._foreach_neg_((self.hop,))",
+    "out=": "torch.add(x, 1, out=self.hop)",
+    "numpy": "np.copyto(self.hop.numpy(), 0)",
+    "numpy, kept": "y = self.hop.numpy()\ny[...] = 1",
+    "an array that is kept on the object": "early: self.array = self.hop.numpy()\nself.array[...] = 5",
+    "a list": "y = [self.hop]\ny[0].fill_(1)",
+    "an iterator": "y = iter([self.hop])\nnext(y).fill_(1)",
+    "a loop over a tuple": "for y in (self.hop, x):\n    y.mul_(2)",
+    "a loop over pairs": "for i, y in enumerate([self.hop]):\n    y.mul_(i)",
+    "a dict": "y = {'hop': self.hop}\nfor k, v in y.items():\n    v.fill_(1)",
+    "a dict of the object": "early: self.numbers = {'hop': self.hop}\nself.numbers['hop'] += 1",
+    "a list of the object": "early: self.numbers = []\nself.numbers.append(self.hop)\nself.numbers[0].zero_()",
+    "a list of the module": "above: KEPT = []\nKEPT.append(self.hop)\nKEPT[-1].fill_(1)",
+    "a global": "above: def write():\n    KEPT.fill_(1)\nglobal KEPT\nKEPT = self.hop\nwrite()",
+    "a box": "above: class Box:\n    def __init__(self, v):\n        self.v = v\ny = Box(self.hop)\ny.v.fill_(1)",
+    "a function of the file": "above: def widen(t):\n    t.add_(1)\nwiden(self.hop)",
+    "a function behind a function": "above: def a(t):\n    b(t)\ndef b(t):\n    t.add_(1)\na(self.hop)",
+    "a getter": "above: def get(c):\n    return [c.hop]\nget(self)[0].zero_()",
+    "getattr": "for name in self.names:\n    getattr(self, name).add_(1)",
+    "all buffers": "for b in self.buffers():\n    b.zero_()",
+    "all named buffers": "for name, b in self.named_buffers():\n    b.zero_()",
+    "the state_dict": "for b in self.state_dict().values():\n    b.zero_()",
+    "all attributes": "for b in list(vars(self).values()):\n    b.fill_(1)",
+    "code that is not read": "above: from elsewhere import use\nuse(self.hop)",
+    "a closure": "def inner():\n    self.hop.add_(1)\ninner()",
+    "a nested function": "def inner(t):\n    t.add_(1)\ninner(self.hop)",
+}
+NOT_WRITTEN = {
+    "nothing": "pass",
+    "arithmetic": "y = self.hop + 1\ny.add_(1)",
+    "a copy": "y = self.hop.clone()\ny.add_(1)",
+    "a read": "y = int(self.hop)\ny += 1",
+    "padding": "x = F.pad(x, (self.hop, 0))",
+    "another attribute": "self.conv.weight.data.fill_(1)",
+    "a list that is only read": "y = []\ny.append(self.hop)\nx = x[: y[0]]",
+    "a function that only reads": "above: def use(t):\n    return t + 1\nx = x[: use(self.hop)]",
+    "a container that is changed": "y = [self.hop]\ny.append(3)",
+    "a method of the name of a view": "x.chunk(2)[0].add_(1)",
+    "another class": "above: class Other:\n    def f(self):\n        self.hop.add_(1)\npass",
+    "what is tested to be something else": "above: class Other:\n    pass\ndef f(m):\n    if isinstance(m, Other):\n"
+    "        m.hop.fill_(1)\npass",
+}
+
+
+def _home(text: str) -> str:
+    """The module with ``text``, as `WRITTEN` has it, in it."""
+    parts = {"above": "", "early": "pass"}
+    for name in parts:
+        if text.startswith(f"{name}: "):
+            lines = text[len(name) + 2 :].split("\n")
+            end = next((i for i, line in enumerate(lines[1:], 1) if not line.startswith((" ", "def ", "class "))), 1)
+            end = end if name == "above" else 1
+            parts[name], text = "\n".join(lines[:end]), "\n".join(lines[end:])
+    above, early = (textwrap.indent(parts["above"], " " * 4).strip(), parts["early"])
+    body = textwrap.indent(text, " " * 12).strip()
+    return textwrap.dedent(HOME.format(above=above, early=early, body=body))
+
+
+def _project(**files: str) -> Project:
+    return Project([summarise(ast.parse(text), f"{name}.py") for name, text in files.items()])
+
+
+def _written(project: Project) -> list[str]:
+    return [f.told for f in project.attributes.touched("model.Cut", "hop", (How.WRITTEN,))]
+
+
+@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
+def test_it_is_written(text: str) -> None:
+    assert _written(_project(model=_home(text)))
+
+
+@pytest.mark.parametrize("text", NOT_WRITTEN.values(), ids=NOT_WRITTEN)
+def test_it_is_not_written(text: str) -> None:
+    assert not _written(_project(model=_home(text)))
+
+
+ASSIGNED = {
+    "a subclass registers": "from model import Cut\nclass Wide(Cut):\n    def __init__(self):\n"
+    "        super().__init__()\n        self.register_buffer('hop', 5)",
+    "a subclass assigns": "from model import Cut\nclass Wide(Cut):\n    def g(self):\n        self.hop = 5",
+    "a subclass has a property": "from model import Cut\nclass Wide(Cut):\n    @property\n    def hop(self):\n"
+    "        return 5",
+    "a subclass without the constructor": "import torch.nn as nn\nfrom model import Cut\nclass Wide(Cut):\n"
+    "    def __init__(self):\n        nn.Module.__init__(self)",
+    "an instance without the constructor": "from model import Cut\ndef f():\n    return Cut.__new__(Cut)",
+    "an assignment": "def f(m):\n    m.hop = 5",
+    "deleted": "def f(m):\n    del m.hop",
+    "a class attribute": "from model import Cut\nCut.hop = 5",
+    "setattr": "def f(m):\n    setattr(m, 'hop', 5)",
+    "setattr of a computed name": "def f(m, **more):\n    for k, v in more.items():\n        setattr(m, k, v)",
+    "setattr of an f-string": "def f(m, k):\n    setattr(m, f'{k}op', 5)",
+    "setattr of a name in a list": "def f(m):\n    for k in ('win', 'hop'):\n        setattr(m, k, 5)",
+    "a registration of all buffers": "def f(m):\n    for k, b in list(m.named_buffers()):\n"
+    "        m.register_buffer(k, b, persistent=True)",
+    "functional_call": "import torch\ndef f(m, x):\n    torch.func.functional_call(m, {'hop': x}, (x,))",
+    "the dict": "def f(m):\n    m.__dict__['hop'] = 5",
+    "the dict, updated": "def f(m, **more):\n    vars(m).update(more)",
+    "the buffers": "def f(m):\n    m._buffers['hop'] = 5",
+}
+NOT_ASSIGNED = {
+    "nothing": "",
+    "another attribute": "def f(m):\n    m.win = 5",
+    "another class": "class Other:\n    def f(self):\n        self.hop = 5",
+    "another class, registered": "import torch.nn as nn\nclass Other(nn.Module):\n    def f(self):\n"
+    "        self.register_buffer('hop', None)",
+    "another computed name": "def f(m, k):\n    setattr(m, f'_{k}', 5)",
+    "names in a list": "def f(m):\n    for k in ('win', 'width'):\n        setattr(m, k, 5)",
+    "a subclass with the constructor": "from model import Cut\nclass Wide(Cut):\n    def __init__(self):\n"
+    "        super().__init__(5)\n        self.win = 4",
+}
+
+
+@pytest.mark.parametrize("text", ASSIGNED.values(), ids=ASSIGNED)
+def test_it_is_assigned_elsewhere(text: str) -> None:
+    assert list(_project(model=_home("pass"), other=text).attributes.reasons("model.Cut", "hop"))
+
+
+@pytest.mark.parametrize("text", NOT_ASSIGNED.values(), ids=NOT_ASSIGNED)
+def test_it_is_not_assigned_elsewhere(text: str) -> None:
+    assert not list(_project(model=_home("pass"), other=text).attributes.reasons("model.Cut", "hop"))
+
+
+def test_code_far_away_that_names_nothing_is_not_about_it() -> None:
+    far = summarise(ast.parse("def f(m, k):\n    setattr(m, k, 5)\ndef g(m):\n    m.hop = 4"), "elsewhere/loading.py")
+    project = Project([summarise(ast.parse(_home("pass")), "model.py"), far])
+    assert [f.touch.inside.rpartition(".")[2] for f in project.attributes.touched("model.Cut", "hop", (How.SET,))] == [
+        "g"
+    ]
