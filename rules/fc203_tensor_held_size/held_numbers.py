@@ -12,6 +12,7 @@ from patcher.facts.effect.attributes import UNCANNY, Found
 from patcher.facts.effect.touches import How
 from patcher.facts.flow import Definition
 from patcher.facts.numbers.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
+from patcher.facts.syntax import walk
 from patcher.facts.torch_api import INT64
 
 _PURE_CALLS = frozenset("int len abs max min round math.ceil math.floor math.prod".split())
@@ -145,7 +146,7 @@ class HeldNumbers(ClassAnalysis):
                 sure = dtype is None and self.inference.of(number).python == "int"
                 sure = sure or (whole and self._number(number))
                 if self.syntax.qualified(e.func) == "torch.as_tensor":  # which keeps a tensor that it is given
-                    sure = sure and not any(isinstance(n, ast.Name) and n.id != self.me for n in ast.walk(number))
+                    sure = sure and not any(isinstance(n, ast.Name) and n.id != self.me for n in walk(number))
                 if set(given) - {"device"} or not sure or not self._pure(number):
                     return None
                 return Made(number, whole and not self._int(number))
@@ -214,7 +215,7 @@ class HeldNumbers(ClassAnalysis):
 
     def _pure(self, e: ast.expr) -> bool:
         """Whether ``e`` may be evaluated once more, right before."""
-        for n in ast.walk(e):
+        for n in walk(e):
             if isinstance(n, ast.Call):
                 name = ast.unparse(n.func)
                 if name not in _PURE_CALLS:

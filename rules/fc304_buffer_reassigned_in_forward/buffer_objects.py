@@ -7,7 +7,7 @@ import ast
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effect.touches import How
-from patcher.facts.syntax import dotted
+from patcher.facts.syntax import dotted, walk
 
 _BUFFERS = frozenset({"torch.nn.Buffer", "torch.nn.parameter.Buffer"})
 #: Methods that give the tensor itself back when there is nothing to do.
@@ -91,7 +91,7 @@ class BufferObjects(Analysis):
         for parent in self.syntax.ancestors(statement):
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 return False
-            for n in ast.walk(parent.test) if isinstance(parent, ast.If) else ():
+            for n in walk(parent.test) if isinstance(parent, ast.If) else ():
                 if isinstance(n, ast.Attribute) and n.attr in _ABOUT and ast.unparse(n.value) == text:
                     return True
                 match n:

@@ -159,7 +159,7 @@ class Holdings(Analysis):
         leaves = (ast.Return, ast.Raise, ast.Continue, ast.Break)
         return (
             any(
-                isinstance(s, ast.If) and self._flag(s.test) and any(isinstance(n, leaves) for n in ast.walk(s))
+                isinstance(s, ast.If) and self._flag(s.test) and any(isinstance(n, leaves) for n in walk(s))
                 for s in body[: body.index(child)]
             )
             if body
@@ -168,7 +168,7 @@ class Holdings(Analysis):
 
     def _flag(self, test: ast.expr) -> bool:
         """Whether the test asks the instance (``self.training`` aside), or for what there is."""
-        for n in ast.walk(test):
+        for n in walk(test):
             own = self.inference.instance_attribute(n)
             if own is not None and own[1] != "training":
                 return True
@@ -335,7 +335,7 @@ def _detours(facts: ClassFacts, init: FunctionNode, statement: ast.stmt) -> Iter
     before, after = init.body[:at], init.body[at + 1 :]
     if not any(_starts(s, facts) for s in before):
         yield "it is assigned before `super().__init__()`"
-    if any(isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) for s in before for n in ast.walk(s)):
+    if any(isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) for s in before for n in walk(s)):
         yield "`__init__` may return before it is assigned"
     lines = {init.lineno, *(s.end_lineno for s in before), *(s.lineno for s in after)}
     if lines & {statement.lineno, statement.end_lineno}:
