@@ -161,9 +161,6 @@ BOOL_ARGUMENTS: dict[str, tuple[tuple[str, int | None], ...]] = {
     "torch.searchsorted": (("right", None),),
 }
 
-#: Those of them for which None is an error as well.
-BOOL_OR_ERROR = frozenset({"is_causal", "enable_gqa"})
-
 # --- grad mode and compilation ------------------------------------------------------------------------------------
 
 #: What may switch gradients on.

@@ -25,17 +25,18 @@ class NonzeroLoop(Rule):
         frame runs eagerly.
 
     Fix safety:
-        Unsafe, for compiled code only; eager code runs as before. By cost: every group computes all rows, so a model
-        with ``n`` experts of which ``k`` are chosen computes ``n / k`` times as much, and the graph holds the body
-        ``n`` times. By rounding: the products are of other sizes. A module that no row was sent to gets a gradient of
-        zeros in place of none. Every row has to be computed by itself: proven for the operations of PyTorch, taken for
-        granted of the modules that the finding names; dropout draws other numbers. A row that is sent to a group twice
-        counts twice, also where ``out[rows] += ...`` counted it once. Rows that were not sent to a group are masked
-        after they are computed, so that infinities and NaN in them go nowhere; their gradient has to be finite. A mask
-        with more groups than there are weights is an error, as it was, where a row is sent to one too many. The result
-        may be given rows of another dtype than its own, which ``index_add_`` refuses. Compiled code is an error where
-        weights that both numbers pick have more than two dimensions, or rows that a mask picks are not as wide as the
-        result. Anything else in the loop is
+        Unsafe, for compiled code only; eager code runs as before. By cost: every group computes all rows, so a
+        model with ``n`` experts of which ``k`` are chosen computes ``n / k`` times as much, and the graph holds
+        the body ``n`` times. By rounding: the products are of other sizes. A module that no row was sent to
+        gets a gradient of zeros in place of none. Every row has to be computed by itself: proven for the
+        operations of PyTorch, taken for granted of the modules that the finding names; dropout draws other
+        numbers. A row that is sent to a group twice counts twice, also where ``out[rows] += ...`` counted it
+        once. Rows that were not sent to a group are masked after they are computed, so that infinities and NaN
+        in them go nowhere; their gradient has to be finite. A mask with more groups than there are weights is
+        an error, as it was, where a row is sent to one too many. A mask with fewer rows than are picked from is
+        an error, where these were left alone. The result may be given rows of another dtype than its own, which
+        ``index_add_`` refuses. Compiled code is an error where weights that both numbers pick have more than
+        two dimensions, or rows that a mask picks are not as wide as the result. Anything else in the loop is
         reported and left alone.
 
     References:
@@ -76,13 +77,13 @@ class NonzeroLoop(Rule):
             edits.append(Replace(static.counted, Code(f"() if {compiling} else {{0}}", (static.counted,))))
         taken = [f"`{t}` row by row" for t in static.taken_for]
         taken += [f"`{static.doubtful}` to have no negative element"] if static.doubtful else []
-        takes = f", and takes {' and '.join(taken)}" if taken else ""
+        taken.append("all masks to have a row for each row that is picked from")
         yield Finding(
             node,
             message,
             Fix(tuple(edits), Applicability.UNSAFE),
-            f"compiled code computes all rows for every group{takes}: more work, other rounding and random "
-            "numbers, and zeros as the gradient of groups without rows",
+            f"compiled code computes all rows for every group, and takes {' and '.join(taken)}: more work, other "
+            "rounding and random numbers, and zeros as the gradient of groups without rows",
         )
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID

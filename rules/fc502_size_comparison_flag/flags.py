@@ -118,34 +118,28 @@ class Flags(Analysis):
             and self.syntax.is_builtin(e.func)
         )
 
-    def is_bool(self, e: ast.expr, strict: bool = False) -> bool:
-        """Whether ``e`` is a bool for sure.
-
-        ``strict``: ``e`` ends in an operator that takes nothing else, so comparisons that may be of numbers are taken
-        for such, and attributes and parameters that look like bools for bools.
-        """
+    def is_bool(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a bool for sure."""
         match e:
             case ast.UnaryOp(op=ast.Not()):
                 return True
             case ast.Compare(left=left, ops=ops, comparators=others):
                 if all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops):
                     return True
-                return (strict and self.varies(e)) or all(map(self._compares_to_bool, [left, *others]))
-            case ast.BoolOp(values=values):
-                return all(self.is_bool(v, strict) for v in values)
-            case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
-                return self.is_bool(left, strict) and self.is_bool(right, strict)
-            case ast.IfExp(body=body, orelse=orelse):
-                return self.is_bool(body, strict) and self.is_bool(orelse, strict)
+                return all(map(self._compares_to_bool, [left, *others]))
+            case ast.BoolOp(values=parts):
+                return all(map(self.is_bool, parts))
+            case ast.BinOp(left=a, op=ast.BitAnd() | ast.BitOr(), right=b) | ast.IfExp(body=a, orelse=b):
+                return self.is_bool(a) and self.is_bool(b)
             case ast.NamedExpr(value=value):
-                return self.is_bool(value, strict)
+                return self.is_bool(value)
             case ast.Attribute(attr="training") if (own := self.inference.instance_attribute(e)) is not None:
                 return (
                     self.facts.is_module_class(own[0]) and "training" not in self.inference.class_facts(own[0]).stores
                 )
-            case ast.Name() if not strict:
+            case ast.Name():
                 return self._holds_bool(e)
-            case ast.Attribute() if not strict:
+            case ast.Attribute():
                 return False
         return self.is_bool_call(e) or self.inference.of(e).python == "bool"
 
@@ -164,15 +158,22 @@ class Flags(Analysis):
         return d.how == "assign" and not d.path and d.value is not None and self.is_bool(d.value)
 
     def _compares_to_bool(self, e: ast.expr) -> bool:
-        if isinstance(e, (ast.Tuple, ast.List)):
-            return all(map(self._compares_to_bool, e.elts))
-        value = self.inference.of(e)
-        return value.is_number or value.python in ("str", "none") or self.sizes.is_size(e) or self.sizes.is_shape(e)
+        """Whether ``e`` is Python's own number, string or None: what others hand in may be a number of NumPy's."""
+        match e:
+            case ast.Constant():
+                return True
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return all(map(self._compares_to_bool, parts))
+            case ast.BinOp(left=left, right=right):
+                return self._compares_to_bool(left) and self._compares_to_bool(right)
+            case ast.UnaryOp(operand=operand):
+                return self._compares_to_bool(operand)
+        return self.sizes.is_count(e) or self.sizes.is_shape(e) or self.inference.of(e).python in ("str", "none")
 
     # --- operands ---------------------------------------------------------------------------------------------------
 
     def unproven(self, compare: ast.Compare) -> list[ast.expr]:
-        """The operands that are not known to be numbers."""
+        """The operands that are not known to be Python's own numbers."""
         return [e for e in (compare.left, *compare.comparators) if not self._compares_to_bool(e)]
 
     def varies(self, compare: ast.Compare) -> bool:
@@ -190,7 +191,8 @@ class Flags(Analysis):
             return True
         ordered = any(type(op) in _ORDER for op in compare.ops)
         fixed = [e for e, s in zip(sides, sources, strict=True) if s is Source.FIXED]
-        return Source.OPEN in sources and (ordered or all(map(self._compares_to_bool, fixed)))
+        numbers = (self.inference.of(e).is_number or self._compares_to_bool(e) for e in fixed)
+        return Source.OPEN in sources and (ordered or all(numbers))
 
     def _never_a_number(self, e: ast.expr) -> bool:
         if isinstance(e, (ast.Tuple, ast.List)):

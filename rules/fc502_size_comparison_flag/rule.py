@@ -63,10 +63,9 @@ class SizeComparisonFlag(Rule):
         message = f"a comparison of sizes is no bool while compiling: as `{reach.argument}` it ends the graph"
         doubtful = [e for c in comparisons for e in facts.ask(Flags).unproven(c)]
         doubtful = [] if reach.strict or facts.ask(Flags).is_bool_call(root) else doubtful
-        only = reach.strict and reach.argument in api.BOOL_OR_ERROR
-        edits = tuple(_edits(root, facts, reach.strict or bool(doubtful), only))
+        edits = tuple(_edits(root, facts))
         if doubtful:
-            assumption = f"`{ast.unparse(doubtful[0])}` is a number, not a tensor"
+            assumption = f"`{ast.unparse(doubtful[0])}` is a number of Python, no tensor and none of NumPy"
             yield Finding(root, message, Fix(edits, Applicability.UNSAFE), assumption)
         else:
             yield Finding(root, message, Fix(edits))
@@ -76,11 +75,8 @@ class SizeComparisonFlag(Rule):
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _edits(e: ast.expr, facts: Facts, strict: bool, only: bool) -> Iterator[Replace]:
-    """Make bools of the symbolic comparisons that ``e`` may be: of all at once where that changes nothing else.
-
-    ``only``: where ``e`` ends, everything but a bool is an error.
-    """
+def _edits(e: ast.expr, facts: Facts) -> Iterator[Replace]:
+    """Make bools of the symbolic comparisons that ``e`` may be: of all at once where that changes nothing else."""
     if not facts.ask(Flags).symbolic(e):
         return
     binds = any(isinstance(n, ast.NamedExpr) for n in ast.walk(e))
@@ -89,15 +85,22 @@ def _edits(e: ast.expr, facts: Facts, strict: bool, only: bool) -> Iterator[Repl
             alone = (e.lineno, e.end_lineno) == (argument.lineno, argument.end_lineno)
             yield Replace(e if alone else argument, Code("True if {0} else False", (argument,)))
         case ast.IfExp(body=body, orelse=orelse):
-            yield from _edits(body, facts, strict, only)
-            yield from _edits(orelse, facts, strict, only)
+            yield from _edits(body, facts)
+            yield from _edits(orelse, facts)
         case ast.NamedExpr(value=value):
-            yield from _edits(value, facts, strict, only)
-        case _ if (not binds and (facts.ask(Flags).is_bool(e, strict) or only)) or isinstance(e, ast.Compare):
+            yield from _edits(value, facts)
+        case _ if (not binds and _all_bools(e, facts)) or isinstance(e, ast.Compare):
             yield Replace(e, Code("True if {0} else False", (e,)))
         case ast.BoolOp(values=values):
             for value in values:
-                yield from _edits(value, facts, strict, only)
+                yield from _edits(value, facts)
         case ast.BinOp(left=left, right=right):
-            yield from _edits(left, facts, strict, only)
-            yield from _edits(right, facts, strict, only)
+            yield from _edits(left, facts)
+            yield from _edits(right, facts)
+
+
+def _all_bools(e: ast.expr, facts: Facts) -> bool:
+    """Whether ``e`` is a bool, or would be one with its comparisons made bools each for itself."""
+    if isinstance(e, ast.BoolOp):
+        return all(_all_bools(v, facts) or v in facts.ask(Flags).symbolic(v) for v in e.values)
+    return facts.ask(Flags).is_bool(e)
