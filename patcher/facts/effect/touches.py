@@ -84,6 +84,9 @@ class Touches:
         self.found: set[Touch] = set()
         self._bound: defaultdict[tuple[ast.AST | None, str], list[ast.expr]] = defaultdict(list)
         self._sources: dict[tuple[ast.AST | None, str], frozenset[Source]] = {}
+        self._spelled: dict[ast.AST, str] = {}
+        self._open: set[tuple[ast.AST | None, str]] = set()
+        self._circular = False
         self._parameters: dict[ast.AST, frozenset[str]] = {}
         self._flows: dict[FunctionNode, Flow] = {}
         self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}  # type: ignore[attr-defined]
@@ -161,15 +164,24 @@ class Touches:
         if scope is None:
             return frozenset({(f"~{name.id}", (), 0)})
         key = scope, name.id
-        if key not in self._sources:
-            self._sources[key] = frozenset()  # a name that is made of itself ends here
-            found = {s for value in self._bound.get(key, ()) for s in self.sources(value)}
-            if name.id in self._of(scope):
-                found.add((f"{self._function(scope)}({name.id}", (), 0))
-            elif key not in self._bound and not found and not hasattr(builtins, name.id):
-                found.add((f"~{name.id}", (), 0))
+        known = self._sources.get(key)
+        if known is not None:
+            return known
+        if key in self._open:  # a name that is made of itself ends here
+            self._circular = True
+            return frozenset()
+        self._open.add(key)
+        found = {s for value in self._bound.get(key, ()) for s in self.sources(value)}
+        self._open.discard(key)
+        if name.id in self._of(scope):
+            found.add((f"{self._function(scope)}({name.id}", (), 0))
+        elif key not in self._bound and not hasattr(builtins, name.id):
+            found.add((f"~{name.id}", (), 0))
+        if not self._open:
+            self._circular = False
+        if not self._circular:  # what is worked out within a circle lacks what is still open
             self._sources[key] = frozenset(found)
-        return self._sources[key]
+        return frozenset(found)
 
     def _of(self, function: ast.AST) -> frozenset[str]:
         if function not in self._parameters:
@@ -180,9 +192,11 @@ class Touches:
         return self._parameters[function]
 
     def _function(self, function: ast.AST | None) -> str:
-        if not isinstance(function, _FUNCTIONS):
+        if not isinstance(function, (*_FUNCTIONS, ast.ClassDef)):
             return self.module
-        return f"{self.module}.{self.syntax.qualname(function)}"
+        if function not in self._spelled:
+            self._spelled[function] = f"{self.module}.{self.syntax.qualname(function)}"
+        return self._spelled[function]
 
     def sources(self, e: ast.expr) -> Iterator[Source]:
         """The places that ``e`` may come from, or a part of it, or what it shares memory with."""
@@ -275,19 +289,19 @@ class Touches:
         """The dotted classes that ``e`` is an instance of, or is itself; none when that is not known."""
         if isinstance(e, ast.Call) and _last(e.func) == "super":
             cls = self.syntax.class_of(e)
-            return (f"{self.module}.{self.syntax.qualname(cls)}",) if cls is not None else ()
+            return (self._function(cls),) if cls is not None else ()
         if not isinstance(e, ast.Name):
             return ()
         function, first = self.owner(e)
         home = self.syntax.parents.get(function) if function is not None else None
         if isinstance(home, ast.ClassDef) and e.id == first and self_name(function) == first:  # type: ignore[arg-type]
-            return (f"{self.module}.{self.syntax.qualname(home)}",)
+            return (self._function(home),)
         if (function, e.id) not in self._bound and e.id[:1].isupper():
             return (self._resolved(e.id),)
         inner = self.syntax.function_of(e)
         if inner is None:
             return ()
-        tested = tested_classes(self.syntax, self._flow(inner), e)
+        tested = _tested_classes(self.syntax, lambda: self._flow(inner), e)
         return tuple(sorted(self.syntax.qualified(c) or self._resolved(ast.unparse(c)) for c in tested))
 
     def _flow(self, function: FunctionNode) -> Flow:
@@ -435,15 +449,13 @@ class Touches:
             self._hands_on(n, last, what)
 
     def _by_name(self, n: ast.Call, last: str) -> None:
-        method = isinstance(n.func, ast.Attribute)
-        plain = method and len(n.args) > 2  # ``object.__setattr__(o, name, value)``
-        owner = n.args[0] if plain or not method else n.func.value  # type: ignore[attr-defined]
-        rest = n.args[1:] if plain or not method else n.args
-        if last in _REGISTRATIONS:
-            owner = n.func.value if method else owner  # type: ignore[attr-defined]
-            rest = [*n.args, *(k.value for k in n.keywords if k.arg == "tensor")]
-            named = [k.value for k in n.keywords if k.arg == "name"]
-            rest = [*named, *rest]
+        """An attribute is set under a name that is an argument."""
+        plain = not isinstance(n.func, ast.Attribute) or (last not in _REGISTRATIONS and len(n.args) > 2)
+        owner, rest = (n.args[0], n.args[1:]) if plain and n.args else (n.func, n.args)
+        if isinstance(owner, ast.Attribute) and owner is n.func:
+            owner = owner.value
+        given = {k.arg: k.value for k in n.keywords}
+        rest = [*(given[k] for k in ("name",) if k in given), *rest, *(given[k] for k in ("tensor",) if k in given)]
         if not rest:
             return
         owners = self.owners(owner)
@@ -467,23 +479,19 @@ class Touches:
     def _names(self, key: ast.expr, depth: int = 4) -> set[str]:
         """The names that ``key`` may be: those of a list that is gone through, or one with "*" for what is computed."""
         found: set[str] = set()
-        scope = self._scope(key) if isinstance(key, ast.Name) else None
-        values = self._bound.get((scope, key.id), []) if isinstance(key, ast.Name) and scope is not None else []
-        for value in values if depth and not (isinstance(key, ast.Name) and key.id in self._of(scope)) else ():  # type: ignore[arg-type]
-            match value:
-                case ast.Constant(value=str() as name):
-                    found.add(name)
-                case ast.Subscript(value=ast.Tuple(elts=parts) | ast.List(elts=parts), slice=ast.Constant(value=None)):
-                    found |= {name for part in parts for name in self._names(part, depth - 1)}
-                case ast.Subscript(value=ast.Name() as held, slice=ast.Constant(value=None)):
-                    lists = self._bound.get((self._scope(held), held.id), [])
-                    for made in lists if self._scope(held) is not None else ():
-                        parts = made.elts if isinstance(made, (ast.Tuple, ast.List)) else [made]
-                        found |= {name for part in parts for name in self._names(part, depth - 1)}
-                    found |= set() if lists else {"*"}
-                case _:
-                    found.add("*")
+        for value in self._values(key) if depth else ():
+            lists = self._values(value.value) or [value.value] if isinstance(value, ast.Subscript) else [value]
+            for made in lists:  # a name is one of a list that is gone through, or a text
+                parts = made.elts if isinstance(made, (ast.Tuple, ast.List)) else [made]
+                found |= {name for part in parts for name in self._names(part, depth - 1)}
         return found or {_pattern(key)}
+
+    def _values(self, e: ast.expr) -> list[ast.expr]:
+        """All that the local name ``e`` is bound to; nothing for anything else, and for parameters."""
+        scope = self._scope(e) if isinstance(e, ast.Name) else None
+        if scope is None or not isinstance(e, ast.Name) or e.id in self._of(scope):
+            return []
+        return self._bound.get((scope, e.id), [])
 
     def _hands_on(self, n: ast.Call, last: str, what: str | None) -> None:
         """What ``n`` is given, and may change or keep."""
@@ -554,7 +562,7 @@ def _pattern(key: ast.expr | None) -> str:
     return "*"
 
 
-def tested_classes(syntax: Syntax, flow: Flow, name: ast.Name) -> list[ast.expr]:
+def _tested_classes(syntax: Syntax, flow: Callable[[], Flow], name: ast.Name) -> list[ast.expr]:
     """The classes that ``name`` is an instance of one of where it stands; none when that is not known."""
     child: ast.AST = name
     for parent in syntax.ancestors(name):
@@ -564,11 +572,11 @@ def tested_classes(syntax: Syntax, flow: Flow, name: ast.Name) -> list[ast.expr]
     return []
 
 
-def _tested(test: ast.expr, name: ast.Name, flow: Flow) -> list[ast.expr]:
+def _tested(test: ast.expr, name: ast.Name, flow: Callable[[], Flow]) -> list[ast.expr]:
     """The classes that ``name`` is an instance of one of when ``test`` is true."""
     match test:
         case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as tested, classes]) if tested.id == name.id:
-            if flow.unchanged(tested, name):
+            if flow().unchanged(tested, name):
                 return classes.elts if isinstance(classes, ast.Tuple) else [classes]
         case ast.BoolOp(op=ast.And(), values=values):
             return next((found for v in values if (found := _tested(v, name, flow))), [])

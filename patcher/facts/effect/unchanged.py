@@ -13,6 +13,7 @@ from patcher.facts.classes import INITIALISERS
 from patcher.facts.dataflow.graph import Graph, Step, inside
 from patcher.facts.effect.calls import Calls
 from patcher.facts.effect.storage import Sharers, Storage
+from patcher.facts.effect.touches import How as Touching
 from patcher.facts.effect.writes import How, Write, Writes
 from patcher.facts.syntax import FunctionNode
 from patcher.facts.values import Kind
@@ -275,7 +276,9 @@ class Unchanged(Analysis):
         name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
         family, _ = self.project.family(name)
         summaries = [c for f in family if (c := self.project.known_class(f)) is not None]
-        return not any(attr in c.stores | c.properties | c.methods or "__setattr__" in c.methods for c in summaries)
+        if any(attr in c.stores | c.properties | c.methods or "__setattr__" in c.methods for c in summaries):
+            return False
+        return not any(self.project.attributes.touched(name, attr, (Touching.SET,)))
 
     def _unreadable(self, e: ast.expr) -> str:
         """Why ``e`` may give something else although nothing in between makes a difference."""
