@@ -71,6 +71,8 @@ class NewTensors(Analysis):
         if any(k.arg == "out" for k in call.keywords):
             return ""
         what = self.syntax.qualified(call.func)
+        if what is not None and what.rpartition(".")[2] in self.project.foreign_stores:
+            return ""  # somebody replaces PyTorch's own
         if what in _NEW:
             return TENSOR
         if what in _JOINING and self.syntax.method_of(call) in self.initial:

@@ -134,7 +134,7 @@ class Unchanged(Analysis):
 
     def _between(self, graph: Graph, first: Step, last: Step, since: ast.AST, until: ast.AST) -> Iterator[Write]:
         around = graph.between(first, last)
-        for step in around:
+        for step in (s for s in graph.steps if s in around):
             yield from self.writes.in_step(step)
         if first is not last and first is not graph.entry:
             before = self._within(since)

@@ -71,7 +71,8 @@ class Record(Analysis):
         """The host reads the tensor ``e``; ``target``: the whole expression that does."""
         self.reads.append(target)
         self._named(e)
-        self.changes[target] = Change(Step.FIRST if form is Form.ONE else Step.READ, target, (e,))
+        step = Step.FIRST if form is Form.ONE else Step.READ if self.numbers.is_sure(e) else Step.INT
+        self.changes[target] = Change(step, target, (e,))
 
     def _number(self, e: ast.expr, form: Form) -> None:
         """``e`` is used where the host needs a number, and takes tensors of one element."""

@@ -134,7 +134,7 @@ class TensorStates(Analysis):
 
     def _forms(self, facts: ClassFacts, wanted: set[str], made: dict[str, Store]) -> dict[str, Form]:
         forms: dict[str, Form] = {}
-        for a in wanted:
+        for a in sorted(wanted):
             stores = facts.stores[a]
             for store in stores:
                 if store.how in ("buffer", "parameter"):
