@@ -57,6 +57,8 @@ CHANGED = {
     "through numpy": ("y", "y = x.abs() # A\ny.numpy()[0] = 1\nreturn y # B"),
     "through numpy and a name": ("y", "y = x.abs() # A\na = y.numpy()\na[0] = 1\nreturn y # B"),
     "through out=": ("y", "y = x.abs() # A\ntorch.add(x, 1, out=y)\nreturn y # B"),
+    "by the key of a sort": ("y", "y = x.abs() # A\nsorted([1], key=lambda _: y.add_(1))\nreturn y # B"),
+    "by what a key is a name for": ("y", "y = x.abs() # A\ng = y.add_\nmax([1], key=g)\nreturn y # B"),
     "through _foreach_": ("y", "y = x.abs() # A\ntorch._foreach_add_([y], 1)\nreturn y # B"),
     "through __setitem__": ("y", "y = x.abs() # A\ny.__setitem__(0, 1)\nreturn y # B"),
     "through inplace=True": ("y", "y = x.abs() # A\nF.relu(y, inplace=True)\nreturn y # B"),

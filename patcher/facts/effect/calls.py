@@ -88,12 +88,12 @@ class Calls(Analysis):
                 return Called(gives=given, nested=(function,), world=True)
         return _unknown((*given, call.func))
 
-    def hidden(self, names: Iterable[str]) -> Called:
-        """What methods of these names do that a statement or operator may call on an object of the project."""
+    def hidden(self, names: Iterable[str], given: tuple[ast.expr, ...] = ()) -> Called:
+        """What methods of these names do that a statement or operator may call on ``given`` objects of the project."""
         total = Does()
         for name in names:
             total |= self.project.effects.behind(name)
-        return self._by(total, ())
+        return self._by(total, given)
 
     def _by(self, does: Does, given: tuple[ast.expr, ...]) -> Called:
         """A call of functions of the project."""
@@ -173,6 +173,13 @@ class Calls(Analysis):
         return self._by(project.effects.of(name), given) if name is not None else None
 
     def _builtin(self, call: ast.Call, name: str, given: tuple[ast.expr, ...]) -> Called:
+        order = next((k.value for k in call.keywords if k.arg == "key" and k.value in given), None)
+        if isinstance(order, ast.Lambda):
+            return replace(self._builtin(call, name, tuple(g for g in given if g is not order)), nested=(order,))
+        if not isinstance(order, (ast.Constant, type(None))):
+            return _unknown(given)
+        if any(isinstance(a, ast.Lambda) for a in given):
+            return _unknown(given)
         if name in ("type", "id", "callable", "object", "super", "slice"):
             return Called(gives=given if name == "super" else (), world=name == "super")
         if (special := tables.LOOKING_BUILTINS.get(name)) is not None:
@@ -190,8 +197,8 @@ class Calls(Analysis):
         """A builtin that calls special methods of what it is given, unless that is known for what it is."""
         if all(self._is_plain(a) for a in given):
             return otherwise
-        hidden = self.hidden(names)
-        if hidden == self.hidden(()):
+        hidden = self.hidden(names, given)
+        if hidden == self.hidden((), given):
             return otherwise
         return replace(hidden, gives=(*otherwise.gives, *hidden.gives))
 

@@ -158,7 +158,7 @@ class Writes(Analysis):
             and iterable.func.attr in tables.LOOKING_METHODS | tables.VIEWS
         ):
             names = ("__iter__", "__next__")  # a list, dict or ModuleList that an object holds
-            yield from self._called(n, self.calls.hidden(names))
+            yield from self._called(n, self.calls.hidden(names, (iterable,)))
             return
         yield Write(How.RUNS, n, objects=(iterable,))
 
@@ -175,7 +175,7 @@ class Writes(Analysis):
         if overridden:
             names.append("__setattr__")
         if names:
-            yield from self._called(n, self.calls.hidden(names))
+            yield from self._called(n, self.calls.hidden(names, (owner,)))
 
     def _read_attribute(self, n: ast.Attribute, owner: ast.expr, attr: str) -> Iterator[Write]:
         own = self.inference.instance_attribute(n)
@@ -186,7 +186,7 @@ class Writes(Analysis):
         else:
             names = [attr] if attr in self.project.properties else []
         if names:
-            yield from self._called(n, self.calls.hidden(names))
+            yield from self._called(n, self.calls.hidden(names, (owner,)))
 
     def _behind_own(self, cls: ast.ClassDef, attr: str) -> list[str]:
         """The methods that may run when an instance of ``cls``, or of a class below it, is asked for ``attr``."""
@@ -202,7 +202,7 @@ class Writes(Analysis):
             return
         defined = [m for m in names if self.project.named_methods(m)]
         if defined:
-            yield from self._called(n, self.calls.hidden(defined))
+            yield from self._called(n, self.calls.hidden(defined, operands))
 
     def _augmented(self, n: ast.AugAssign, target: ast.expr) -> Iterator[Write]:
         value = self.inference.of(target)
