@@ -132,7 +132,7 @@ class Facts:
                 break
             path.append(child)
             if isinstance(parent, _DECIDING) and (
-                self.eager_tests.is_left_out(child, parent) or self._is_disabled(parent)
+                self.eager_tests.is_left_out(child, parent) or self.is_disabled(parent)
             ):
                 found = True
                 break
@@ -140,7 +140,7 @@ class Facts:
         self._eager.update(dict.fromkeys(path, found))
         return found
 
-    def _is_disabled(self, node: ast.AST) -> bool:
+    def is_disabled(self, node: ast.AST) -> bool:
         """Whether ``node`` is a function that is never compiled."""
         decorators = node.decorator_list if isinstance(node, _FUNCTIONS) else ()
         found = (self.syntax.qualified(d.func if isinstance(d, ast.Call) else d) for d in decorators)

@@ -16,9 +16,8 @@ from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis, ClassAnalysis
 from patcher.facts.bookkeeping import CREATES, Bookkeeping, CacheMethod, elements_of, last_name, makes_tensor
-from patcher.facts.classes import INITIALISERS
 from patcher.facts.origins import WRAPS, Origins, is_python, parts_of
-from patcher.facts.syntax import FunctionNode, Syntax, own_nodes
+from patcher.facts.syntax import Syntax, own_nodes
 from patcher.facts.values import Category
 
 _WHOLE = ast.Slice()
@@ -89,9 +88,8 @@ class _Reading(ClassAnalysis):
     def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
         super().__init__(facts, cls)
         self.origins = Origins(facts, cls)
-        self.initial = self._initial_methods()
         self.tensors: frozenset[str] = frozenset()
-        self.methods = [f for fs in self.origins.own.values() for f in fs if f not in self.initial]
+        self.methods = [f for f in self.origins.methods if f not in self.origins.initial]
 
     def cache(self) -> Cache | None:
         made = self._made()
@@ -124,31 +122,10 @@ class _Reading(ClassAnalysis):
 
     # --- what the initialiser makes ---------------------------------------------------------------------------------
 
-    def _initial_methods(self) -> list[ast.FunctionDef]:
-        """The initialisers, and the methods that only they call."""
-        own = self.origins.own
-        found = [f for name in INITIALISERS for f in own.get(name, ())]
-        callers: dict[str, set[FunctionNode]] = {}
-        for fs in own.values():
-            for f in fs:
-                for n in own_nodes(f):
-                    if isinstance(n, ast.Attribute) and (name := self.origins.attribute(n)) in own and name:
-                        callers.setdefault(name, set()).add(f)
-        for _ in range(3):
-            for name, by in callers.items():
-                if name.startswith("_") and by <= set(found) and not set(own[name]) <= set(found):
-                    found += own[name]
-        return found
-
     def _made(self) -> dict[str, list[ast.expr]]:
         """Attribute -> what the initialisers (and the methods that they call) store in it."""
-        called = {
-            name
-            for f in self.initial
-            for n in own_nodes(f)
-            if isinstance(n, ast.Call) and (name := self.origins.attribute(n.func)) is not None
-        }
-        first = [*self.initial, *(f for name in called for f in self.origins.own.get(name, ()))]
+        initial = self.origins.initial
+        first = initial | {f for i in initial for _, f in self.origins.calls[i]}
         made: dict[str, list[ast.expr]] = {}
         for name, stores in self.members.stores.items():
             values = [s.value for s in stores if s.value is not None and s.method in first and s.how != "other"]
@@ -156,12 +133,12 @@ class _Reading(ClassAnalysis):
                 values = [v for s in stores if s.method is None and (v := _declared(s.value)) is not None]
             empty = [v for v in values if isinstance(v, (ast.List, ast.Dict)) and not ast.unparse(v)[1:-1]]
             made[name] = [v for v in values if v not in empty]
-        for f in first:
+        for f in (m for m in self.origins.methods if m in first):
             for n in own_nodes(f):
                 match n:
                     case ast.Call(func=ast.Attribute(value=base, attr="append"), args=[value]):
-                        if (name := self.origins.attribute(base)) is not None:
-                            made.setdefault(name, []).append(value)
+                        if (filled := self.origins.attribute(base)) is not None:
+                            made.setdefault(filled, []).append(value)
         return made
 
     def _counts(self, e: ast.expr) -> bool:

@@ -29,6 +29,14 @@ class Definition:
     value: ast.expr | None = None
     path: tuple[int, ...] = ()
 
+    @property
+    def part(self) -> tuple[ast.expr | None, tuple[int, ...]]:
+        """What of ``value`` is bound, as far as it is written out, and the positions in it that are left."""
+        value, path = self.value, self.path
+        while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
+            value, path = value.elts[path[0]], path[1:]
+        return value, path
+
 
 @dataclass(frozen=True, eq=False)
 class State:

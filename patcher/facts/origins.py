@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import ClassAnalysis
+from patcher.facts.classes import INITIALISERS
 from patcher.facts.flow import Definition
 from patcher.facts.infer import Inference
 from patcher.facts.syntax import own_nodes
@@ -28,7 +30,40 @@ class Origins(ClassAnalysis):
         for s in cls.body:
             if isinstance(s, ast.FunctionDef):
                 self.own.setdefault(s.name, []).append(s)
+        self.methods = [f for fs in self.own.values() for f in fs]
         self._returned: dict[str, frozenset[str]] = {}
+
+    # --- methods of the class ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def calls(self) -> dict[ast.FunctionDef, list[tuple[ast.Attribute, ast.FunctionDef]]]:
+        """Where each method reads a method of its own class, and which one that is."""
+        return {
+            f: [
+                (n, m)
+                for n in own_nodes(f)
+                if isinstance(n, ast.Attribute)
+                for m in self.own.get(self.attribute(n) or "", ())
+            ]
+            for f in self.methods
+        }
+
+    def callers(self, method: ast.FunctionDef) -> set[ast.FunctionDef]:
+        """The methods that read ``method``."""
+        return {f for f in self.methods if any(m is method for _, m in self.calls[f])}
+
+    @cached_property
+    def initial(self) -> set[ast.FunctionDef]:
+        """The initialisers, and the private methods that only they call."""
+        found = {f for f in self.methods if f.name in INITIALISERS}
+        for _ in range(3):
+            for f in self.methods:
+                by = self.callers(f)
+                if f.name.startswith("_") and not f.name.endswith("__") and by and by <= found:
+                    found.add(f)
+        return found
+
+    # --- values -----------------------------------------------------------------------------------------------------
 
     def attribute(self, e: ast.AST) -> str | None:
         """``x`` when ``e`` is ``self.x`` in a method of the class."""
@@ -118,12 +153,8 @@ def parts_of(d: Definition) -> Iterator[ast.AST]:
         yield d.node.target
         yield d.node.value
     elif d.value is not None:
-        value = d.value
-        for position in d.path if d.how == "assign" else ():
-            if not isinstance(value, (ast.Tuple, ast.List)) or position >= len(value.elts):
-                break
-            value = value.elts[position]
-        yield value
+        part, _ = d.part
+        yield part if d.how == "assign" and part is not None else d.value
 
 
 def is_python(inference: Inference, e: ast.expr) -> bool:

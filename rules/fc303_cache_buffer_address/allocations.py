@@ -79,7 +79,7 @@ class _Allocating(ClassAnalysis):
         super().__init__(facts, cls)
         self.cache = cache
         self.origins = Origins(facts, cls)
-        self.methods = [f for fs in self.origins.own.values() for f in fs]
+        self.methods = self.origins.methods
         self.running = Running(self.origins, cache)
         known = cache.buffers if cache is not None else frozenset()
         self.in_place = InPlace(self.running, self._new_tensors(known), known)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name
 from patcher.facts.origins import Origins, parts_of
-from patcher.facts.syntax import own_nodes
 
 _MARK = "mark_static_address"
 #: A buffer, the method that stores it and the value.
@@ -43,7 +42,7 @@ class Marks(Analysis):
         """Whether ``method``, one that it calls, or each method that calls it, marks ``buffer``."""
         if buffer in self.elsewhere or self._marks(method, buffer, stores, frozenset()):
             return True
-        callers = [f for fs in self.origins.own.values() for f in fs if method in self._called(f)]
+        callers = self.origins.callers(method)
         return bool(callers) and all(self._marks(f, buffer, stores, frozenset()) for f in callers)
 
     def _marks(
@@ -53,7 +52,7 @@ class Marks(Analysis):
             asked = any(isinstance(n, ast.Call) and last_name(n.func) == "getattr" for n in ast.walk(e))
             if asked or buffer in self.origins.of(e) or self._stored(e, method, buffer, stores):
                 return True
-        below = self._called(method) - seen - {method}
+        below = {f for _, f in self.origins.calls[method]} - seen - {method}
         return any(self._marks(f, buffer, stores, seen | {method}) for f in below)
 
     def _stored(self, e: ast.expr, method: ast.FunctionDef, buffer: str, stores: Sequence[Given]) -> bool:
@@ -72,9 +71,6 @@ class Marks(Analysis):
             case ast.Subscript(value=value) | ast.Starred(value=value):
                 return self._sources(value, depth + 1)
         return set()
-
-    def _called(self, method: ast.FunctionDef) -> set[ast.FunctionDef]:
-        return {f for _, f in own_calls(method, self.origins)}
 
     def _marked(self, call: ast.Call) -> list[ast.expr]:
         """What ``call`` marks: its arguments, also where the function is handed on (``map(mark, self.keys)``)."""
@@ -99,10 +95,3 @@ class Marks(Analysis):
             if any(isinstance(n, ast.Name) and n.id in parameters for c in calls for n in ast.walk(c.args[0])):
                 found.add(f.name)
         return found - {""}
-
-
-def own_calls(method: ast.FunctionDef, origins: Origins) -> Iterator[tuple[ast.Attribute, ast.FunctionDef]]:
-    """Where ``method`` reads a method of its own class, and which one that is."""
-    for n in own_nodes(method):
-        if isinstance(n, ast.Attribute):
-            yield from ((n, f) for f in origins.own.get(origins.attribute(n) or "", ()))

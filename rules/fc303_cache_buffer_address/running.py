@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 from functools import cached_property
 
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.caches import Cache
-from patcher.facts.classes import INITIALISERS
 from patcher.facts.origins import Origins
-from rules.fc303_cache_buffer_address.marks import own_calls
 
 
 class Running(Analysis):
@@ -20,30 +17,18 @@ class Running(Analysis):
         super().__init__(origins.facts)
         self.origins = origins
         self.cache = cache
-        self.methods = [f for fs in origins.own.values() for f in fs]
-        self.calls = {f: list(own_calls(f, origins)) for f in self.methods}
-        self.initial = self._initial()
+        self.methods = origins.methods
+        self.initial = origins.initial
         self.resets = {m.function for m in cache.methods if m.only_resets} if cache is not None else set()
-
-    def _initial(self) -> set[ast.FunctionDef]:
-        """The initialisers, and the private methods that only they call."""
-        found = {f for f in self.methods if f.name in INITIALISERS}
-        for _ in range(3):
-            for f in self.methods:
-                by = self._callers(f)
-                if f.name.startswith("_") and not f.name.endswith("__") and by and by <= found:
-                    found.add(f)
-        return found
-
-    def _callers(self, f: ast.FunctionDef) -> set[ast.FunctionDef]:
-        return {g for g in self.methods if any(called is f for _, called in self.calls[g])}
 
     @cached_property
     def compiled(self) -> set[ast.FunctionDef]:
         """The methods that compiled code may run. Of a cache, all that are no initialisers, resets or eager zones."""
         if self.cache is None:
             return self._from(self._entered, always=False)
-        return {f for f in self.methods if f not in self.initial and f not in self.resets and not self._disabled(f)}
+        return {
+            f for f in self.methods if f not in self.initial and f not in self.resets and not self.facts.is_disabled(f)
+        }
 
     @cached_property
     def always(self) -> set[ast.FunctionDef]:
@@ -59,10 +44,10 @@ class Running(Analysis):
         stack = list(seeds)
         while stack:
             f = stack.pop()
-            if f in found or f in self.initial or self._disabled(f):
+            if f in found or f in self.initial or self.facts.is_disabled(f):
                 continue
             found.add(f)
-            stack += [called for n, called in self.calls[f] if not (always and self.conditional(n, f))]
+            stack += [called for n, called in self.origins.calls[f] if not (always and self.conditional(n, f))]
         return found
 
     @cached_property
@@ -72,7 +57,7 @@ class Running(Analysis):
         local = self.origins.syntax.qualname(self.origins.cls) or self.origins.cls.name
         home = self.origins.name.removesuffix(f".{local}")
         named = [f for f in own if self.project.called_by_name(f.name, home) and (self._reached(f) or self._named(f))]
-        return [*named, *(f for f in own if self._reached(f) and f not in named and not self._callers(f))]
+        return [*named, *(f for f in own if self._reached(f) and f not in named and not self.origins.callers(f))]
 
     def _reached(self, f: ast.FunctionDef) -> bool:
         return self.project.reached(f"{self.origins.name}.{f.name}")
@@ -90,10 +75,6 @@ class Running(Analysis):
             for s in self.project.modules.values()
             for g in s.functions
         )
-
-    def _disabled(self, f: ast.FunctionDef) -> bool:
-        decorators = [d.func if isinstance(d, ast.Call) else d for d in f.decorator_list]
-        return any(self.origins.syntax.qualified(d) in api.DISABLE for d in decorators)
 
     def conditional(self, node: ast.AST, f: ast.FunctionDef) -> bool:
         """Whether ``f`` may run without ``node``: it stands under a test, or behind one that returns."""

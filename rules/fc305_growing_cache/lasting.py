@@ -11,7 +11,7 @@ from patcher.facts.bookkeeping import last_name
 from patcher.facts.classes import INITIALISERS, pairs
 from patcher.facts.flow import Definition
 from patcher.facts.syntax import FunctionNode, own_nodes
-from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places, methods_of, unpacked
+from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places, methods_of
 
 
 class Lasting(Analysis):
@@ -136,13 +136,12 @@ class Lasting(Analysis):
     def _is_length(self, e: ast.expr, place: Place) -> bool:
         match e:
             case ast.Name():
-                found = [d for d in self.inference.definitions(e) if d.how == "assign" and d.value is not None]
-                bound = [unpacked(d.value, d.path) for d in found if d.value is not None]
+                bound = [d.part for d in self.inference.definitions(e) if d.how == "assign"]
                 return len(bound) == 1 and not bound[0][1] and self._is_size(bound[0][0], place)
             case _:
                 return self._is_size(e, place)
 
-    def _is_size(self, e: ast.expr, place: Place) -> bool:
+    def _is_size(self, e: ast.expr | None, place: Place) -> bool:
         """Whether ``e`` is ``t.size(i)``, ``t.shape[i]`` or ``len(t)`` of what is in ``place``."""
         match e:
             case (

@@ -101,7 +101,8 @@ class Places(Analysis):
         if d.value is None:
             return ()
         if d.how == "assign":
-            value, path = unpacked(d.value, d.path)
+            value, path = d.part
+            assert value is not None
             found = self.of(value, seen)
             for i in path:
                 found = frozenset(p.then(f"[{i}]") for p in found)
@@ -126,8 +127,8 @@ class Places(Analysis):
                 for d in self.inference.definitions(e):
                     if d in seen or d.how != "assign" or d.value is None:
                         continue
-                    bound, path = unpacked(d.value, d.path)
-                    if not path:
+                    bound, path = d.part
+                    if not path and bound is not None:
                         known = True
                         yield from self.alternatives(bound, seen | {d})
                 if not known:
@@ -170,13 +171,6 @@ class Places(Analysis):
 def methods_of(cls: ast.ClassDef) -> Iterator[FunctionNode]:
     """The functions that stand directly in ``cls``."""
     return (s for s in cls.body if isinstance(s, _FUNCTIONS))
-
-
-def unpacked(value: ast.expr, path: tuple[int, ...]) -> tuple[ast.expr, tuple[int, ...]]:
-    """The part of ``value`` at the positions ``path``, as far as it is written out, and the positions that are left."""
-    while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
-        value, path = value.elts[path[0]], path[1:]
-    return value, path
 
 
 def _sources(e: ast.expr) -> Iterator[ast.expr]:

@@ -91,12 +91,10 @@ class Names(Calls):
     ) -> None:
         """``at += n``, where ``at`` is a name for one element of the state: it is the element that changes."""
         flow = self.inference.flow_of(function)
-        place: ast.expr | None = d.value
-        for position in d.path:
-            place = place.elts[position] if isinstance(place, (ast.Tuple, ast.List)) else None
+        place, left = d.part
         after = flow.by_node.get(statement)
         known = isinstance(place, (ast.Subscript, ast.Attribute)) and self.numbers.form(place) is Form.NUMBER
-        if mixed or not known or place is None or (after is not None and flow.uses.get(after)):
+        if mixed or left or not known or place is None or (after is not None and flow.uses.get(after)):
             raise RefusedError(statement, f"`{name.id}` is changed in place by `{ast.unparse(statement)}`")
         for n in ast.walk(place):
             bound = [x for x in flow.by_node.values() if isinstance(n, ast.Name) and x.name == n.id]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow import Definition
@@ -11,7 +11,7 @@ from patcher.facts.origins import Origins
 from patcher.facts.sizes import Sizes
 from patcher.facts.syntax import dotted, own_nodes
 from patcher.facts.tensor_state.forms import ARITHMETIC, Form
-from patcher.facts.values import Kind
+from patcher.facts.values import Kind, Value
 
 
 class Numbers(Analysis):
@@ -82,152 +82,99 @@ class Numbers(Analysis):
             return Form.NUMBER if self.form(d.value) in (Form.ROW, Form.LIST) else None
         if d.how != "assign" or d.value is None:
             return None
-        value = d.value
-        for position in d.path:
-            if not isinstance(value, (ast.Tuple, ast.List)) or position >= len(value.elts):
-                return None
-            value = value.elts[position]
-        return self.form(value)
+        value, left = d.part
+        return self.form(value) if value is not None and not left else None
+
+    # --- Python's integers -------------------------------------------------------------------------------------------
 
     def is_sure(self, e: ast.expr) -> bool:
         """Whether ``e`` is or becomes a Python integer without anybody's word for it, be it an annotation."""
-        match e:
-            case ast.Constant(value=value):
-                return type(value) is int
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self.is_sure(operand)
-            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
-                return self.is_sure(left) and self.is_sure(right)
-            case ast.IfExp(body=body, orelse=orelse):
-                return self.is_sure(body) and self.is_sure(orelse)
-            case ast.Call(func=ast.Name(id="max" | "min" | "abs") as func, args=arguments):
-                return self.syntax.is_builtin(func) and all(map(self.is_sure, arguments))
-            case ast.Call(func=ast.Name(id="int" | "len") as func, args=[_]):
-                return self.syntax.is_builtin(func)
-            case (
-                ast.Call(func=ast.Attribute(attr="item"), args=[])
-                | ast.Call(func=ast.Attribute(attr="numel" | "nelement"), args=[])
-            ):
-                return self.is_number(e)
-            case ast.Attribute() | ast.Subscript() if self.form(e) is Form.NUMBER:
-                return True
-            case ast.Name():
-                return self._name_is_sure(e)
-        return self.sizes.is_size(e)
+        return self._integer(e, True)
+
+    def is_number(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a Python integer as far as is known: a constant, a size, a number read out of the state."""
+        return self._integer(e, False)
 
     def is_size(self, e: ast.expr) -> bool:
         """Whether ``e`` is a size of a tensor, or a number of elements: the same whenever it is evaluated."""
         counted = isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in ("numel", "nelement")
         return counted or self.sizes.is_size(e) or (isinstance(e, ast.Call) and dotted(e.func) == "len")
 
-    def _name_is_sure(self, name: ast.Name) -> bool:
-        if name in self._open:
-            return True
-        self._open.add(name)
-        try:
-            found = self.inference.definitions(name)
-            return bool(found) and all(map(self._binds_sure, found))
-        finally:
-            self._open.discard(name)
-
-    def _binds_sure(self, d: Definition) -> bool:
-        if d.how == "assign" and d.value is not None:
-            value: ast.expr = d.value
-            for position in d.path:
-                if not isinstance(value, (ast.Tuple, ast.List)) or position >= len(value.elts):
-                    return self.sizes.is_shape(value)
-                value = value.elts[position]
-            return self.is_sure(value)
-        if d.how == "augmented" and isinstance(d.node, ast.AugAssign) and isinstance(d.node.target, ast.Name):
-            return isinstance(d.node.op, ARITHMETIC) and self.is_sure(d.node.value) and self.is_sure(d.node.target)
-        if d.how == "iteration" and d.value is not None:
-            state = not d.path and self.form(d.value) in (Form.ROW, Form.LIST)
-            return state or (len(d.path) <= 1 and self._iterates_numbers(d.value, d.path))
-        return False
-
-    def is_number(self, e: ast.expr) -> bool:
-        """Whether ``e`` is a Python integer as far as is known: a constant, a size, a number read out of the state."""
+    def _integer(self, e: ast.expr, sure: bool) -> bool:
         match e:
             case ast.Constant(value=value):
                 return type(value) is int
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self.is_number(operand)
-            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
-                return self.is_number(left) and self.is_number(right)
-            case ast.IfExp(body=body, orelse=orelse):
-                return self.is_number(body) and self.is_number(orelse)
+                return self._integer(operand, sure)
+            case ast.BinOp(left=a, op=op, right=b) if isinstance(op, ARITHMETIC):
+                return self._integer(a, sure) and self._integer(b, sure)
+            case ast.IfExp(body=a, orelse=b):
+                return self._integer(a, sure) and self._integer(b, sure)
+            case ast.Call(func=ast.Name(id="max" | "min" | "abs") as func, args=arguments):
+                return self.syntax.is_builtin(func) and all(self._integer(a, sure) for a in arguments)
             case ast.Call(func=ast.Name(id="int" | "len" as name) as func, args=[argument]):
-                known = name == "len" or self.is_number(argument) or not self._reads_data(argument)
+                known = sure or name == "len" or self.is_number(argument) or not self._reads_data(argument)
                 return known and self.syntax.is_builtin(func)
-            case ast.Call(func=ast.Name(id="max" | "min") as func, args=[_, _, *_] as arguments):
-                return self.syntax.is_builtin(func) and all(map(self.is_number, arguments))
             case ast.Call(func=ast.Attribute(value=base, attr="item"), args=[]):
                 return self.form(base) in (Form.NUMBER, Form.ONE)
-            case ast.Call(func=ast.Attribute(value=base, attr="numel" | "nelement"), args=[]):
+            case ast.Call(func=ast.Attribute(attr="numel" | "nelement"), args=[]):
+                return True
+            case ast.Attribute() | ast.Subscript() if sure and self.form(e) is Form.NUMBER:
                 return True
             case ast.Name():
-                return self._name_is_number(e)
-            case ast.Call(func=func) if (own := self.origins.attribute(func)) in self.origins.own and own is not None:
-                return self._returns_number(own)
-            case ast.Attribute() if (own := self.origins.attribute(e)) in self.origins.own and own is not None:
-                return self._returns_number(own)
-        value_of = self.inference.of(e)
-        if value_of.kind is Kind.PYTHON and value_of.python in ("int", "size") and not value_of.data:
+                found = self.inference.definitions(e)
+                return bool(found) and self._once([e], lambda: all(self._binds(d, sure) for d in found))
+        if sure:
+            return self.sizes.is_size(e)
+        own = self.origins.attribute(e.func if isinstance(e, ast.Call) else e)
+        if own is not None and own in self.origins.own:
+            return self._returns_number(own)
+        return self._is_python(self.inference.of(e)) or self.sizes.is_size(e)
+
+    def _once(self, nodes: Iterable[ast.AST], ask: Callable[[], bool]) -> bool:
+        """What ``ask`` says about ``nodes``; where that leads to them again, they are what they are asked to be."""
+        if not self._open.isdisjoint(nodes):
             return True
-        return self.sizes.is_size(e)
+        self._open.update(nodes)
+        try:
+            return ask()
+        finally:
+            self._open.difference_update(nodes)
+
+    def _is_python(self, value: Value) -> bool:
+        return value.kind is Kind.PYTHON and value.python in ("int", "size") and not value.data
 
     def _returns_number(self, method: str) -> bool:
         """Whether the class's own method or property returns Python integers only."""
         functions = self.origins.own[method]
-        if any(f in self._open for f in functions):
-            return True
-        self._open.update(functions)
-        try:
-            found = [r.value for f in functions for r in own_nodes(f) if isinstance(r, ast.Return)]
-            return bool(found) and all(value is not None and self.is_number(value) for value in found)
-        finally:
-            self._open.difference_update(functions)
+        found = [r.value for f in functions for r in own_nodes(f) if isinstance(r, ast.Return)]
+        return bool(found) and self._once(functions, lambda: all(v is not None and self.is_number(v) for v in found))
 
     def _reads_data(self, e: ast.expr) -> bool:
         """Whether ``int(e)`` reads a tensor that is no state of this class."""
-        if self.form(e) is not None:
-            return False
         value = self.inference.of(e)
-        return value.is_tensor or value.data
-
-    def _name_is_number(self, name: ast.Name) -> bool:
-        if name in self._open:
-            return True
-        self._open.add(name)
-        try:
-            found = self.inference.definitions(name)
-            return bool(found) and all(map(self._binds_python, found))
-        finally:
-            self._open.discard(name)
+        return self.form(e) is None and (value.is_tensor or value.data)
 
     def binds_number(self, d: Definition) -> bool:
         """Whether ``d`` binds a Python integer, None, or what becomes one."""
         if d.how == "assign" and not d.path and isinstance(d.value, ast.Constant) and d.value.value is None:
             return True
-        return self._binds_python(d) or self._bound(d) is Form.NUMBER
+        return self._binds(d, False) or self._bound(d) is Form.NUMBER
 
-    def _binds_python(self, d: Definition) -> bool:
+    def _binds(self, d: Definition, sure: bool) -> bool:
         if d.how == "unbound":
-            return True
-        if d.how == "assign" and d.value is not None:
-            value: ast.expr = d.value
-            for position in d.path:
-                if not isinstance(value, (ast.Tuple, ast.List)) or position >= len(value.elts):
-                    return self.inference.defined(d).python in ("int", "size") or self.sizes.is_shape(value)
-                value = value.elts[position]
-            return self.is_number(value)
-        if d.how == "augmented" and isinstance(d.node, ast.AugAssign):
-            assert isinstance(d.node.target, ast.Name)
-            return isinstance(d.node.op, ARITHMETIC) and self.is_number(d.node.value) and self.is_number(d.node.target)
+            return not sure
+        value, left = d.part
+        if d.how == "assign" and value is not None:
+            known = not sure and self.inference.defined(d).python in ("int", "size")
+            return known or self.sizes.is_shape(value) if left else self._integer(value, sure)
+        if d.how == "augmented" and isinstance(d.node, ast.AugAssign) and isinstance(d.node.target, ast.Name):
+            both = self._integer(d.node.value, sure) and self._integer(d.node.target, sure)
+            return isinstance(d.node.op, ARITHMETIC) and both
         if d.how == "iteration" and d.value is not None and len(d.path) <= 1:
-            return self._iterates_numbers(d.value, d.path)
-        value_of = self.inference.defined(d)
-        return value_of.kind is Kind.PYTHON and value_of.python in ("int", "size") and not value_of.data
+            state = sure and not d.path and self.form(d.value) in (Form.ROW, Form.LIST)
+            return state or self._iterates_numbers(d.value, d.path)
+        return not sure and self._is_python(self.inference.defined(d))
 
     def _iterates_numbers(self, e: ast.expr, path: tuple[int, ...]) -> bool:
         """Whether going through ``e`` gives integers: ``range``, ``enumerate``, a list that was made of such."""

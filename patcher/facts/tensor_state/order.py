@@ -10,7 +10,8 @@ from patcher.facts.bookkeeping import makes_tensor
 from patcher.facts.classes import INITIALISERS, pairs, self_name
 from patcher.facts.effect.unchanged import Unchanged
 from patcher.facts.effect.writes import How, Write
-from patcher.facts.origins import Origins, own_nodes
+from patcher.facts.origins import Origins
+from patcher.facts.syntax import own_nodes
 from patcher.facts.tensor_state.numbers import Numbers
 
 
@@ -67,14 +68,14 @@ class Order(Analysis):
     def _advanced(self, n: ast.AST) -> Iterator[str]:
         stores: list[tuple[ast.expr, ast.expr | None]] = []
         match n:
-            case ast.Assign(targets=targets, value=value):
-                stores = [s for t in targets for s in pairs(t, value) if not isinstance(s[0], ast.Name)]
+            case ast.Assign(targets=targets, value=given):
+                stores = [s for t in targets for s in pairs(t, given) if not isinstance(s[0], ast.Name)]
             case ast.AugAssign(target=target):
                 stores = [(target, None)]
             case ast.Call(func=ast.Attribute(value=target, attr="add_" | "sub_")):
                 stores = [(target, None)]
-            case ast.Call(func=ast.Attribute(value=target, attr="copy_" | "fill_"), args=[value, *_]):
-                stores = [(target, value)]
+            case ast.Call(func=ast.Attribute(value=target, attr="copy_" | "fill_"), args=[given, *_]):
+                stores = [(target, given)]
         for place, value in stores:
             constant = isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and makes_tensor(value))
             if not constant and self._mine(place):
@@ -111,7 +112,7 @@ class Order(Analysis):
         method = self.syntax.method_of(e)
         me = self_name(method) if method is not None else None
         return any(
-            isinstance(n, ast.Name) and n.id == me and not isinstance(self.syntax.parents[n], ast.Attribute)
+            isinstance(n, ast.Name) and n.id == me and (n is e or not isinstance(self.syntax.parents[n], ast.Attribute))
             for n in ast.walk(e)
         )
 

@@ -6,12 +6,11 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.classes import INITIALISERS, ClassFacts, Store
 from patcher.facts.origins import Origins
 from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import FunctionNode, dotted
+from patcher.facts.syntax import dotted
 from patcher.facts.tensor_state.creation import Creations
 from patcher.facts.tensor_state.exposure import Exposure
 from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError, StrangeError
@@ -117,7 +116,7 @@ class TensorStates(Analysis):
         found: list[ast.expr] = []
         for functions in origins.own.values():
             for function in functions:
-                if function.name in INITIALISERS or self._disabled(function):
+                if function.name in INITIALISERS or self.facts.is_disabled(function):
                     continue
                 for n in ast.walk(function):
                     found += [e for e in _numbers_needed(n) if self._is_state(origins, e, state)]
@@ -127,10 +126,6 @@ class TensorStates(Analysis):
         value = self.inference.of(e)
         python = value.is_number or value.python in ("bool", "none", "str")
         return not python and bool(origins.of(e) & state)
-
-    def _disabled(self, function: FunctionNode) -> bool:
-        targets = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
-        return any(self.syntax.qualified(t) in api.DISABLE for t in targets)
 
     def _forms(self, facts: ClassFacts, wanted: set[str], made: dict[str, Store]) -> dict[str, Form]:
         forms: dict[str, Form] = {}
