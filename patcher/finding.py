@@ -11,7 +11,7 @@ from patcher.facts import Facts
 from patcher.facts.project import Project, summarise
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
-from patcher.rule import Finding, Rule, Where
+from patcher.rule import Finding, Fix, MoveTail, Rule, Where
 from patcher.settings import Settings, Unit
 from patcher.spans import says, targets_of
 from patcher.suppress import Suppressions, suppressions
@@ -145,6 +145,8 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     """The finding with what is known of its place; without its fix where torch cannot be imported for it."""
     if finding.fix is not None and rule.code in settings.distrusted:
         finding = replace(finding, fix=None, strategy="", assumption=settings.distrusted[rule.code])
+    if finding.fix is not None and (seen := _why_names_show(finding.fix, facts)):
+        finding = replace(finding, fix=None, strategy="", assumption=seen)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
     if isinstance(at, ast.stmt) and hasattr(at, "body"):
@@ -171,6 +173,16 @@ def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:
                 return None
             needed.add("torch")
     return frozenset(needed)
+
+
+def _why_names_show(fix: Fix, facts: Facts) -> str:
+    """What in a function that ``fix`` gives new names, or takes some from, looks at all of them; "" when nothing."""
+    for edit in fix.edits:
+        function = facts.syntax.function_of(targets_of(edit)[0])
+        if function is not None and (reason := facts.syntax.why_names_show(function)):
+            if isinstance(edit, MoveTail) or any(says(edit, name) for name in facts.writing.given):
+                return reason
+    return ""
 
 
 def line_of(finding: Finding) -> int:

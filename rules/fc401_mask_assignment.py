@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.effect.unchanged import Unchanged
 from patcher.facts.effects import Effects
 from patcher.facts.gradient_mode import GradientMode
 from patcher.facts.syntax import dotted, same_expression
@@ -572,6 +573,8 @@ class _Form:
             return f"what `{ast.unparse(self.node.value)}` holds is not known"
         if not self.same_dtype(value):
             return "the value is not known to have the dtype of what it is assigned to"
+        if self.facts.ask(Unchanged).may_share(self.into, self.node.value):
+            return f"`{ast.unparse(self.node.value)}` may be a part of `{ast.unparse(self.into)}`, which is an error"
         if value.rank is None or value.rank.base is not None:
             return "the rank of the value is not known: one row for all places, or a row for each"
         if value.rank.offset <= row:

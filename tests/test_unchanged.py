@@ -119,6 +119,9 @@ CHANGED = {
         "y = x.abs()\nn = y.shape[0] # A\ny.unsqueeze_(0)\nreturn n # B",
     ),
     "a size, of what is bound again": ("y.shape[0]", "y = x.abs()\nn = y.shape[0] # A\ny = y[1:]\nreturn n # B"),
+    "through .data in a function": ("y", "y = x.abs() # A\nswaps(y)\nreturn y # B"),
+    "a size, of what a function resizes": ("y.shape[0]", "y = x.abs()\nn = y.shape[0] # A\nswaps(y)\nreturn n # B"),
+    "through a builtin that is another function": ("y", "y = x.abs() # A\nround(y)\nreturn y # B"),
     "an element whose index changes": ("x[i]", "i = 0\ny = x[i] # A\ni += 1\nreturn x[i] # B"),
     "after an exception": (
         "y",
@@ -139,6 +142,12 @@ def reads(t):
     return t.sum()
 
 def writes(t):
+    t.add_(1)
+
+def swaps(t):
+    t.data = t.data[:1]
+
+def round(t):
     t.add_(1)
 
 def calls_writes(t):

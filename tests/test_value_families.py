@@ -46,6 +46,14 @@ HAZARDS = {
     "turns": ("for k in range(2):", "    if k and flag:", "        {0} = old", "    old = {0} = {0}[k:]"),
     "in place": ("if flag:", "    {0}.unsqueeze_(-1)"),
     "data": ("if flag:", "    {0}.data = {0}.data[:1]"),
+    "data in a function": ("if flag:", "    cut({0})"),
+    "through another name, in a function": ("if flag:", "    change = widen", "    change({0})"),
+    "by a part": ("if flag:", "    other = Cut()", "    other({0})"),
+    "in a nested function": ("def grow(t):", "    t.unsqueeze_(-1)", "if flag:", "    grow({0})"),
+    "kept and cut": ("self.kept = {0}", "if flag:", "    self.cut()"),
+    "through a list": ("held = [{0}]", "if flag:", "    cut(held[0])"),
+    "through numpy": ("if flag:", "    {0}.numpy()[...] = 1"),
+    "all names": ("names = sorted(locals())", "{0} = {0} * len(names)"),
     "deleted": ("kept = {0}", "del {0}", "{0} = kept * 1 if flag else kept"),
     "number": ("if flag:", "    {0} = 3.0"),
     "while": ("while {0}.ndim > 1 and flag:", "    {0} = {0}[0]"),
@@ -56,11 +64,28 @@ xs = [torch.tensor([[-1.0, 2.0, -3.0], [1.0, 2.0, 3.0]]), torch.tensor([[-1.0], 
 calls = [(x, flag) for x in xs for flag in (False, True)]
 """
 #: Where the module stands, and the class that it is: what is found must not depend on it.
+OTHERS = """\
+def widen(t):
+    t.unsqueeze_(-1)
+
+
+def cut(t):
+    t.data = t.data[:1]
+
+
+class Cut(nn.Module):
+    def forward(self, t):
+        cut(t)
+
+
+"""
+KEPT = "    def cut(self):\n        cut(self.kept)\n\n"
 FRAMES = {
-    "plain": "class M(nn.Module):\n    def forward(self, x, flag):\n{body}        return y\n",
+    "plain": "class M(nn.Module):\n" + KEPT + "    def forward(self, x, flag):\n{body}        return y\n",
     "below a constructor": (
         "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n\n"
-        "    def forward(self, x, flag):\n{body}        return y\n"
+        + KEPT
+        + "    def forward(self, x, flag):\n{body}        return y\n"
     ),
 }
 
@@ -75,7 +100,7 @@ def members() -> Iterator[tuple[str, str]]:
             whole = [*lines[:at], *(line.format(name) for line in inserted), *lines[at:]]
             body = "".join(f"        {line}\n" for line in whole)
             frame = list(FRAMES)[(at + len(core)) % 2]
-            yield f"{core}, {hazard} of {name} at {at}, {frame}", PREAMBLE + FRAMES[frame].format(body=body)
+            yield f"{core}, {hazard} of {name} at {at}, {frame}", PREAMBLE + OTHERS + FRAMES[frame].format(body=body)
 
 
 MEMBERS = dict(members())
@@ -109,7 +134,7 @@ def test_members_of_a_family_run_the_same(core: str) -> None:
 
 def test_what_is_found_does_not_depend_on_where_it_stands() -> None:
     def body(text: str) -> str:
-        return text.partition("def forward")[2]
+        return text.rpartition("def forward")[2]
 
     for title, text in MEMBERS.items():
         shifted = text.replace(

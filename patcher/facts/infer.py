@@ -79,6 +79,7 @@ class Inference:
         self._calls: dict[ast.ClassDef, dict[str, list[ast.Attribute]]] = {}
         self._families: dict[ast.ClassDef, list[ClassSummary]] = {}
         self._parameters: dict[FunctionNode, dict[str, Value]] = {}
+        self._resized: dict[FunctionNode, bool] = {}
 
     def of(self, expr: ast.expr) -> Value:
         """The value of ``expr`` where it stands."""
@@ -179,22 +180,33 @@ class Inference:
             ):
                 return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else UNKNOWN
             value = tensor()
-        if function is not None and function in self._reshaping:
+        if function is not None and self._reshapes(function):
             return replace(absolute(value), rank=None, dtype=None) if value.is_tensor else value
         value = named(value, _token(name, definitions, state))
         if value.rank is not None and (seen := min(self._dimensions(d) for d in definitions)):
             value = replace(value, rank=value.rank.with_seen(seen))
         return value
 
+    def _reshapes(self, function: FunctionNode) -> bool:
+        """Whether something in ``function``, or in what that calls, gives a tensor other sizes in place."""
+        known = self._resized.get(function)
+        if known is None:
+            outer = [f for f in self.syntax.around(function).scopes if isinstance(f, _FUNCTIONS)]
+            around = outer[-1] if outer else function
+            name = f"{self.module}.{self.syntax.qualname(around)}"
+            here = self._reshaping_here.intersection({function, *outer})
+            known = self._resized[function] = bool(here) or self.project.effects.reshapes(name)
+        return known
+
     @cached_property
-    def _reshaping(self) -> frozenset[FunctionNode | None]:
-        """The functions that give a tensor other sizes or another dtype in place."""
-        return frozenset(
-            self.syntax.function_of(n)
-            for n in self.syntax.by_type[ast.Attribute]
-            if isinstance(n, ast.Attribute)
-            and (n.attr in RESHAPING or (n.attr == "data" and isinstance(n.ctx, ast.Store)))
-        )
+    def _reshaping_here(self) -> frozenset[FunctionNode]:
+        """The functions that give a tensor other sizes or another dtype, and those around them."""
+        found: set[FunctionNode] = set()
+        for n in self.syntax.by_type[ast.Attribute]:
+            assert isinstance(n, ast.Attribute)
+            if n.attr in RESHAPING or (n.attr == "data" and isinstance(n.ctx, ast.Store)):
+                found.update(f for f in self.syntax.around(n).scopes if isinstance(f, _FUNCTIONS))
+        return frozenset(found)
 
     def _dimensions(self, d: Definition) -> int:
         """How many dimensions the tensor has at least that ``d`` binds, by what every call does with it."""
@@ -833,8 +845,9 @@ class Inference:
 
     def is_rebound(self, name: ast.Name) -> bool:
         """Whether the name of a builtin stands for something else here."""
-        tree = self.syntax.tree
-        return bool(self.definitions(name)) or self.syntax.binds(tree, name.id) or name.id in self.syntax.imports
+        syntax = self.syntax
+        elsewhere = syntax.binds(syntax.tree, name.id) or name.id in syntax.imports or syntax.has_star
+        return elsewhere or bool(self.definitions(name))
 
     def definitions_of_root(self, expr: ast.expr) -> bool:
         """Whether the name that ``expr`` starts from is bound in a function around it."""

@@ -22,7 +22,6 @@ _ODD = (ast.Return, ast.Import, ast.ImportFrom, ast.Try, ast.Match)
 _HARMLESS = frozenset({*api.GRAD_OFF, "torch.enable_grad", "torch.autocast", "torch.amp.autocast", "typing.override"})
 #: Packages whose decorators do something before and after, and call what they decorate.
 _WRAPPERS = ("transformers.",)
-_FRAME_READERS = frozenset("locals vars dir eval exec".split())
 #: Calls that compute nothing that would be worth compiling.
 _CHEAP = api.ALIASING | frozenset(
     "isinstance len int float bool str getattr hasattr range min max list tuple dict zip enumerate any all type print "
@@ -150,9 +149,7 @@ class Preparation(Analysis):
                 return f"`{ast.unparse(n)}` stands in it"
             if isinstance(n, (ast.Yield, ast.YieldFrom)) and self.syntax.function_of(n) is function:
                 return f"`{function.name}` is a generator"
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in _FRAME_READERS:
-                return f"`{n.func.id}()` looks at all local names"
-        return ""
+        return self.syntax.why_names_show(function)
 
     def _why_not_eager(self, head: list[ast.stmt], lists: ListLengths) -> str:
         """What would be worth compiling, but stands before the end of the preparation."""

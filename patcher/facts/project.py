@@ -226,6 +226,9 @@ class _Collector:
     def imported(self, text: str) -> str | None:
         root, _, rest = text.partition(".")
         base = self.imports.get(root)
+        if base is None and not rest and hasattr(builtins, root):
+            rebound = self.syntax.has_star or self.syntax.binds(self.syntax.tree, root)
+            return f"{self.module}.{root}" if rebound else None
         return None if base is None else f"{base}.{rest}" if rest else base
 
     def within(self, function: ast.AST) -> list[ast.AST]:
@@ -422,6 +425,10 @@ class Project:
     def classes(self) -> Iterable[tuple[str, ClassSummary]]:
         """Every class of the index, with its dotted name."""
         return self._classes.items()
+
+    def functions(self) -> Iterable[tuple[str, FunctionSummary]]:
+        """Every function and method of the index, with its dotted name."""
+        return self._functions.items()
 
     def function(self, name: str) -> FunctionSummary | None:
         """The function or method of that dotted name, when it is in the index."""

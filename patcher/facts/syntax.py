@@ -13,6 +13,8 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+#: Builtins that get at names of the function that calls them, and not by a name that is written down.
+_FRAME_READERS = frozenset("locals vars dir eval exec".split())
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 
@@ -361,8 +363,25 @@ class Syntax:
         return False
 
     def is_builtin(self, name: ast.Name) -> bool:
-        """Whether nothing in the file gives ``name`` another meaning than Python's own."""
-        return hasattr(builtins, name.id) and name.id not in self._given
+        """Whether nothing in the file gives ``name`` another meaning than Python's own.
+
+        ``from module import *`` may: what it brings is for the other file to say.
+        """
+        return hasattr(builtins, name.id) and name.id not in self._given and not self.has_star
+
+    @cached_property
+    def has_star(self) -> bool:
+        """Whether the file imports names that it does not list."""
+        return any(alias.name == "*" for alias in self.by_type[ast.alias])  # type: ignore[attr-defined]
+
+    def why_names_show(self, function: ast.AST) -> str:
+        """What in ``function`` looks at all of its names, so that one more would be seen; "" when nothing does."""
+        for n in self.subtree(function):
+            if isinstance(n, ast.Name) and n.id in _FRAME_READERS and n.id not in self._given:
+                return f"`{n.id}` looks at all local names"
+            if isinstance(n, ast.Attribute) and n.attr in ("_getframe", "currentframe", "f_locals"):
+                return f"`{n.attr}` looks at all local names"
+        return ""
 
     @cached_property
     def _given(self) -> frozenset[str]:

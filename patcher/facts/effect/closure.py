@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from patcher.facts import torch_api as api
@@ -9,7 +11,11 @@ from patcher.facts.effect import tables
 from patcher.facts.effect.summary import ANYTHING, NOTHING, Does
 
 if TYPE_CHECKING:
-    from patcher.facts.project import Project
+    from patcher.facts.project import FunctionSummary, Project
+
+
+#: Methods that run without being mentioned, when a class or an object is called.
+_WAYS = ("__init__", "__call__", "forward")
 
 
 class Closure:
@@ -52,6 +58,49 @@ class Closure:
                     seen.update(more)
         gives, world = (first.does.gives, first.does.world) if first is not None else (True, True)
         return Does(total.own, total.sets, total.writes, total.runs, gives, world, total.invokes)
+
+    def reshapes(self, function: str) -> bool:
+        """Whether the function or something that it mentions may give a tensor other sizes.
+
+        Calls of objects whose class is not known are taken not to do that to what they are given.
+        """
+        return function in self._reshaping
+
+    @cached_property
+    def _reshaping(self) -> frozenset[str]:
+        project = self.project
+        found = {name for name, summary in project.functions() if summary.does.reshapes}
+        mentioning: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for name, summary in project.functions() if found else ():
+            for mention in _mentioned(summary):
+                mentioning[mention.rpartition(".")[2]].append((name, mention))
+        parts: defaultdict[str, set[str]] = defaultdict(set)
+        for _, c in project.classes() if found else ():
+            for attribute, cls in c.built:
+                parts[cls].add(attribute)
+        stack = list(found)
+        while stack:
+            function = stack.pop()
+            owner, _, last = function.rpartition(".")
+            words = {last}
+            if last in _WAYS and project.known_class(owner) is not None:
+                family, _ = project.family(owner)
+                words |= {word for c in family for word in (c.rpartition(".")[2], *parts[c])}
+            callers = [(caller, mention) for word in words for caller, mention in mentioning[word]]
+            for caller, mention in callers:
+                # A constructor that gets there by another function does so with the parts that it makes.
+                own = mention != ".forward" and not caller.endswith(".__init__")
+                if own and caller not in found and function in self._run_by(mention, caller):
+                    found.add(caller)
+                    stack.append(caller)
+        return frozenset(found)
+
+    def _run_by(self, mention: str, caller: str) -> list[str]:
+        """What may run where ``caller`` mentions a function, a class, or a part of a module."""
+        found = self.callees(mention, caller.rpartition(".")[0], caller) or []
+        if self.project.known_class(mention) is not None:  # what is made of it is for calling
+            found = [*found, *(m for way in _WAYS for m in self.project.methods(mention, way))]
+        return found
 
     def _invokes(self, function: str) -> bool:
         summary = self.project.function(function)
@@ -138,3 +187,10 @@ class Closure:
                 known |= self.of(method)
             self._behind[name] = known
         return known
+
+
+def _mentioned(summary: FunctionSummary) -> set[str]:
+    """What it mentions, where ``super().m`` is no method of an unknown object."""
+    inherited = {c for c in summary.does.calls if c.startswith("super.")}
+    named = {f".{c[6:]}" for c in inherited}
+    return summary.mentions - (named - summary.does.calls) | inherited

@@ -84,6 +84,10 @@ class Storage:
         """The objects that others may hold."""
         return self.within([WORLD])
 
+    def known_to(self, objects: Objects) -> Objects:
+        """``objects``, and all that others may hold when one of them is theirs."""
+        return objects | self.escaped() if WORLD in objects else objects
+
     def sharers(self, e: ast.expr) -> Sharers:
         """Who may hold what ``e`` gives, or share memory with it."""
         mine = self.within(self._objects(e))

@@ -65,7 +65,8 @@ class Does:
     is not read; ``invokes``: it calls what it is given, or a method of it. ``gives``: the result may be, or be a part
     of, what it is given; ``world``: or what others hold. ``calls``: what it calls besides (after "=" when it hands on
     but what it was given, and constants), as "self.m", ".m" (of an unknown object), "?m" (the same, harmless unless a
-    class of the project has a method of that name) or dotted names.
+    class of the project has a method of that name) or dotted names. ``reshapes``: it gives a tensor that it did not
+    make other sizes.
     """
 
     own: frozenset[str] = frozenset()
@@ -76,6 +77,7 @@ class Does:
     world: bool = False
     invokes: bool = False
     calls: frozenset[str] = frozenset()
+    reshapes: bool = False
 
     def __or__(self, other: Does) -> Does:
         """Both."""
@@ -88,6 +90,7 @@ class Does:
             self.world or other.world,
             self.invokes or other.invokes,
             self.calls | other.calls,
+            self.reshapes or other.reshapes,
         )
 
     @property
@@ -123,7 +126,7 @@ class _Reading:
         self.own: set[str] = set()
         self.sets: set[str] = set()
         self.calls: set[str] = set()
-        self.writes = self.runs = self.gives = self.world = self.invokes = False
+        self.writes = self.runs = self.gives = self.world = self.invokes = self.reshapes = False
         self.nested = {n.name for n in nodes if isinstance(n, _FUNCTIONS)}
         self.given = self.parameters | self._handed_names()
 
@@ -133,7 +136,8 @@ class _Reading:
                 self._node(node)
         calls = frozenset(self.calls)
         own, sets = frozenset(self.own), frozenset(self.sets)
-        return Does(own, sets, self.writes, self.runs, self.gives, self.world, self.invokes, calls)
+        gives = self.gives, self.world
+        return Does(own, sets, self.writes, self.runs, *gives, self.invokes, calls, self.reshapes)
 
     def _handed_names(self) -> set[str]:
         """Local names that stand for a parameter, or a function in this one."""
@@ -179,15 +183,18 @@ class _Reading:
             e = e.func if isinstance(e, ast.Call) else e.value
         return e.id if isinstance(e, ast.Name) else None
 
-    def _write(self, e: ast.expr) -> None:
+    def _write(self, e: ast.expr, how: str = "") -> None:
         while isinstance(e, ast.Subscript):
             e = e.value
         if not (isinstance(e, ast.Name) and e.id in self.fresh):
             self.writes = True
+            self.reshapes |= how in tables.RESIZING
 
     def _set(self, owner: ast.expr, name: str) -> None:
         mine = isinstance(owner, ast.Name) and owner.id == self.first
         (self.own if mine else self.sets).add(name)
+        if name == "data" and not mine:
+            self._write(owner, name)
 
     def _node(self, n: ast.AST) -> None:
         match n:
@@ -252,7 +259,7 @@ class _Reading:
             if _in_place(n, name) or package.startswith(("torch.ops", "torch.distributed", "torch.library")):
                 targets = [*n.args[:1], *(k.value for k in n.keywords if k.arg == "out")]
                 for target in targets:
-                    self._write(target)
+                    self._write(target, name)
             elif runs_what_it_gets(what):
                 self.runs = True
         elif root in ("numpy", "np"):
@@ -292,7 +299,7 @@ class _Reading:
         elif mine:
             self.calls.add(f"self.{name}")
         elif name.endswith("_") and not name.endswith("__"):
-            self._write(holder)
+            self._write(holder, name)
         elif name in tables.CONTAINER_WRITES | tables.WRITING_SPECIAL:
             self._write(holder)
             self.calls.add(f"?{name}")

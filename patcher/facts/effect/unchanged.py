@@ -114,6 +114,15 @@ class Unchanged(Analysis):
             return Sharers(frozenset(), frozenset(), True)
         return self.storage(function).sharers(e)
 
+    def may_share(self, a: ast.expr, b: ast.expr) -> bool:
+        """Whether ``a`` and ``b``, in one function, may be one object, or tensors that share memory."""
+        function = self._around(a)
+        if function is None:
+            return True
+        storage = self.storage(function)
+        one, other = (storage.known_to(storage.objects(e)) for e in (a, b))
+        return not one.isdisjoint(other)
+
     def why_impure(self, e: ast.expr) -> str:
         """What ``e`` does besides giving a value, or why it may give another one next time; "" if nothing."""
         for n in ast.walk(e):
