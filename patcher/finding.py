@@ -179,9 +179,9 @@ def _why_names_show(fix: Fix, facts: Facts) -> str:
     """What in a function that ``fix`` gives new names, or takes some from, looks at all of them; "" when nothing."""
     for edit in fix.edits:
         function = facts.syntax.function_of(targets_of(edit)[0])
-        if function is not None and (reason := facts.syntax.why_names_show(function)):
-            if isinstance(edit, MoveTail) or any(says(edit, name) for name in facts.writing.given):
-                return reason
+        named = isinstance(edit, MoveTail) or any(says(edit, name) for name in facts.writing.given)
+        if named and function is not None and (reason := facts.syntax.why_names_show(function)):
+            return reason
     return ""
 
 
