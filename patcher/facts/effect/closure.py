@@ -189,7 +189,7 @@ class Closure:
         return known
 
 
-def _mentioned(summary: FunctionSummary) -> set[str]:
+def _mentioned(summary: FunctionSummary) -> frozenset[str]:
     """What it mentions, where ``super().m`` is no method of an unknown object."""
     inherited = {c for c in summary.does.calls if c.startswith("super.")}
     named = {f".{c[6:]}" for c in inherited}
