@@ -92,9 +92,7 @@ def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
     anchor = facts.syntax.statement_of(packed.walk.first.split.call)
     if not facts.syntax.alone(anchor):
         return "the line holds more than this statement"
-    certain = facts.ask(Chunks).is_certain(packed.walk.first.split.call) and facts.ask(Chunks).is_certain(
-        packed.walk.first.read
-    )
+    certain = all(map(facts.ask(Chunks).is_certain, (packed.walk.first.split.call, packed.walk.first.read)))
     return "" if certain else "it may not be split at all"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.effect.unchanged import Aspect, Unchanged
 from patcher.facts.flow import Definition
 from patcher.facts.syntax import dotted
 from patcher.facts.values import Category
@@ -227,24 +228,6 @@ class Chunks(Analysis):
         value = self.inference.of(lengths)
         return value.is_tensor and value.rank is not None and value.rank.base is None and value.rank.offset >= 1
 
-    def is_steady(self, e: ast.expr, since: ast.stmt, until: ast.stmt) -> bool:
-        """Whether nothing between two statements of one block binds the names in ``e`` anew, or writes in place."""
-        if since is until:
-            return True
-        block = self.syntax.block_of(since)
-        if until not in block or block.index(until) < block.index(since):
-            return False
-        names = {n.id for n in ast.walk(e) if isinstance(n, ast.Name)}
-        for n in (n for s in block[block.index(since) : block.index(until)] for n in ast.walk(s)):
-            if isinstance(n, ast.Attribute) and n.attr.endswith("_") and not n.attr.endswith("__"):
-                return False  # they may share memory
-            stored = isinstance(getattr(n, "ctx", None), ast.Store)
-            if isinstance(n, ast.AugAssign) or (stored and isinstance(n, ast.Subscript)):
-                return False
-            if stored and any(isinstance(p, ast.Name) and p.id in names for p in ast.walk(n)):
-                return False
-        return True
-
     def is_tried(self, node: ast.AST) -> bool:
         """Whether an exception at ``node`` may be caught in this function."""
         child = node
@@ -300,7 +283,7 @@ class Chunks(Analysis):
         return dtype is not None and dtype.category is Category.INT and self.is_listed(lengths)
 
     def is_there(self, e: ast.expr, here: ast.expr, earlier: ast.stmt) -> bool:
-        """Whether ``e``, a chain of names that stands at ``here``, can be evaluated before ``earlier`` just as well.
+        """Whether ``e``, a chain of names that stands at ``here``, has the same shape before ``earlier``.
 
         ``earlier`` stands above ``here`` or holds it.
         """
@@ -315,15 +298,10 @@ class Chunks(Analysis):
             return True
         if not is_plain(e) or self.syntax.parents[statement] is not self.syntax.parents[earlier]:
             return False
-        block = self.syntax.block_of(earlier)
-        if statement not in block:
+        unchanged = self.facts.ask(Unchanged)
+        if statement not in self.syntax.block_of(earlier) or unchanged.why_written(e, [earlier], Aspect.SHAPE):
             return False
-        between = block[block.index(earlier) : block.index(statement)]
-        stores = [n for s in between for n in ast.walk(s) if isinstance(getattr(n, "ctx", None), ast.Store)]
-        mine = {ast.unparse(n) for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))}
-        return not any(ast.unparse(n) in mine for n in stores) and not any(
-            isinstance(n, ast.Call) and n is not read_of(n) for s in between[1:] for n in ast.walk(s)
-        )
+        return not unchanged.why_changed(e, earlier, here, Aspect.SHAPE)
 
     def _binder(self, d: Definition) -> ast.AST | None:
         node: ast.AST | None = d.node

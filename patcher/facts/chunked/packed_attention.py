@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.chunked.chunks import Chunks, Walk, integer
+from patcher.facts.effect.unchanged import Unchanged
 from patcher.facts.syntax import dotted
 from patcher.facts.values import Rank
 
@@ -116,8 +117,8 @@ class PackedAttentions(Analysis):
                 return "the dimension of the split is not written down"
             if not self._along_sequence(c.split.dim, c.source, direct):
                 return "whether the sequence is split is not known"
-        split, read = (self.syntax.statement_of(n) for n in (walk.first.split.call, walk.first.read))
-        if not self.chunks.is_steady(walk.first.lengths, read, split):
+        first = walk.first
+        if first.named and self.facts.ask(Unchanged).why_changed(first.lengths, first.read, first.split.call):
             return "the lengths may have changed since they were read"
         around = [p for p in self.syntax.ancestors(walk.first.split.call) if hasattr(p, "generators")]
         bound = {n.id for p in around for g in p.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
