@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.certainty import Certainty
+from patcher.facts.checks.caught import Caught
 from patcher.facts.chunked.chunks import Chunks, is_plain, read_of
 from patcher.facts.chunked.packed_attention import PackedAttentions
 from patcher.rule import (
@@ -119,8 +120,8 @@ def _why_not_written(rejoined: Rejoined, facts: Facts) -> str:
     anchor, source = facts.syntax.statement_of(rejoined.read), rejoined.splits[0].tensor
     if not facts.syntax.alone(anchor):
         return "the line holds more than this statement"
-    if facts.ask(Chunks).is_tried(rejoined.splits[0].call):
-        return "an error may be caught here"
+    if caught := facts.ask(Caught).why(facts.syntax.statement_of(rejoined.splits[0].call), ("RuntimeError",)):
+        return caught
     if not facts.ask(Chunks).is_certain(rejoined.read):
         return "it may not be read at all"
     if not facts.ask(Chunks).is_followed_by(rejoined.read, rejoined.splits[0].call):

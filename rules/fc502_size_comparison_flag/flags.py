@@ -17,6 +17,7 @@ from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.bookkeeping import last_name
 from patcher.facts.callees import Callees
+from patcher.facts.checks.caught import Caught
 from patcher.facts.classes import self_name
 from patcher.facts.flow import Definition
 from patcher.facts.sizes import Sizes
@@ -399,13 +400,8 @@ class Flags(Analysis):
         return found
 
     def _guarded(self, node: ast.AST) -> bool:
-        """Whether an error at ``node`` may be caught in the function."""
-        function = self.syntax.function_of(node)
-        return any(
-            hasattr(parent, "finalbody") or (isinstance(parent, ast.With) and not self._plain_context(parent))
-            for parent in self.syntax.ancestors(node)
-            if self.syntax.function_of(parent) is function
-        )
+        """Whether an error at ``node`` may be caught."""
+        return self.facts.ask(Caught).why(self.syntax.statement_of(node), ("TypeError",)) is not None
 
     def _plain_context(self, s: ast.With) -> bool:
         """Whether ``s`` is of PyTorch's own context managers, which let every error pass."""

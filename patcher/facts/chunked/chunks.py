@@ -228,19 +228,6 @@ class Chunks(Analysis):
         value = self.inference.of(lengths)
         return value.is_tensor and value.rank is not None and value.rank.base is None and value.rank.offset >= 1
 
-    def is_tried(self, node: ast.AST) -> bool:
-        """Whether an exception at ``node`` may be caught in this function."""
-        child = node
-        for parent in self.syntax.ancestors(node):
-            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                return False
-            if getattr(parent, "handlers", None) and child in parent.body:  # type: ignore[attr-defined]
-                return True
-            if isinstance(parent, ast.With) and any("suppress" in ast.unparse(i.context_expr) for i in parent.items):
-                return True
-            child = parent
-        return False
-
     def is_certain(self, e: ast.expr) -> bool:
         """Whether ``e`` is evaluated whenever its statement runs, and nothing gets a new name in there before."""
         statement = self.syntax.statement_of(e)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.checks.caught import Caught
 from patcher.facts.chunked.chunks import Chunks, Walk, integer
 from patcher.facts.effect.unchanged import Unchanged
 from patcher.facts.syntax import dotted
@@ -108,8 +109,9 @@ class PackedAttentions(Analysis):
         return direct and dim >= 0 and self.inference.of(source).rank == Rank(None, dim + 2)
 
     def _why_not_sources(self, walk: Walk, direct: bool) -> str:
-        if self.chunks.is_tried(walk.first.split.call):
-            return "an error may be caught here"
+        statement = self.syntax.statement_of(walk.first.split.call)
+        if caught := self.facts.ask(Caught).why(statement, ("RuntimeError",)):
+            return caught
         for c in walk.chunks:
             if dotted(c.source) is None or dotted(c.split.tensor) is None:
                 return f"`{ast.unparse(c.source)}` would be computed twice"
