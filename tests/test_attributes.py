@@ -67,6 +67,10 @@ WRITTEN = {
     "the state_dict": "for b in self.state_dict().values():\n    b.zero_()",
     "all attributes": "for b in list(vars(self).values()):\n    b.fill_(1)",
     "code that is not read": "above: from elsewhere import use\nuse(self.hop)",
+    "inplace=": "F.relu(self.hop, inplace=True)",
+    "all_reduce": "torch.distributed.all_reduce(self.hop)",
+    "all tensors of the module": "self._apply(lambda t: t.zero_())",
+    "two names for each other": "y = self.hop\nz = y\ny = z\nz.add_(1)",
     "a closure": "def inner():\n    self.hop.add_(1)\ninner()",
     "a nested function": "def inner(t):\n    t.add_(1)\ninner(self.hop)",
 }
@@ -137,6 +141,8 @@ ASSIGNED = {
     "setattr of a name in a list": "def f(m):\n    for k in ('win', 'hop'):\n        setattr(m, k, 5)",
     "a registration of all buffers": "def f(m):\n    for k, b in list(m.named_buffers()):\n"
     "        m.register_buffer(k, b, persistent=True)",
+    "setattr of what is handed on": "def f(*given):\n    setattr(*given)",
+    "a registration of what is handed on": "def f(m, **given):\n    m.register_buffer(**given)",
     "functional_call": "import torch\ndef f(m, x):\n    torch.func.functional_call(m, {'hop': x}, (x,))",
     "the dict": "def f(m):\n    m.__dict__['hop'] = 5",
     "the dict, updated": "def f(m, **more):\n    vars(m).update(more)",

@@ -63,20 +63,23 @@ class TensorHeldSize(Rule):
 
     Fix safety:
         Safe when the tensor is set once, in the constructor, with an integer dtype, is not part of the state_dict, and
-        everything in the file that writes an attribute of that name on what may be such a module provably writes the
-        same number (an ``_init_weights``, say). A method is only changed when every use of the number in it, and in
-        what it passes the number to, takes an integer as well as a tensor: the others keep the tensor.
+        everything in the files that writes into an attribute of that name on what may be such a module, directly or
+        where the tensor ends up, provably writes the same number (an ``_init_weights``, say). A method
+        is only changed when every use of the number in it, and in what it passes the number to, takes an integer as
+        well as a tensor: the others keep the tensor.
         A quotient of two integer tensors is computed in the default dtype, with 24 bits of precision as a rule; Python
         has 53. Rounded up or down, both are the same while ``abs(a) + b`` is below ``1 / eps`` of that dtype: the code
         asks for that, and computes as before otherwise. (The two roundings of ``a / b + 1`` are off by no more than
         ``(2 * a / b + 1) * eps / 2``, and a quotient that is no integer is at least ``1 / b`` away from one.)
-        Unsafe, with what has to be true: a persistent buffer, which a checkpoint may overwrite; modules that import
-        this one and write attributes of that name. Refused, with the reason: other writes, subclasses that set it.
+        Unsafe, with what has to be true: a persistent buffer, which a checkpoint may overwrite; other files that write
+        into attributes of that name. Refused, with the reason: writes in this file; whoever sets the attribute anew, in
+        any file; subclasses that have one, or a constructor without this one's.
         Seen from outside: a module that was made on the meta device (``to_empty``) has its numbers, where the tensors
-        hold nothing; what other code puts into the tensor without naming it (a copy of all ``buffers()``) or without
-        importing this module no longer counts; a module pickled as a whole before the change lacks the new attribute.
-        On a GPU, a number over zero in integers raises, where it gave anything; so does, with float16 as the default
-        dtype, a size above 65504, an infinity there, of which PyTorch made any integer.
+        hold nothing; what code far away puts into the tensor without naming it (a copy of all ``buffers()``) no longer
+        counts: such code is looked for in the folder of the file and in what imports it; a module pickled as
+        a whole before the change lacks the new attribute. On a GPU, a number over zero in integers
+        raises, where it gave anything; so does, with float16 as the default dtype, a size above 65504, an infinity
+        there, of which PyTorch made any integer.
 
     References:
         PyTorch, graph break "Data-dependent branching"; transformers, the padding of Encodec and Mimi.

@@ -18,7 +18,7 @@ from typing import Any
 
 from patcher.facts.classes import INITIALISERS, pairs, self_name
 from patcher.facts.effect import tables
-from patcher.facts.effect.summary import QUIET_METHODS
+from patcher.facts.effect.summary import QUIET_METHODS, in_place
 from patcher.facts.flow import Flow
 from patcher.facts.numbers.instance_terms import instance_terms
 from patcher.facts.syntax import FunctionNode, Syntax, dotted
@@ -35,6 +35,8 @@ _CARRYING = frozenset("values copy __iter__ union".split())
 _ELEMENTS = frozenset("get pop popitem setdefault __getitem__ __next__ popleft".split())
 #: Attributes that show the memory of a tensor.
 _SHOWN = frozenset("data T mT H mH real imag __array_interface__".split())
+#: Parts of torch whose functions fill what they are given first.
+_FILLING = ("torch.distributed.", "torch.ops.")
 _LIBRARIES = ("torch.", "numpy.", "np.", "math.")
 _HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".split())
 _TELLING = frozenset("debug info warning warn error exception critical log print format".split())
@@ -416,6 +418,8 @@ class Touches:
         elif last == "__new__":
             if args and not (isinstance(func, ast.Attribute) and _last(func.value) == "super"):
                 self._add(n, [("*", (self._resolved(dotted(args[0]) or "?"),), 0)], How.SET)
+        elif last == "_apply" and isinstance(func, ast.Attribute) and _last(func.value) != "super":
+            self._add(n, [("*", self.owners(func.value), 0)], How.WRITTEN)
         elif last == "functional_call" and len(args) > 1:
             keys = args[1].keys if isinstance(args[1], ast.Dict) else [None]
             self._add(n, [(_pattern(key).rpartition(".")[2], (), 0) for key in keys], How.SET)
@@ -432,7 +436,9 @@ class Touches:
             for a in args[:1]:
                 self._write(n, a)
         elif what is not None and what.startswith(_LIBRARIES) and last not in _HOLDERS:
-            return
+            if in_place(n, last) or what.startswith(_FILLING):
+                for a in args[:1]:
+                    self._write(n, a)
         else:
             changes = last in tables.CONTAINER_WRITES | tables.ARRAY_WRITES or suggests_change(last)
             if isinstance(func, ast.Attribute) and what is None and changes:
@@ -456,8 +462,7 @@ class Touches:
             owner = owner.value
         given = {k.arg: k.value for k in n.keywords}
         rest = [*(given[k] for k in ("name",) if k in given), *rest, *(given[k] for k in ("tensor",) if k in given)]
-        if not rest:
-            return
+        rest = rest or [ast.Starred(owner)]  # all is handed on: the name is not known
         owners = self.owners(owner)
         names = self._names(rest[0])
         if "*" in names and (suggests_configuration(_last(owner)) or any(map(self._is_layer, rest[1:2]))):
