@@ -122,6 +122,7 @@ CHANGED = {
     "through .data in a function": ("y", "y = x.abs() # A\nswaps(y)\nreturn y # B"),
     "a size, of what a function resizes": ("y.shape[0]", "y = x.abs()\nn = y.shape[0] # A\nswaps(y)\nreturn n # B"),
     "through a builtin that is another function": ("y", "y = x.abs() # A\nround(y)\nreturn y # B"),
+    "a list through one of its methods": ("held", "held = [1] # A\nput = held.__setitem__\nput(0, 2)\nreturn held # B"),
     "an element whose index changes": ("x[i]", "i = 0\ny = x[i] # A\ni += 1\nreturn x[i] # B"),
     "after an exception": (
         "y",

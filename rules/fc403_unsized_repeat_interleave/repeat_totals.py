@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
+from patcher.facts.effect.unchanged import Unchanged
 from patcher.facts.flow import Definition
 
 _FROM_LIST = frozenset({"torch.tensor", "torch.as_tensor", "torch.LongTensor", "torch.IntTensor"})
@@ -14,7 +15,6 @@ _KEEPING = frozenset({"to", "long", "int", "cuda", "cpu", "contiguous"})
 #: Those that hold any int that a list of sizes may hold; the others cut it off.
 _WIDE = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
 _PROPERTIES = frozenset({"shape", "dtype", "device", "ndim"})
-_LIST_METHODS = frozenset("append extend insert remove pop clear sort reverse".split())
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class RepeatTotals(Analysis):
         made = self._origin(repeat.repeats)
         what = self.syntax.qualified(made.func) if isinstance(made, ast.Call) else None
         if isinstance(made, ast.Call) and what in _FROM_LIST and made.args and self._is_wide(made):
-            return self._of_list(repeat, made.args[0], made is repeat.repeats)
+            return self._of_list(repeat, made.args[0], made)
         if isinstance(made, ast.Call) and what in ("torch.full", "torch.full_like") and len(made.args) == 2:
             each = made.args[1]
             if made is repeat.repeats and repeat.x is not None and isinstance(each, ast.Constant) and self._int(each):
@@ -76,14 +76,18 @@ class RepeatTotals(Analysis):
             return Total("{0}", (beside,), f"the result has `{ast.unparse(beside)}` elements, like what it meets there")
         return "the number of repeats is known on the device only"
 
-    def _of_list(self, repeat: Repeat, counts: ast.expr, here: bool) -> Total | str:
+    def _of_list(self, repeat: Repeat, counts: ast.expr, made: ast.Call) -> Total | str:
+        """The sum of the list that ``made`` makes the repeats of."""
+        here = made is repeat.repeats
         if not isinstance(counts, ast.Name) or self.inference.of(counts).python != "container":
             return "the number of repeats is not known to come from a list"
         if not self.syntax.is_builtin(ast.Name("sum", ast.Load())):
             return "`sum` is another name here"
-        if not self._bound_once(counts) or (not here and self._changed(counts)):
+        unchanged = self.facts.ask(Unchanged)
+        if not here and unchanged.why_changed(counts, made, repeat.call):
             return f"`{counts.id}` may be changed in the meantime"
-        rows = repeat.x is None or (self._counts(repeat.x, counts) and not self._changed(counts))
+        listed = self._listed(repeat.x, counts) if repeat.x is not None else None
+        rows = repeat.x is None or (listed is not None and not unchanged.why_changed(counts, listed, repeat.call))
         if rows and self._ints(counts):
             return Total("sum({0})", (counts,))
         if any(d.how != "parameter" for d in self.inference.definitions(counts)) and not self._ints(counts):
@@ -168,34 +172,12 @@ class RepeatTotals(Analysis):
         bound = [d for d in flow.by_node.values() if d.name == name.id]
         return len(bound) == 1 and name.id not in flow.captured and len(self.inference.definitions(name)) == 1
 
-    def _changed(self, name: ast.Name) -> bool:
-        """Whether a list may be another one later: something besides reading is done to it anywhere in the function."""
-        function = self.syntax.function_of(name)
-        if function is None or len(found := self.inference.definitions(name)) != 1:
-            return True
-        for use in self.flow_of(function).uses.get(next(iter(found)), ()):
-            parent = self.syntax.parents[use]
-            if isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Subscript) and parent.value is use):
-                if (
-                    not isinstance(getattr(parent, "ctx", None), ast.Load)
-                    or getattr(parent, "attr", "") in _LIST_METHODS
-                ):
-                    return True
-            elif not (isinstance(parent, ast.Call) and self._reads(parent)):
-                return True
-        return False
-
-    def _reads(self, call: ast.Call) -> bool:
-        what = self.syntax.qualified(call.func)
-        return what in _FROM_LIST or (isinstance(call.func, ast.Name) and call.func.id in ("len", "sum", "max", "min"))
-
-    def _counts(self, x: ast.expr, counts: ast.Name) -> bool:
-        """Whether ``x`` has one element for each of ``counts``: ``torch.arange(len(counts))``."""
+    def _listed(self, x: ast.expr, counts: ast.Name) -> ast.Call | None:
+        """The call that gives ``x`` one element for each of ``counts``: ``torch.arange(len(counts))``."""
         made = self._origin(x)
-        arange = (
-            isinstance(made, ast.Call) and self.syntax.qualified(made.func) == "torch.arange" and len(made.args) == 1
-        )
-        return arange and ast.unparse(made.args[0]) == f"len({counts.id})"  # type: ignore[attr-defined]
+        if not isinstance(made, ast.Call) or self.syntax.qualified(made.func) != "torch.arange":
+            return None
+        return made if [ast.unparse(a) for a in made.args] == [f"len({counts.id})"] else None
 
     def _ints(self, counts: ast.Name) -> bool:
         """Whether the list is known to hold ints and nothing else."""

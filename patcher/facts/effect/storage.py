@@ -197,6 +197,8 @@ class Storage:
                     return
                 yield WORLD
                 yield from self._attributes[attr]
+                if self.inference.of(owner).python == "container":
+                    yield from self._objects(owner)  # one of its methods
             case ast.Subscript(value=held):
                 objects = self.objects(held)
                 yield from objects
