@@ -16,13 +16,15 @@ from patcher.facts.compiling_tests import asks_for_compiling
 from patcher.facts.conditions_taken import conditions_taken, may_check
 from patcher.facts.doubts import Doubts
 from patcher.facts.effect.attributes import Attributes
+from patcher.facts.effect.caught import Catching
 from patcher.facts.effect.closure import Closure
+from patcher.facts.effect.protected import BODY, Protection, Region, returned
 from patcher.facts.effect.summary import NOTHING, Does, does, set_by_name
 from patcher.facts.effect.touches import Touch, Touches
 from patcher.facts.exposed import Exposed
 from patcher.facts.keeping import Keeping
 from patcher.facts.passing import Passed, Passing
-from patcher.facts.syntax import Syntax, dotted
+from patcher.facts.syntax import Syntax, dotted, walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Methods of builtin containers, strings and tensors: a call of one on an unknown object reaches nothing of ours.
@@ -43,6 +45,8 @@ class FunctionSummary:
     ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
     ``positional``: the parameters that need no keyword. ``conditions``: as `conditions_taken` has them.
     ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it does to memory and attributes.
+    ``returns``: what it calls to make what it returns, dotted ("?": anything else). ``decorated``: by more than
+    Python's own decorators and torch's.
     """
 
     qualname: str
@@ -53,6 +57,8 @@ class FunctionSummary:
     conditions: frozenset[str] = frozenset()
     asks_for_compiling: bool = False
     does: Does = NOTHING
+    returns: frozenset[str] = frozenset()
+    decorated: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,8 @@ class ModuleSummary:
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
     what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads`` and ``opened``: as `Exposed` has
     them; ``flows``: as `Keeping` has them; ``passed``: as `Passing` has it. ``one_graph``: something is compiled with
-    ``fullgraph`` or exported: there, a break is an error.
+    ``fullgraph`` or exported: there, a break is an error. ``regions``: code whose errors do
+    not get past it. ``made``: names at the top level, and the dotted thing whose call each is bound to ("?": else).
     """
 
     path: str
@@ -97,6 +104,8 @@ class ModuleSummary:
     flows: frozenset[tuple[str, str]] = frozenset()
     passed: frozenset[Passed] = frozenset()
     touches: frozenset[Touch] = frozenset()
+    regions: tuple[Region, ...] = ()
+    made: frozenset[tuple[str, str]] = frozenset()
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -153,33 +162,67 @@ class _Collector:
         by_type, parents = self.syntax.by_type, self.syntax.parents
         for n in by_type[ast.Attribute]:
             assert isinstance(n, ast.Attribute)
-            parent = parents[n]
             inner = not isinstance(n.value, ast.Name) or n.value.id in self.imports
-            if inner and isinstance(parent, ast.Attribute):
+            if inner and isinstance(parents[n], ast.Attribute):
                 continue
             function, first = self.owner(n)
             if n.attr == "__wrapped__" and isinstance(n.value, (ast.Attribute, ast.Name)):
                 taken = n.value.attr if isinstance(n.value, ast.Attribute) else n.value.id
                 self.mentions[function].add(f".{taken}.__wrapped__")
-            root = n.value.id if isinstance(n.value, ast.Name) else None
             if isinstance(n.ctx, ast.Load):
-                if root is not None and root == first:
-                    self.mentions[function].add(f"self.{n.attr}")
-                else:
-                    text = dotted(n)
-                    known = text is not None and text.partition(".")[0] in self.imports
-                    self.mentions[function].add(self.resolve(text) if known and text else f".{n.attr}")
-            elif root is not None and root == first and isinstance(parents.get(function), ast.ClassDef):  # type: ignore[arg-type]
+                continue
+            root = n.value.id if isinstance(n.value, ast.Name) else None
+            if root is not None and root == first and isinstance(parents.get(function), ast.ClassDef):  # type: ignore[arg-type]
                 self.stores[function].add(n.attr)
             else:
                 self.foreign.add(n.attr)
-        for n in by_type[ast.Name]:
-            assert isinstance(n, ast.Name)
-            if isinstance(n.ctx, ast.Load) and not isinstance(parents[n], ast.Attribute):
-                self.mentions[self.owner(n)[0]].add(self.imports.get(n.id) or f"{self.module}.{n.id}")
+        for n in (*by_type[ast.Attribute], *by_type[ast.Name]):
+            if (mention := self.mention(n)) is not None:
+                self.mentions[self.owner(n)[0]].add(mention)
         for n in by_type[ast.Call]:
             assert isinstance(n, ast.Call)
             self.call(n)
+
+    def mention(self, n: ast.AST) -> str | None:
+        """What ``n`` mentions when it reads a name or an attribute, as `FunctionSummary` has it."""
+        if isinstance(n, ast.Name):
+            read = isinstance(n.ctx, ast.Load) and not isinstance(self.syntax.parents[n], ast.Attribute)
+            return (self.imports.get(n.id) or f"{self.module}.{n.id}") if read else None
+        if not isinstance(n, ast.Attribute) or not isinstance(n.ctx, ast.Load):
+            return None
+        inner = not isinstance(n.value, ast.Name) or n.value.id in self.imports
+        if inner and isinstance(self.syntax.parents[n], ast.Attribute):
+            return None
+        root = n.value.id if isinstance(n.value, ast.Name) else None
+        if root is not None and root == self.owner(n)[1]:
+            return f"self.{n.attr}"
+        text = dotted(n)
+        known = text is not None and text.partition(".")[0] in self.imports
+        return self.resolve(text) if known and text else f".{n.attr}"
+
+    def regions(self) -> Iterator[Region]:
+        """Code whose errors do not get past it."""
+        for start, stops, outermost in Protection(self.syntax, self.module, self.imports).regions():
+            nodes = [n for o in outermost for n in walk(o)]
+            owner = self.owner(start)[0]
+            assert owner is None or isinstance(owner, _FUNCTIONS)
+            method = owner is not None and isinstance(self.syntax.parents[owner], ast.ClassDef)
+            mentions = {m for n in nodes if (m := self.mention(n)) is not None}
+            if isinstance(start, ast.Return) or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
+                mentions.add(BODY)
+            name = self.syntax.qualname(owner) if owner is not None else ""
+            calls = does(owner, nodes, self.imported, method).calls
+            yield Region(name or "", stops, calls, frozenset(mentions))
+
+    def made(self) -> Iterator[tuple[str, str]]:
+        """Names that are bound at the top level, and what is called for it."""
+        for s in self.syntax.tree.body:
+            if not isinstance(s, ast.Assign):
+                continue
+            for t in s.targets:
+                if isinstance(t, ast.Name):
+                    text = dotted(s.value.func) if isinstance(s.value, ast.Call) else None
+                    yield t.id, "?" if text is None else self.resolve(text)
 
     def call(self, n: ast.Call) -> None:
         if (setting := set_by_name(n)) is not None:
@@ -221,6 +264,8 @@ class _Collector:
                     conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
                     asks_for_compiling(node, self.resolve),
                     does(node, self.within(node), self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
+                    returned(self.within(node), self.resolve, self.syntax.bound_in(node)),
+                    any(_is_wrapping(d) for d in decorators),
                 )
 
     def imported(self, text: str) -> str | None:
@@ -293,6 +338,11 @@ class _Collector:
         return self.resolve(".".join(parts)) if parts[-1][:1].isupper() else ""
 
 
+def _is_wrapping(decorator: str) -> bool:
+    """Whether the dotted decorator may put another function in the place of what it decorates."""
+    return decorator.partition(".")[0] not in _PLAIN_DECORATORS and not hasattr(builtins, decorator.rpartition(".")[2])
+
+
 def _on_access(decorator: ast.expr) -> bool:
     """Whether what ``decorator`` makes of a method runs when the attribute is read or set."""
     last = (dotted(decorator) or "").rpartition(".")[2]
@@ -319,6 +369,8 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         Keeping(collector.syntax, collector.module, collector.imports, collector.owner).flows,
         frozenset(Passing(collector.syntax, collector.resolve, collector.imports).found),
         frozenset(Touches(collector.syntax, collector.module, collector.imports, collector.owner).found),
+        tuple(collector.regions()),
+        frozenset(collector.made()),
     )
 
 
@@ -337,6 +389,8 @@ class Project:
         self._subclasses: defaultdict[str, list[str]] = defaultdict(list)
         self._functions: dict[str, FunctionSummary] = {}
         self._beside: dict[str, FunctionSummary | None] = {}
+        self._seen: dict[str, set[str]] = {}
+        self._below: dict[str, list[tuple[str, ClassSummary]]] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
         self._passed: defaultdict[str, list[Passed]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
@@ -361,6 +415,7 @@ class Project:
             for method in c.methods:
                 self._by_method[method].append(f"{name}.{method}")
         self.effects = Closure(self)
+        self.catching = Catching(self)
         self._reached = self._reach() if reach else set()
 
     def widened(self, words: frozenset[str]) -> Project | None:
@@ -395,7 +450,11 @@ class Project:
 
     def subclasses(self, name: str) -> list[tuple[str, ClassSummary]]:
         """Every class below ``name`` in the index, with its dotted name."""
-        out, stack, seen = [], [name], {name}
+        if name in self._below:
+            return self._below[name]
+        out: list[tuple[str, ClassSummary]] = []
+        self._below[name] = out
+        stack, seen = [name], {name}
         while stack:
             for child in self._subclasses.get(stack.pop(), ()):
                 if child not in seen:
@@ -606,6 +665,13 @@ class Project:
             return [] if method else self._method(owner, attribute)
         return self._method(built, method or "forward")
 
+    def seen_by(self, module: str) -> set[str]:
+        """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
+        if module not in self._seen:
+            summaries = [s for s in self.modules.values() if s.module == module]
+            self._seen[module] = {m for s in summaries for m in self._visible(s)}
+        return self._seen[module]
+
     def _visible(self, module: ModuleSummary) -> set[str]:
         """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
         return {module.module, *module.imports, *(i.rpartition(".")[0] for i in module.imports)}
@@ -654,6 +720,7 @@ class Project:
         return found if len(found) == 1 else []
 
 
+_PLAIN_DECORATORS = frozenset("torch functools abc typing typing_extensions dataclasses contextlib".split())
 _PLAIN_BASES = frozenset(
     "object abc.ABC typing.Protocol typing.Generic torch.autograd.Function torch.autograd.function.Function "
     "enum.Enum typing.NamedTuple".split()

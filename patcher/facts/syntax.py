@@ -334,6 +334,10 @@ class Syntax:
         """Whether the function, lambda, class or module ``scope`` assigns ``name`` (other than by an import)."""
         return name in self._bound.get(scope, ())
 
+    def bound_in(self, scope: ast.AST) -> frozenset[str]:
+        """The names that ``scope`` binds, imports aside."""
+        return frozenset(self._bound.get(scope, ()))
+
     def qualified(self, expr: ast.AST) -> str | None:
         """The dotted thing that ``expr`` stands for through the imports, or None when a name is not an import."""
         text = dotted(expr)

@@ -23,7 +23,7 @@ class Checked(nn.Module):
     def forward(self, ids):
         # words beyond the vocabulary
         if torch.compiler.is_compiling():
-            torch._assert_async(~(ids > 9).any(), "no word ... in a vocabulary of ...")
+            torch._assert_async(~torch.as_tensor((ids > 9).any()), "no word ... in a vocabulary of ...")
         elif (ids > 9).any():
             raise ValueError(f"no word {ids.max()} in a vocabulary of {10}")  # says which
         return ids + 1
@@ -56,7 +56,7 @@ class Labelled(nn.Module):
     def forward(self, x, labels=None):
         if torch.compiler.is_compiling():
             if labels is not None:
-                torch._assert_async(~(labels.max() >= self.words).reshape(()), "label ... of ...")
+                torch._assert_async(~torch.as_tensor(labels.max() >= self.words).reshape(()), "label ... of ...")
         elif labels is not None and labels.max() >= self.words:
             worst = labels.max().item()
             raise IndexError("label %d of %d" % (worst, self.words))
@@ -188,13 +188,13 @@ class Modes(nn.Module):
         if not strict:
             x = x + 1
         elif torch.compiler.is_compiling():
-            torch._assert_async(mask.sum() != 0, "nothing to see")
+            torch._assert_async(torch.as_tensor(mask.sum() != 0), "nothing to see")
         elif mask.sum() == 0:
             raise ValueError("nothing to see")
         if x.dim() > 2 or (not torch.compiler.is_compiling() and x.abs().max() > 9):
             raise RuntimeError(f"{x.shape}")
         if torch.compiler.is_compiling():
-            torch._assert_async(~(x.abs().max() > 9), "check failed: x.dim() > 2 or x.abs().max() > 9")
+            torch._assert_async(~torch.as_tensor(x.abs().max() > 9), "check failed: x.dim() > 2 or x.abs().max() > 9")
         return x * mask
 """,
         run="""\
@@ -224,7 +224,7 @@ class Read(nn.Module):
         elif not torch.allclose(x.sum(-1), torch.ones(2), atol=1e-3):
             raise ValueError("rows do not sum to one")
         if torch.compiler.is_compiling():
-            torch._assert_async(~(x < 0).any(), "negative")
+            torch._assert_async(~torch.as_tensor((x < 0).any()), "negative")
         elif bool((x < 0).any().item()):
             raise ValueError("negative")
         return x * steps
@@ -250,7 +250,7 @@ class OneElement(nn.Module):
     def forward(self, x):
         limit = x.view(-1)
         if torch.compiler.is_compiling():
-            torch._assert_async(~(limit > 2).reshape(()), "too much")
+            torch._assert_async(~torch.as_tensor(limit > 2).reshape(()), "too much")
         elif limit > 2:
             raise ValueError("too much")
         return x + 1
@@ -274,7 +274,7 @@ class Together(nn.Module):
     def forward(self, x, y):
         if torch.compiler.is_compiling():
             if self.training:
-                torch._assert_async((~(x > 2).any()) | (~(y < 0).any()), "both")
+                torch._assert_async((~torch.as_tensor((x > 2).any())) | (~torch.as_tensor((y < 0).any())), "both")
         elif self.training and (x > 2).any() and (y < 0).any():
             raise ValueError("both")
         return x + y

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.certainty import Certainty
+from patcher.facts.certainty import Certainty, Grade
 from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.errors import error_name, raised, raises, said
 from patcher.facts.conditions import Conditions
@@ -45,7 +45,7 @@ class Required:
     """``expr``, a tensor, has to be ``truth``; of ``every`` element, where it may have several.
 
     ``boolean``, ``scalar``: whether dtype bool and rank 0 are known. ``stands``: what to write for what in it reads a
-    tensor on the host.
+    tensor on the host. ``sure``: it is a tensor, and no array or number of somebody who calls in another way.
     """
 
     expr: ast.expr
@@ -54,6 +54,7 @@ class Required:
     scalar: bool = False
     every: bool = False
     stands: tuple[Stand, ...] = ()
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,15 @@ class Guards(Analysis):
         self.conditions = facts.ask(Conditions)
         self.caught = facts.ask(Caught)
         self.certainty = facts.ask(Certainty)
+        self._known: dict[ast.stmt, Guard | str | None] = {}
 
     def of(self, statement: ast.stmt) -> Guard | str | None:
         """The guard that ``statement`` is, why it cannot be taken apart, or None when it is no guard on tensor data."""
+        if statement not in self._known:
+            self._known[statement] = self._of(statement)
+        return self._known[statement]
+
+    def _of(self, statement: ast.stmt) -> Guard | str | None:
         match statement:
             case ast.If(test=test, body=body) if raises(body) and self.reads_data(test):
                 errors = raised(body)
@@ -157,7 +164,7 @@ class Guards(Analysis):
         if "tensor_all" in what:
             if _binds(condition):
                 return "the test binds a name"
-            if (caught := self.caught.why(statement, names)) is not None:
+            if (caught := self.caught.why(statement, names, around=True)) is not None:
                 return caught
             return Guard((Required(condition, True, boolean=self._is_boolean(condition), every=True),), said(message))
         value = self.inference.of(condition)
@@ -204,9 +211,9 @@ class Guards(Analysis):
     def _guard(self, statement: ast.stmt, test: ast.expr, truth: bool, text: str, names: list[str]) -> Guard | str:
         if _binds(test):
             return "the test binds a name"
-        if (reason := self.caught.why(statement, names)) is not None:
-            return reason
         demands = self._demands(test, truth)
+        if not isinstance(demands, str) and (reason := self.caught.why(statement, names, around=True)) is not None:
+            return reason
         worded = text if any(c.isalnum() for c in text) else ""
         return demands if isinstance(demands, str) else Guard(demands, worded)
 
@@ -275,21 +282,26 @@ class Guards(Analysis):
         if value.is_tensor and not self.certainty.is_used(test):
             return f"`{ast.unparse(test)}` may be a Python value, or an array"
         if value.is_tensor:
-            return Required(test, truth, _boolean(value), value.is_scalar_tensor)
+            return self._held(test, value, truth)
         match test:
             case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
                 held = self.inference.of(tensor)
                 if held.is_tensor and self.certainty.is_used(tensor):
-                    return Required(tensor, truth, _boolean(held), held.is_scalar_tensor)
+                    return self._held(tensor, held, truth)
             case ast.Call(func=func) if self.syntax.qualified(func) == "torch.is_nonzero" and len(test.args) == 1:
                 held = self.inference.of(test.args[0])
                 if held.is_tensor:
-                    return Required(test.args[0], truth, _boolean(held), held.is_scalar_tensor)
+                    return self._held(test.args[0], held, truth)
             case ast.Call(func=ast.Attribute() as func) if self.syntax.qualified(func) == "torch.allclose":
                 return Required(test, truth, True, True, stands=(Stand(test, test, "isclose"),))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, _ORDER):
                 return self._compared(test, left, right, truth)
         return f"`{ast.unparse(test)}` reads the tensor on the host"
+
+    def _held(self, e: ast.expr, value: Value, truth: bool) -> Required:
+        """``e``, a tensor as far as can be seen, has to be ``truth``."""
+        sure = self.certainty.of(e) is Grade.CERTAIN
+        return Required(e, truth, _boolean(value), value.is_scalar_tensor, sure=sure)
 
     def _compared(self, test: ast.Compare, left: ast.expr, right: ast.expr, truth: bool) -> Required | str:
         """A comparison with a number that is read: it is made with tensors, without losing a digit."""

@@ -47,9 +47,11 @@ class DataDependentGuard(Rule):
         Safe. What passed still passes, with the same values; what raised still raises, but compiled code raises a
         ``RuntimeError`` with the constant part of the message, and later. On a GPU it is a device-side assertion: the
         error shows at the next synchronisation, what follows the check may run before it, and the process cannot go on
-        with that GPU. So the check is left alone where a ``try``, or a context manager that is not PyTorch's, is around
-        it, where a ``try`` in this file gets to the function, and where the error is no error by its name. A condition
-        that is not known to have rank 0 is reshaped to ``()``, which raises for more elements as ``if`` does.
+        with that GPU. So the check is left alone where something may catch the error, in this file, in another one of
+        the project or in one around it (a ``try``, a context manager, ``asyncio.gather`` that returns exceptions), and
+        where the error is no error by its name; a caller outside of compiled code that takes whatever error there is
+        takes this one as well. A condition that may be a number or an array for some caller is made a tensor; one that
+        is not known to have rank 0 is reshaped to ``()``, which raises for more elements as ``if`` does.
         Tensors that Python would not look at (after ``and``) are looked at only when that cannot fail. Numbers that
         ``.item()`` gave are compared as tensors only where no digit is lost. Anything else is reported and left alone.
 
@@ -72,12 +74,10 @@ class DataDependentGuard(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it only raises for some tensor data, in code that gets compiled."""
         assert isinstance(node, (ast.If, ast.Assert, ast.Expr))
+        if facts.eager_only(node) or not (facts.reached(node) or facts.ask(Guards).is_for_compiling(node)):
+            return
         guard = facts.ask(Guards).of(node)
-        if (
-            guard is None
-            or facts.eager_only(node)
-            or not (facts.reached(node) or facts.ask(Guards).is_for_compiling(node))
-        ):
+        if guard is None:
             return
         message = "a check of tensor data that raises ends the graph"
         edits = guard if isinstance(guard, str) else _Writer(node, guard, facts).edits()
@@ -183,8 +183,12 @@ class _Writer:
         match part:
             case Required(expr=ast.Compare(left=a, ops=[op], comparators=[b]), truth=False, scalar=True, stands=()):
                 if part.boolean and isinstance(op, (ast.Eq, ast.NotEq)):
-                    return Code("{0} != {1}" if isinstance(op, ast.Eq) else "{0} == {1}", (a, b))
+                    compared = "{0} != {1}" if isinstance(op, ast.Eq) else "{0} == {1}"
+                    plain = part.sure or isinstance(self.node, ast.Assert)
+                    return Code(compared if plain else f"{self.torch}.as_tensor({compared})", (a, b))
         made = Code("{0}", (self.read(part),))
+        if not part.sure and not isinstance(self.node, ast.Assert):
+            made = Code(f"{self.torch}.as_tensor({{0}})", (made,))
         if part.every:
             return Code("{0}.all()" if part.boolean else "{0}._is_all_true()", (made,))
         if not part.scalar and whole:

@@ -54,6 +54,8 @@ _BINDING = (
 )
 #: Methods of an unknown object that change nothing, as far as their names go: a class of the project may say otherwise.
 QUIET_METHODS = api.TENSOR_ONLY | tables.VIEWS | tables.LOOKING_METHODS | api.HOST_READS | frozenset(api.CASTS)
+#: Stands among calls for what is given, or comes out of a call.
+UNNAMED = "?()"
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class Does:
     is not read; ``invokes``: it calls what it is given, or a method of it. ``gives``: the result may be, or be a part
     of, what it is given; ``world``: or what others hold. ``calls``: what it calls besides (after "=" when it hands on
     but what it was given, and constants), as "self.m", ".m" (of an unknown object), "?m" (the same, harmless unless a
-    class of the project has a method of that name) or dotted names. ``reshapes``: it gives a tensor that it did not
-    make other sizes.
+    class of the project has a method of that name), `UNNAMED` or dotted names. ``reshapes``: it gives a
+    tensor that it did not make other sizes.
     """
 
     own: frozenset[str] = frozenset()
@@ -103,25 +105,28 @@ NOTHING = Does()
 ANYTHING = Does(runs=True)
 
 
-def does(function: FunctionNode, nodes: list[ast.AST], resolve: Callable[[str], str | None], method: bool) -> Does:
+def does(
+    function: FunctionNode | None, nodes: list[ast.AST], resolve: Callable[[str], str | None], method: bool
+) -> Does:
     """What ``function`` does.
 
-    ``nodes``: all that stand in it; ``resolve``: an imported name to what it stands for; ``method``: it stands in a
-    class, so that its first parameter is the instance.
+    ``nodes``: all that stand in it, or in a part of it (None: of the top level); ``resolve``: an imported name to what
+    it stands for; ``method``: it stands in a class, so that its first parameter is the instance.
     """
     return _Reading(function, nodes, resolve, method).result()
 
 
 class _Reading:
     def __init__(
-        self, function: FunctionNode, nodes: list[ast.AST], resolve: Callable[[str], str | None], method: bool
+        self, function: FunctionNode | None, nodes: list[ast.AST], resolve: Callable[[str], str | None], method: bool
     ) -> None:
-        self.function = function
         self.nodes = nodes
         self.resolve = resolve
-        a = function.args
+        a = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
         self.first = a.args[0].arg if a.args and method else None
         self.parameters = {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if p is not None}
+        decorators = function.decorator_list if function is not None else []
+        self.of_class = any(dotted(d) == "classmethod" for d in decorators)
         self.fresh = self._fresh_names()
         self.own: set[str] = set()
         self.sets: set[str] = set()
@@ -251,6 +256,7 @@ class _Reading:
             self._method(n, n.func)
         else:
             self.runs = True
+            self.calls.add(UNNAMED)
 
     def _function(self, n: ast.Call, what: str) -> None:
         package, _, name = what.rpartition(".")
@@ -268,7 +274,9 @@ class _Reading:
             self._calls(n, what)
 
     def _named(self, n: ast.Call, name: str) -> None:
-        if (setting := set_by_name(n)) is not None:
+        if name == self.first and self.of_class:  # ``cls()``
+            self.calls |= {"self.__init__", "?__new__", "?__post_init__"}
+        elif (setting := set_by_name(n)) is not None:
             self._set(*setting)
         elif name in tables.LOOKING_BUILTINS or name in tables.CARRYING_BUILTINS:
             if name in ("getattr", "hasattr") and len(n.args) > 1 and isinstance(n.args[1], ast.Constant):
@@ -278,6 +286,7 @@ class _Reading:
             }
         elif name in self.given:
             self.invokes = True
+            self.calls.add(UNNAMED)
         elif isinstance(getattr(builtins, name, None), type) or name in self.nested:
             pass  # the types of Python, its exceptions among them; what a nested function does is counted here
         else:
