@@ -40,7 +40,7 @@ _CONVERTING = frozenset("to cpu float double half int bool long short type".spli
 #: What gives something that can be gone through once.
 _ONCE = frozenset("iter map filter zip enumerate reversed".split())
 #: Errors that a message may end in.
-_FAILING = ("RuntimeError", "ValueError", "TypeError", "AttributeError", "IndexError", "KeyError")
+_FAILING = ("RuntimeError", "ValueError", "TypeError", "IndexError", "KeyError")
 _PROPERTIES = frozenset({"property", "cached_property"})
 #: Words of context managers that read messages.
 _READING = frozenset("redirect capture captured catch caught record recorded warns raises logs assert".split())

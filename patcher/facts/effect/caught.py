@@ -76,9 +76,9 @@ class Catching:
             if not stop.startswith("with "):
                 yield stop
             elif stop not in seen:
-                yield from self._entered(self._managers(stop[5:]), seen | {stop})
+                yield from self._entered(self._by_entering(stop[5:]), seen | {stop})
 
-    def _managers(self, name: str) -> Iterator[str]:
+    def _by_entering(self, name: str) -> Iterator[str]:
         project = self.project
         if name == "?" or name.startswith("."):  # an object with an ``__exit__``, or what a method gives
             ends = ("exit__",) if name == "?" else (name, "exit__")
