@@ -121,6 +121,8 @@ class Numbers(Analysis):
                 return True
             case ast.Attribute() | ast.Subscript() if sure and self.form(e) is Form.NUMBER:
                 return True
+            case ast.Call(func=ast.Attribute(value=base)) if sure and self.form(e) is Form.NUMBER:
+                return self.form(base) in (Form.ROW, Form.LIST) or self._integer(base, sure)
             case ast.Name():
                 found = self.inference.definitions(e)
                 return bool(found) and self._once([e], lambda: all(self._binds(d, sure) for d in found))

@@ -161,13 +161,7 @@ class Uses(Names):
         ``binding``: where a name saw the state. ``fixed``: ``e`` may be an integer already, or something else, so
         nothing can be taken away around it.
         """
-        late = self.order.changed_between(binding, e) if binding is not None and form is Form.NUMBER else None
-        if late is not None:
-            line = ast.unparse(late).splitlines()[0]
-            raise RefusedError(e, f"`{ast.unparse(e)}` is a view of the state and is read after `{line}`")
-        beside = self.order.changed_beside(e) if not self._read_at_once(e) else None
-        if beside is not None:
-            raise RefusedError(e, f"`{ast.unparse(e)}` is read beside `{ast.unparse(beside)}`, which may change it")
+        self._in_time(e, binding if form is Form.NUMBER else None)
         parent = self.syntax.parents[e]
         match parent:
             case ast.Attribute():
@@ -190,9 +184,7 @@ class Uses(Names):
                 self._use(parent, Form.NUMBER, None, fixed)
             case ast.UnaryOp(op=ast.Not()):
                 self._number(e, self._single(e, form))
-            case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test) if test is e:
-                self._number(e, self._single(e, form))
-            case ast.IfExp(test=test) if test is e:
+            case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test) | ast.IfExp(test=test) if test is e:
                 self._number(e, self._single(e, form))
             case ast.IfExp(body=body, orelse=orelse):
                 other = orelse if e is body else body
@@ -225,12 +217,20 @@ class Uses(Names):
                 self._iterated(e, form, parent)
             case ast.Tuple() | ast.List() if self._unpacked(parent):
                 self._bound(e, form, parent, binding, fixed)
-            case ast.Expr():
-                pass
-            case ast.Assert() | ast.Raise():
+            case ast.Expr() | ast.Assert() | ast.Raise():
                 pass
             case _:
                 raise RefusedError(e, f"`{self._line(e)}` needs a tensor, or may")
+
+    def _in_time(self, e: ast.expr, binding: ast.AST | None) -> None:
+        """Refuse when the state may have changed since ``binding``, or changes while ``e`` is read."""
+        late = self.order.changed_between(binding, e) if binding is not None else None
+        if late is not None:
+            line = ast.unparse(late).splitlines()[0]
+            raise RefusedError(e, f"`{ast.unparse(e)}` is a view of the state and is read after `{line}`")
+        beside = self.order.changed_beside(e) if not self._read_at_once(e) else None
+        if beside is not None:
+            raise RefusedError(e, f"`{ast.unparse(e)}` is read beside `{ast.unparse(beside)}`, which may change it")
 
     def _read_at_once(self, e: ast.expr) -> bool:
         """Whether the number is taken out of the tensor before anything else of the statement is evaluated."""
