@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.flow import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.values import Rank
 
@@ -19,6 +20,13 @@ _FLAT: dict[str, list[list[str]]] = {
     "view": [["-1"]],
     "reshape": [["-1"]],
 }
+
+#: Methods and attributes that arrays of NumPy have as well.
+_OF_ARRAYS = frozenset(
+    "all any argmax argmin argsort clip conj cumprod cumsum diagonal dot flatten imag item max mean min ndim nonzero "
+    "prod ravel real repeat reshape resize round shape size sort squeeze std sum swapaxes take trace transpose var "
+    "view T dtype".split()
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class PlaceLists(Analysis):
         above = self.syntax.parents[outer]
         match outer:
             case ast.Call(func=ast.Name(id="len") as func, args=[_]) if not self.inference.is_rebound(func):
-                return outer
+                return outer if places.flat or places.apart or self._is_no_array(places) else None
             case ast.Attribute(attr="shape") if isinstance(above, ast.Subscript):
                 return above if ast.unparse(above.slice) == "0" else None
             case ast.Attribute(attr="size") if isinstance(above, ast.Call):
@@ -97,6 +105,30 @@ class PlaceLists(Analysis):
             return True
         by_name = ast.unparse(places.whole).endswith(".squeeze()")  # of one place, that has no dimension and no length
         return self.one_dimension(places) and not by_name
+
+    def _is_no_array(self, places: Places) -> bool:
+        """Whether the parameters in ``c.nonzero()`` are used as no array of NumPy can be, which has ``nonzero`` too."""
+        call = places.whole
+        if not isinstance(call, ast.Call) or self.syntax.qualified(call.func) is not None:
+            return True
+        if isinstance(call.func, ast.Attribute) and call.func.attr != "nonzero":
+            return True
+        names = (n for n in self.syntax.subtree(places.condition) if isinstance(n, ast.Name))
+        return all(map(self._used_as_no_array, (d for n in names for d in self.inference.definitions(n))))
+
+    def _used_as_no_array(self, d: Definition) -> bool:
+        function = self.syntax.parents[self.syntax.parents[d.node]] if d.how == "parameter" else None
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return d.how != "parameter"
+        for use in self.flow_of(function).uses.get(d, ()):
+            parent = self.syntax.parents[use]
+            while isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+                parent = self.syntax.parents[parent]
+            of_array = isinstance(parent, ast.Attribute) and parent.attr in _OF_ARRAYS
+            taken = isinstance(parent, ast.Call) and self.syntax.qualified(parent.func) == "torch.where"
+            if not of_array and (taken or self.inference.is_tensor_use(use)):
+                return True
+        return False
 
     def _tensor(self, e: ast.expr) -> bool:
         return self.presumed.of(e).is_tensor
