@@ -208,6 +208,8 @@ class Touches:
             case ast.Attribute(value=value, attr=attr):
                 if isinstance(value, ast.Name) and value.id in self.imports and value.id[:1].islower():
                     return
+                if suggests_configuration(_last(value)):
+                    return  # presumed: a Python value
                 if attr in _SWEEPING:
                     yield "*", self.owners(value), 0
                 elif attr in _SHOWN:
@@ -277,7 +279,8 @@ class Touches:
         if name == "getattr" and len(args) > 1:
             yield _pattern(args[1]), self.owners(args[0]), 0
         elif name == "vars" and args:
-            yield "*", self.owners(args[0]), 0
+            if not suggests_configuration(_last(args[0])):
+                yield "*", self.owners(args[0]), 0
         elif name == "next" and args:
             yield from self._part(args[0])
         elif name in tables.CARRYING_BUILTINS or name in ("map", "filter"):
