@@ -75,7 +75,7 @@ class Flags(Analysis):
         self.sizes = facts.ask(Sizes)
         self.callees = facts.ask(Callees)
         self._sources: dict[ast.AST, Source] = {}
-        self._asked: set[ast.Name] = set()
+        self._asked: set[ast.expr] = set()
 
     # --- the value of a flag ----------------------------------------------------------------------------------------
 
@@ -169,7 +169,24 @@ class Flags(Analysis):
                 return self._compares_to_bool(left) and self._compares_to_bool(right)
             case ast.UnaryOp(operand=operand):
                 return self._compares_to_bool(operand)
+            case ast.Call(func=ast.Name(id="int") as func) if self.syntax.is_builtin(func):
+                return True
+            case ast.Call(func=ast.Attribute()) if self._gives_numbers(e):
+                return True
         return self.sizes.is_count(e) or self.sizes.is_shape(e) or self.inference.of(e).python in ("str", "none")
+
+    def _gives_numbers(self, call: ast.Call) -> bool:
+        """Whether every method that ``call`` may run is in this file, and returns Python's own numbers or nothing."""
+        names = self.callees.of(call)
+        functions = [self.callees.here(name) for name in names]
+        if not names or call in self._asked:
+            return False
+        self._asked.add(call)
+        known = [f for f in functions if f is not None]
+        returned = [n.value for f in known for n in self.syntax.subtree(f) if isinstance(n, ast.Return) and n.value]
+        sure = len(known) == len(names) and bool(returned) and all(map(self._compares_to_bool, returned))
+        self._asked.discard(call)
+        return sure
 
     # --- operands ---------------------------------------------------------------------------------------------------
 
