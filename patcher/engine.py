@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from patcher.edits import apply, choose
-from patcher.facts.project import Project
+from patcher.facts.project.index import Project
 from patcher.finding import Found, line_of, prepared, reported, result_of, search
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Rule

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
-from patcher.facts.project import Project, summarise
+from patcher.facts.project.index import Project, summarise
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Finding, Fix, MoveTail, Rule, Where

@@ -93,14 +93,14 @@ def _answers(
 def engine_steps() -> Steps:
     """The engine's three functions, imported when they are needed: ``--help`` has no use for them."""
     from patcher.engine import patch
-    from patcher.facts.project import Project, summarise
+    from patcher.facts.project.index import Project, summarise
 
     return Steps(summarise, Project, patch, _asked_around)
 
 
 def finding_steps() -> Steps:
     """The same for looking only: LibCST takes longer to load, and to parse a file, than it takes to look at one."""
-    from patcher.facts.project import Project, summarise
+    from patcher.facts.project.index import Project, summarise
     from patcher.finding import find
 
     return Steps(summarise, Project, find, _asked_around)

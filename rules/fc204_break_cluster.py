@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.classes import self_name
+from patcher.facts.syntax.classes import self_name
 from patcher.facts.zones.clusters import Cluster, Clusters
 from patcher.rule import Code, Cost, Decorate, Edit, Example, Finding, Fix, Insert, MoveTail, NearMiss, Rule
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
-from patcher.facts.bookkeeping import CacheMethod
-from patcher.facts.caches import Cache, Caches
-from patcher.facts.syntax import dotted
+from patcher.facts.caching.bookkeeping import CacheMethod
+from patcher.facts.caching.caches import Cache, Caches
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.tables import torch_api as api
 from patcher.facts.tensor_state import TensorState
 from patcher.facts.tensor_state.state import TensorStates
 from patcher.rule import (

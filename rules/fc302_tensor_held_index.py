@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.caches import Caches
+from patcher.facts.caching.caches import Caches
 from patcher.facts.tensor_state import Change, Step, TensorState
 from patcher.facts.tensor_state.state import TensorStates
 from patcher.rule import (

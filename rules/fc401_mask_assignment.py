@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.effect.unchanged import Unchanged
-from patcher.facts.effects import Effects
-from patcher.facts.gradient_mode import GradientMode
-from patcher.facts.syntax import dotted, same_expression
-from patcher.facts.values import Category, Kind, Value
+from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.effects.totality import Effects
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.syntax.tree import dotted, same_expression
+from patcher.facts.values.types import Category, Kind, Value
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
 
 ROWS = """\

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.eager_calls import EagerCalls, Given
+from patcher.facts.running.eager_calls import EagerCalls, Given
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, Where, block
 from patcher.settings import Varied
 

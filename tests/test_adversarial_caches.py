@@ -10,7 +10,7 @@ import ast
 import pytest
 
 from patcher.engine import patch
-from patcher.facts.project import Project, summarise
+from patcher.facts.project.index import Project, summarise
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules import load_rules

@@ -318,10 +318,15 @@ def resolve(base: str, name: str) -> str:
     return f"{base}.{name}" if f"{base}.{name}" in SOURCES else base
 
 
-def imported(module: str) -> Iterator[str]:
-    """The full names of the modules that ``module`` imports, anywhere in its text."""
+def imported(module: str, for_types: bool = True) -> Iterator[str]:
+    """The full names of the modules that ``module`` imports, anywhere in its text, or but for types."""
     package = module if SOURCES[module].name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(parsed(module)):
+    tree = parsed(module)
+    if not for_types:
+        tests = (n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
+        for test in tests:
+            test.body = [ast.Pass()]
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -387,6 +392,22 @@ def test_a_file_in_facts_is_asked_by_more_than_one_rule(module: str) -> None:
     if SOURCES[module].name != "__init__.py":
         askers = {folder(m) if wall_of(m) == "rules" else "" for m in SOURCES if module in NEEDED.get(m, ())}
         assert "" in askers or len(askers) > 1, f"only {askers} needs it"
+
+
+#: The floors of facts, the lowest first; what is named in none of them stands on all of them.
+FLOORS = ("tables", "syntax", "flow", "project", "values", "effects")
+
+
+def floor_of(module: str) -> int:
+    """How high a module of facts stands. The door is passed at any height: it holds the floors of one module."""
+    part = module.split(".")[2] if module.count(".") > 1 else ""
+    return FLOORS.index(part) if part in FLOORS else 0 if part in ("", "analysis") else len(FLOORS)
+
+
+@pytest.mark.parametrize("module", sorted(m for m in SOURCES if m.startswith("patcher.facts.")))
+def test_a_floor_asks_those_below_it(module: str) -> None:
+    used = {m for m in imported(module, for_types=False) if inside(m, "patcher.facts")}
+    assert {m for m in used if floor_of(m) > floor_of(module)} == set()
 
 
 @each_module

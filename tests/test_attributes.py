@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from patcher.facts.effect.touches import How
-from patcher.facts.project import Project, summarise
+from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.touches import How
 
 HOME = """
     import functools

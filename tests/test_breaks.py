@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from patcher.facts import Facts
-from patcher.facts.breaks import GraphBreaks
-from patcher.facts.project import Project, summarise
+from patcher.facts.caching.breaks import GraphBreaks
+from patcher.facts.project.index import Project, summarise
 from patcher.settings import Settings
 
 IMPORT = "from torch._dynamo import graph_break as _pause\n"

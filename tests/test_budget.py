@@ -18,9 +18,11 @@ import pytest
 
 from patcher import kept
 from patcher.concrete import Patch
-from patcher.facts import Facts, infer, syntax
-from patcher.facts import project as projects
-from patcher.facts.flow import Flow
+from patcher.facts import Facts
+from patcher.facts.flow.definitions import Flow
+from patcher.facts.project import index as projects
+from patcher.facts.syntax import tree as syntax
+from patcher.facts.values import inference as infer
 from patcher.runner import run
 from patcher.settings import Settings
 from patcher.source import read_bytes

@@ -15,9 +15,9 @@ from torch import nn
 from patcher.diagnose.diagnosis import CompileSite
 from patcher.diagnose.site_remarks import MODES
 from patcher.diagnose.sites import compile_sites
-from patcher.facts.compile_calls import COMPILE_ARGUMENTS, CompileCall, compile_calls
-from patcher.facts.module_values import ModuleIndex
-from patcher.facts.syntax import Syntax
+from patcher.facts.syntax.tree import Syntax
+from patcher.facts.values.compile_calls import COMPILE_ARGUMENTS, CompileCall, compile_calls
+from patcher.facts.values.module_values import ModuleIndex
 
 TORCH = "import torch\nfrom torch import nn\n"
 NET = "class Net(nn.Module):\n    def forward(self, x):\n        return x\n"

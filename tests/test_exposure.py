@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from patcher.facts import Facts
-from patcher.facts.project import Project, summarise
+from patcher.facts.project.index import Project, summarise
 from patcher.facts.tensor_state.exposure import Exposure
 from patcher.settings import Settings
 

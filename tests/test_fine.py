@@ -11,7 +11,7 @@ import torch._dynamo
 
 from patcher.diagnose.diagnosis import Remark
 from patcher.diagnose.fine import fine
-from patcher.facts.project import Project, summarise
+from patcher.facts.project.index import Project, summarise
 
 HEAD = "import logging\nimport warnings\nimport torch\nfrom torch import nn\nlogger = logging.getLogger(__name__)\n"
 NET = HEAD + "class Net(nn.Module):\n"

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from patcher.engine import patch
-from patcher.facts.project import Project, summarise
+from patcher.facts.project.index import Project, summarise
 from patcher.settings import Settings
 from rules.fc502_size_comparison_flag.rule import SizeComparisonFlag
 from tests.dynamo import PREAMBLE

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from patcher.engine import patch
-from patcher.facts.project import Project, summarise
+from patcher.facts.project.index import Project, summarise
 from patcher.settings import Settings
 from rules.fc201_item_call.rule import ItemCall
 from rules.fc203_tensor_held_size.rule import TensorHeldSize

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patcher.facts.syntax import Syntax, own_nodes, walk
+from patcher.facts.syntax.tree import Syntax, own_nodes, walk
 
 ROOT = Path(__file__).resolve().parent.parent
 ODD = """\

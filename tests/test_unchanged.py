@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from patcher.facts.effect.unchanged import Aspect, Unchanged
+from patcher.facts.effects.unchanged import Aspect, Unchanged
 from tests.asking import facts_of
 
 SAME = {

@@ -11,10 +11,10 @@ from typing import Literal
 
 from patcher.diagnose.diagnosis import Remark
 from patcher.facts import Facts
-from patcher.facts.classes import INITIALISERS
-from patcher.facts.project import Project, summarise
-from patcher.facts.suspects import Suspect, suspects
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.checks.suspects import Suspect, suspects
+from patcher.facts.project.index import Project, summarise
+from patcher.facts.syntax.classes import INITIALISERS
+from patcher.facts.syntax.tree import FunctionNode
 from patcher.settings import Settings
 
 Reason = Literal["constructor", "elsewhere", "left out", "traced", "assertion"]

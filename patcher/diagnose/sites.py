@@ -10,11 +10,11 @@ from pathlib import PurePath
 
 from patcher.diagnose.diagnosis import CompileSite
 from patcher.diagnose.site_remarks import Place, remarks
-from patcher.facts.compile_calls import CompileCall, compile_calls
-from patcher.facts.declared import Declarations
-from patcher.facts.module_values import Bindings, ModuleIndex
-from patcher.facts.syntax import Syntax
-from patcher.facts.wrappers import wrappings
+from patcher.facts.syntax.tree import Syntax
+from patcher.facts.values.compile_calls import CompileCall, compile_calls
+from patcher.facts.values.declared import Declarations
+from patcher.facts.values.module_values import Bindings, ModuleIndex
+from patcher.facts.values.wrappers import wrappings
 
 _TELLING = re.compile("compile|dynamo|inductor|functorch|matmul_precision", re.IGNORECASE)
 _DEFINED = re.compile(r"^[ \t]*class[ \t]+(\w+)", re.MULTILINE)

@@ -6,16 +6,16 @@ import ast
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from patcher.facts import torch_api as api
-from patcher.facts.classes import ClassFacts
-from patcher.facts.eager_tests import EagerTests
-from patcher.facts.flow import Flow
-from patcher.facts.infer import Inference
-from patcher.facts.presumed import Presumed
-from patcher.facts.project import Project, module_name
-from patcher.facts.syntax import FunctionNode, Syntax
-from patcher.facts.values import Value
-from patcher.facts.writing import Writing
+from patcher.facts.effects.eager_tests import EagerTests
+from patcher.facts.effects.writing import Writing
+from patcher.facts.flow.definitions import Flow
+from patcher.facts.project.index import Project, module_name
+from patcher.facts.syntax.classes import ClassFacts
+from patcher.facts.syntax.tree import FunctionNode, Syntax
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.inference import Inference
+from patcher.facts.values.presumed import Presumed
+from patcher.facts.values.types import Value
 from patcher.settings import Settings
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode
 
 
 @dataclass(frozen=True)

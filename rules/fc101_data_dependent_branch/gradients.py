@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.effect.unchanged import Unchanged
-from patcher.facts.effects import Effects
-from patcher.facts.flow import Definition
-from patcher.facts.values import Category, Kind, Value
+from patcher.facts.effects.totality import Effects
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.types import Category, Kind, Value
 
 Key = tuple[str, frozenset[Definition]]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.conditions import Condition, Conditions
-from patcher.facts.effects import Effects
-from patcher.facts.flow import Definition
-from patcher.facts.gradient_mode import GradientMode
-from patcher.facts.values import Kind, Value
+from patcher.facts.effects.conditions import Condition, Conditions
+from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.effects.totality import Effects
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.values.types import Kind, Value
 from rules.fc101_data_dependent_branch.branches import Arm, Assigned, Branches
 from rules.fc101_data_dependent_branch.gradients import Gradients
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
+from patcher.facts.effects.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
 from patcher.rule import (
     Applicability,
     Code,

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.conditions import Conditions
-from patcher.facts.effects import Effects
-from patcher.facts.flow import Definition
-from patcher.facts.gradient_mode import GradientMode
+from patcher.facts.effects.conditions import Conditions
+from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.effects.totality import Effects
+from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
-from patcher.facts.syntax import FunctionNode
-from patcher.facts.values import Category
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.values.types import Category
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: Numbers up to this one fit into every dtype.

@@ -6,14 +6,14 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.certainty import Certainty, Grade
 from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.errors import error_name, raised, raises, said
-from patcher.facts.conditions import Conditions
-from patcher.facts.effects import Effects
-from patcher.facts.values import INT64, Category, Kind, Value
+from patcher.facts.effects.conditions import Conditions
+from patcher.facts.effects.totality import Effects
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.certainty import Certainty, Grade
+from patcher.facts.values.types import INT64, Category, Kind, Value
 
 #: Functions that decide something about tensors on the host.
 _HOST_TESTS = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero"})

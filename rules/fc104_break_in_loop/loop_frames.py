@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.callees import Callees
-from patcher.facts.classes import self_name
-from patcher.facts.preparation import Handed, Preparation
-from patcher.facts.syntax import FunctionNode, children
+from patcher.facts.running.preparation import Handed, Preparation
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode, children
+from patcher.facts.values.callees import Callees
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.clusters import Clusters
 from patcher.facts.zones.host_reads import HostRead, HostReads

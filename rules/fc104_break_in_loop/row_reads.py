@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.certainty import Certainty
-from patcher.facts.effect.unchanged import Unchanged
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.certainty import Certainty
 from patcher.facts.zones.host_reads import HostRead
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.classes import self_name
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.clusters import Cluster, Clusters
 from patcher.facts.zones.host_reads import HostReads

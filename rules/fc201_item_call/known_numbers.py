@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.effect.unchanged import Unchanged
-from patcher.facts.flow import Definition
-from patcher.facts.sizes import Sizes
-from patcher.facts.torch_api import INT64
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.tables.torch_api import INT64
+from patcher.facts.values.sizes import Sizes
 
 _TYPED = frozenset({"torch.IntTensor", "torch.LongTensor"})
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.certainty import Certainty
-from patcher.facts.gradient_mode import GradientMode
+from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.numbers.number_flow import sizes_in_tensors
+from patcher.facts.values.certainty import Certainty
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc201_item_call.examples import INVALID, VALID
 from rules.fc201_item_call.known_numbers import Known, KnownNumbers

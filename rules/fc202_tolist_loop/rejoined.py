@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.chunked.chunks import Chunks, Split, integer, read_of
-from patcher.facts.syntax import FunctionNode, dotted
+from patcher.facts.syntax.tree import FunctionNode, dotted
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)

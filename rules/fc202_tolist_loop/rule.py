@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.certainty import Certainty
 from patcher.facts.checks.caught import Caught
 from patcher.facts.chunked.chunks import Chunks, is_plain, read_of
 from patcher.facts.chunked.packed_attention import PackedAttentions
+from patcher.facts.values.certainty import Certainty
 from patcher.rule import (
     Applicability,
     Code,

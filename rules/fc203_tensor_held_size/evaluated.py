@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from patcher.facts.syntax import Syntax
+from patcher.facts.syntax.tree import Syntax
 
 _EVALUATING = (ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Tuple, ast.Attribute)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
-from patcher.facts.classes import Store, attribute_of, self_name
-from patcher.facts.effect.attributes import UNCANNY, Found
-from patcher.facts.effect.touches import How
-from patcher.facts.flow import Definition
-from patcher.facts.numbers.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
-from patcher.facts.syntax import walk
-from patcher.facts.torch_api import INT64
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.project.attributes import UNCANNY, Found
+from patcher.facts.project.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
+from patcher.facts.project.touches import How
+from patcher.facts.syntax.classes import Store, attribute_of, self_name
+from patcher.facts.syntax.tree import walk
+from patcher.facts.tables.torch_api import INT64
 
 _PURE_CALLS = frozenset("int len abs max min round math.ceil math.floor math.prod".split())
 #: Layers that refuse to run with such a number when it is not positive.

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
-from patcher.facts.bookkeeping import elements_of, last_name
-from patcher.facts.caches import Cache, Caches
-from patcher.facts.classes import Store, pairs, self_name
-from patcher.facts.origins import Origins
-from patcher.facts.syntax import own_nodes
+from patcher.facts.caching.bookkeeping import elements_of, last_name
+from patcher.facts.caching.caches import Cache, Caches
+from patcher.facts.caching.origins import Origins
+from patcher.facts.syntax.classes import Store, pairs, self_name
+from patcher.facts.syntax.tree import own_nodes
 from patcher.facts.tensor_state import TensorStates
 from rules.fc303_cache_buffer_address.in_place import InPlace
 from rules.fc303_cache_buffer_address.marks import Marks

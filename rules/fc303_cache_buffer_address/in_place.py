@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.bookkeeping import elements_of, makes_tensor
-from patcher.facts.origins import parts_of
-from patcher.facts.syntax import own_nodes
+from patcher.facts.caching.bookkeeping import elements_of, makes_tensor
+from patcher.facts.caching.origins import parts_of
+from patcher.facts.syntax.tree import own_nodes
+from patcher.facts.tables import torch_api as api
 from rules.fc303_cache_buffer_address.new_tensors import LIST, TENSOR, NewTensors
 from rules.fc303_cache_buffer_address.running import Running
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
+from patcher.facts.tables import torch_api as api
 from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, Where, block
 from rules.fc303_cache_buffer_address.allocations import Allocation, allocations_of
 from rules.fc303_cache_buffer_address.examples import INVALID, VALID

@@ -6,8 +6,8 @@ import ast
 from functools import cached_property
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caches import Cache
-from patcher.facts.origins import Origins
+from patcher.facts.caching.caches import Cache
+from patcher.facts.caching.origins import Origins
 
 
 class Running(Analysis):

@@ -6,8 +6,8 @@ import ast
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.effect.touches import How
-from patcher.facts.syntax import dotted, walk
+from patcher.facts.project.touches import How
+from patcher.facts.syntax.tree import dotted, walk
 
 _BUFFERS = frozenset({"torch.nn.Buffer", "torch.nn.parameter.Buffer"})
 #: Methods that give the tensor itself back when there is nothing to do.

@@ -6,8 +6,8 @@ import ast
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.bookkeeping import last_name
-from patcher.facts.values import Category
+from patcher.facts.caching.bookkeeping import last_name
+from patcher.facts.values.types import Category
 from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places
 
 #: The last word of what has one row of integers or flags for each sample.

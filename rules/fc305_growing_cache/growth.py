@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.bookkeeping import CREATES, last_name
-from patcher.facts.classes import INITIALISERS, pairs
-from patcher.facts.syntax import FunctionNode, own_nodes
-from patcher.facts.wording import words
+from patcher.facts.caching.bookkeeping import CREATES, last_name
+from patcher.facts.syntax.classes import INITIALISERS, pairs
+from patcher.facts.syntax.tree import FunctionNode, own_nodes
+from patcher.facts.tables.wording import words
 from rules.fc305_growing_cache.depth import Depth, dimension, keyword
 from rules.fc305_growing_cache.lasting import Lasting
 from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places, cuts, methods_of

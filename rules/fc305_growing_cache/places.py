@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.bookkeeping import last_name
-from patcher.facts.classes import self_name
-from patcher.facts.flow import Definition
-from patcher.facts.syntax import FunctionNode, own_nodes
-from patcher.facts.wording import words
+from patcher.facts.caching.bookkeeping import last_name
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode, own_nodes
+from patcher.facts.tables.wording import words
 
 #: Methods whose result is as long as the tensor that they are called on.
 _KEEPING = frozenset("to contiguous detach clone float half bfloat16 type type_as cuda cpu requires_grad_".split())

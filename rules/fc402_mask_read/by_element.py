@@ -6,8 +6,8 @@ import ast
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.effects import Effects
-from patcher.facts.gradient_mode import GradientMode
+from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.effects.totality import Effects
 
 #: Methods that give the same bits whether or not an element has neighbours.
 _EXACT = frozenset("abs neg negative relu clamp clamp_min clamp_max square sign floor ceil round trunc".split())

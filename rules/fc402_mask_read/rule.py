@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.effects import Effects
+from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.by_row import RowCall, RowCalls
 from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
-from patcher.facts.values import Category
+from patcher.facts.values.types import Category
 from patcher.rule import (
     Applicability,
     Code,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.effect.unchanged import Unchanged
-from patcher.facts.flow import Definition
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.tables import torch_api as api
 
 _FROM_LIST = frozenset({"torch.tensor", "torch.as_tensor", "torch.LongTensor", "torch.IntTensor"})
 _KEEPING = frozenset({"to", "long", "int", "cuda", "cpu", "contiguous"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.values import Category
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.types import Category
 
 #: What keeps an element zero or not, and does not move the groups.
 _KEEPS_ZEROS = frozenset("bool int long float double half bfloat16 to type type_as contiguous detach clone cpu".split())

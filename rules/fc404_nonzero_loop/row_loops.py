@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import TypeGuard
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.groups.row_values import FIXED, Held, Refused, RowValues, Sort
-from patcher.facts.syntax import FunctionNode, walk
+from patcher.facts.syntax.tree import FunctionNode, walk
+from patcher.facts.tables import torch_api as api
 from rules.fc404_nonzero_loop.group_counts import GroupCounts
 from rules.fc404_nonzero_loop.group_hits import GroupHits, Hits
 

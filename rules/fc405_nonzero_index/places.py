@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.flow import Definition
+from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.facts.values import Rank
+from patcher.facts.values.types import Rank
 
 _LISTING = frozenset({"torch.nonzero", "torch.argwhere"})
 #: What makes a vector of a column, with the arguments that do so. ``squeeze()`` may leave no dimension.

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.effects import Effects
+from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.facts.values import Category
+from patcher.facts.values.types import Category
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
 from rules.fc405_nonzero_index.examples import INVALID, VALID
 from rules.fc405_nonzero_index.places import PlaceLists, Places

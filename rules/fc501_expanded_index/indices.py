@@ -6,14 +6,14 @@ import ast
 from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.callees import Callees
-from patcher.facts.effect.calls import Calls
-from patcher.facts.effects import Effects
-from patcher.facts.flow import Definition
-from patcher.facts.syntax import FunctionNode
-from patcher.facts.values import Category, Kind
+from patcher.facts.effects.calls import Calls
+from patcher.facts.effects.totality import Effects
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.types import Category, Kind
 
 _CONTAINERS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred)
 #: Attributes and methods that tell a view from a copy.

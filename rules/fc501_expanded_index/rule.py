@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.sizes import Sizes
+from patcher.facts.values.sizes import Sizes
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc501_expanded_index.examples import INVALID, VALID
 from rules.fc501_expanded_index.indices import Indices

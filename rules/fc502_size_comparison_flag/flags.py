@@ -13,17 +13,17 @@ import operator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.bookkeeping import last_name
-from patcher.facts.callees import Callees
+from patcher.facts.caching.bookkeeping import last_name
 from patcher.facts.checks.caught import Caught
-from patcher.facts.classes import self_name
-from patcher.facts.flow import Definition
-from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import FunctionNode
-from patcher.facts.values import Kind
-from patcher.facts.wording import suggests_configuration
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import torch_api as api
+from patcher.facts.tables.wording import suggests_configuration
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.sizes import Sizes
+from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}

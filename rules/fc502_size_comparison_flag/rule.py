@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
+from patcher.facts.tables import torch_api as api
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc502_size_comparison_flag.examples import INVALID, VALID
 from rules.fc502_size_comparison_flag.flags import Flags

@@ -10,14 +10,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patcher.facts import Facts, host_api
-from patcher.facts import torch_api as api
+from patcher.facts import Facts
 from patcher.facts.analysis import Analysis, ClassAnalysis
-from patcher.facts.classes import ClassFacts, Store, attribute_of, self_name
-from patcher.facts.effect.attributes import UNCANNY
-from patcher.facts.effect.touches import How
-from patcher.facts.syntax import FunctionNode, dotted, walk
-from patcher.facts.wording import suggests_change, suggests_configuration, suggests_lookup
+from patcher.facts.project.attributes import UNCANNY
+from patcher.facts.project.touches import How
+from patcher.facts.syntax.classes import ClassFacts, Store, attribute_of, self_name
+from patcher.facts.syntax.tree import FunctionNode, dotted, walk
+from patcher.facts.tables import host_api
+from patcher.facts.tables import torch_api as api
+from patcher.facts.tables.wording import suggests_change, suggests_configuration, suggests_lookup
 from rules.fc601_helper_attribute.lookups import Lookup, Lookups
 from rules.fc601_helper_attribute.meetings import Meetings
 from rules.fc601_helper_attribute.provenance import CONTAINER_METHODS, NotHeldError, Provenance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.wording import suggests_change
+from patcher.facts.tables.wording import suggests_change
 
 _TRACED = frozenset(name for kind in (dict, list, set, str, bytes, int, float, tuple) for name in dir(kind))
 _OPAQUE_BUILTINS = frozenset("open input print exec eval compile hash id iter next __import__".split())

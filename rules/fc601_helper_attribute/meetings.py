@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import enum
 
-from patcher.facts import host_api
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.syntax import FunctionNode, dotted
-from patcher.facts.values import Kind
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.tables import host_api
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PROPERTIES = ("property", "cached_property", "functools.cached_property")

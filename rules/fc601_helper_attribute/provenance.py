@@ -7,10 +7,10 @@ import builtins
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
-from patcher.facts.classes import Store
-from patcher.facts.flow import Definition
-from patcher.facts.syntax import FunctionNode, dotted
-from patcher.facts.wording import suggests_configuration
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.classes import Store
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.tables.wording import suggests_configuration
 
 CONTAINER_METHODS = frozenset(m for kind in (dict, list, set, str, bytes) for m in dir(kind) if not m.startswith("_"))
 _PLAIN_TYPES = frozenset("int float bool str bytes list tuple dict set frozenset Callable Tensor device dtype".split())

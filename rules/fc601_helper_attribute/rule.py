@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from patcher.facts import Facts, wording
-from patcher.facts.classes import self_name
+from patcher.facts import Facts
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.tables import wording
 from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, Where
 from rules.fc601_helper_attribute.examples import INVALID, VALID
 from rules.fc601_helper_attribute.holdings import Held, Holdings, Read

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.log_calls import log_call
-from patcher.facts.module_values import Bindings, imported
-from patcher.facts.syntax import dotted
-from patcher.facts.values import Kind
-from patcher.facts.wording import words
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.tables import torch_api as api
+from patcher.facts.tables.wording import words
+from patcher.facts.values.module_values import Bindings, imported
+from patcher.facts.values.types import Kind
 
 _LOOKING = frozenset(
     "len str repr int float bool type round abs format isinstance issubclass getattr hasattr id hex bin oct ord chr "

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.chunked.chunks import Chunks, integer, is_plain
-from patcher.facts.syntax import dotted
-from patcher.facts.values import Rank
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.values.types import Rank
 
 #: Functions that return nothing but a tensor, whatever is known of their arguments.
 _TENSORS = frozenset(

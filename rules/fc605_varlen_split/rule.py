@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.certainty import Certainty
 from patcher.facts.chunked.chunks import Chunks
 from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
-from patcher.facts.values import Category
+from patcher.facts.values.certainty import Certainty
+from patcher.facts.values.types import Category
 from patcher.rule import (
     Applicability,
     Code,

@@ -9,9 +9,9 @@ from typing import Literal
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.callees import Callees
-from patcher.facts.compile_calls import CompileCall, compile_calls
-from patcher.facts.syntax import dotted
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.compile_calls import CompileCall, compile_calls
 
 _WHOLE = frozenset({"torch.compile", "torch.nn.Module.compile"})
 

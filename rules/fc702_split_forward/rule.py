@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.classes import self_name
-from patcher.facts.eager_calls import EagerCalls
-from patcher.facts.preparation import Preparation, Split
-from patcher.facts.syntax import FunctionNode
-from patcher.facts.variations import Variations
+from patcher.facts.running.eager_calls import EagerCalls
+from patcher.facts.running.preparation import Preparation, Split
+from patcher.facts.running.variations import Variations
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode
 from patcher.rule import (
     Applicability,
     Code,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.effect.protected import Protection
-from patcher.facts.syntax import FunctionNode, walk
+from patcher.facts.project.protected import Protection
+from patcher.facts.syntax.tree import FunctionNode, walk
 
 #: Errors that are there to be caught: by a loop, by ``hasattr``, by whoever ends the program.
 _SIGNALS = frozenset(

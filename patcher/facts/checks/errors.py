@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from patcher.facts.syntax import dotted, walk
+from patcher.facts.syntax.tree import dotted, walk
 
 _LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await, ast.Try, ast.With, ast.AsyncWith)
 

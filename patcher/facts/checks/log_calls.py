@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from patcher.facts.module_values import Bindings, imported
-from patcher.facts.syntax import Syntax, dotted
-from patcher.facts.wording import words
+from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.tables.wording import words
+from patcher.facts.values.module_values import Bindings, imported
 
 _LEVELS = frozenset("debug info warning warn error exception critical fatal log".split())
 #: Words of a logger's methods that set or tell something.

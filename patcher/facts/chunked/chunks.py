@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.effect.unchanged import Aspect, Unchanged
-from patcher.facts.flow import Definition
-from patcher.facts.syntax import dotted
-from patcher.facts.values import Category
+from patcher.facts.effects.unchanged import Aspect, Unchanged
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.values.types import Category
 
 _SPLITS = frozenset({"torch.split", "torch.functional.split", "torch.split_with_sizes"})
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)

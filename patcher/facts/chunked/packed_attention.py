@@ -9,9 +9,9 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
 from patcher.facts.chunked.chunks import Chunks, Walk, integer
-from patcher.facts.effect.unchanged import Unchanged
-from patcher.facts.syntax import dotted
-from patcher.facts.values import Rank
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.values.types import Rank
 
 _DIRECT = "torch.nn.functional.scaled_dot_product_attention"
 _MASKS = ("attention_mask", "attn_mask", "mask")

@@ -7,9 +7,9 @@ import enum
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.values import Kind
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.types import Kind
 
 #: Functions and methods that compute each element by itself.
 _ELEMENTWISE = (

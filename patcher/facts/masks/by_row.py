@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import torch_api as api
 
 #: What takes each element by itself, or is told which dimension to work along.
 _BY_ELEMENT = (

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.syntax import dotted
+from patcher.facts.syntax.tree import dotted
 
 _PLAIN = (ast.Constant, ast.Slice, ast.List, ast.JoinedStr, ast.Lambda, ast.Dict, ast.Set)
 _REDUCTIONS = ("sum", "mean", "any", "all")

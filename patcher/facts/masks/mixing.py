@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from patcher.facts.syntax import Syntax
+from patcher.facts.syntax.tree import Syntax
 
 #: Modules of PyTorch that mix rows, or have a state that depends on which rows there are.
 _MODULES = frozenset(

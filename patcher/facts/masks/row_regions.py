@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.gradient_mode import GradientMode
+from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.groups.row_values import Held, Refused, RowValues, Sort
 from patcher.facts.masks.by_row import RowCalls
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.mixing import mixes
-from patcher.facts.syntax import FunctionNode
-from patcher.facts.values import Kind
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.types import Kind
 
 _STEEP = api.STEEP_FLOAT | frozenset("norm std var pow div prod true_divide".split())
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}

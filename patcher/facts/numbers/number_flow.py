@@ -9,10 +9,10 @@ from enum import Enum
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.flow import Definition
-from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import FunctionNode, dotted
-from patcher.facts.torch_api import INT64
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.tables.torch_api import INT64
+from patcher.facts.values.sizes import Sizes
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)

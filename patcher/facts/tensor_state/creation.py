@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.sizes import Sizes
 from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
-from patcher.facts.values import Category, Kind
+from patcher.facts.values.sizes import Sizes
+from patcher.facts.values.types import Category, Kind
 
 _WIDE = frozenset({"torch.int", "torch.int32", "torch.int64", "torch.long"})
 _FILLED = {"torch.zeros": "0", "torch.ones": "1"}

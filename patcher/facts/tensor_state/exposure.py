@@ -8,10 +8,10 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
-from patcher.facts.exposed import TENSORS
-from patcher.facts.project import ClassSummary, Project
-from patcher.facts.syntax import dotted
-from patcher.facts.wording import suggests_configuration
+from patcher.facts.project.exposed import TENSORS
+from patcher.facts.project.index import ClassSummary, Project
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.tables.wording import suggests_configuration
 
 _PLAIN_BASES = frozenset("object abc.ABC typing.Protocol typing.Generic".split())
 _DATACLASS = frozenset("dataclasses.dataclass dataclass".split())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from patcher.facts.flow import Definition
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tensor_state.calls import Calls
 from patcher.facts.tensor_state.forms import ARITHMETIC, ROWS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.record import keeps_dtype

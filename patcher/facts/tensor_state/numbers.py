@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.flow import Definition
-from patcher.facts.origins import Origins
-from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import dotted, own_nodes
+from patcher.facts.caching.origins import Origins
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import dotted, own_nodes
 from patcher.facts.tensor_state.forms import ARITHMETIC, Form
-from patcher.facts.values import Kind, Value
+from patcher.facts.values.sizes import Sizes
+from patcher.facts.values.types import Kind, Value
 
 
 class Numbers(Analysis):

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.bookkeeping import makes_tensor
-from patcher.facts.classes import INITIALISERS, pairs, self_name
-from patcher.facts.effect.unchanged import Unchanged
-from patcher.facts.effect.writes import How, Write
-from patcher.facts.origins import Origins
-from patcher.facts.syntax import own_nodes
+from patcher.facts.caching.bookkeeping import makes_tensor
+from patcher.facts.caching.origins import Origins
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.effects.writes import How, Write
+from patcher.facts.syntax.classes import INITIALISERS, pairs, self_name
+from patcher.facts.syntax.tree import own_nodes
 from patcher.facts.tensor_state.numbers import Numbers
 
 

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Mapping
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.flow import Definition
-from patcher.facts.origins import Origins
-from patcher.facts.syntax import FunctionNode
+from patcher.facts.caching.origins import Origins
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tensor_state.creation import Creations
 from patcher.facts.tensor_state.forms import CALLED, ROWS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.numbers import Numbers
 from patcher.facts.tensor_state.order import Order
-from patcher.facts.values import Category, Value
+from patcher.facts.values.types import Category, Value
 
 
 class Record(Analysis):

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.classes import INITIALISERS, ClassFacts, Store
-from patcher.facts.origins import Origins
-from patcher.facts.sizes import Sizes
-from patcher.facts.syntax import dotted
+from patcher.facts.caching.origins import Origins
+from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store
+from patcher.facts.syntax.tree import dotted
 from patcher.facts.tensor_state.creation import Creations
 from patcher.facts.tensor_state.exposure import Exposure
 from patcher.facts.tensor_state.forms import Change, Form, MeantError, RefusedError, StrangeError
 from patcher.facts.tensor_state.uses import Uses
+from patcher.facts.values.sizes import Sizes
 
 
 @dataclass(frozen=True, eq=False)

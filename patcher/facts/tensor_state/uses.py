@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from patcher.facts.bookkeeping import OUTSIDE, last_name
-from patcher.facts.classes import INITIALISERS
-from patcher.facts.syntax import FunctionNode, dotted, own_nodes
+from patcher.facts.caching.bookkeeping import OUTSIDE, last_name
+from patcher.facts.syntax.classes import INITIALISERS
+from patcher.facts.syntax.tree import FunctionNode, dotted, own_nodes
 from patcher.facts.tensor_state.forms import (
     ARITHMETIC,
     COUNTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from patcher.facts.syntax import dotted
+from patcher.facts.syntax.tree import dotted
 from patcher.facts.tensor_state.forms import ROWS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.record import Record, is_large
 

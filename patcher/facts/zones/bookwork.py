@@ -11,9 +11,9 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.classes import self_name
-from patcher.facts.syntax import FunctionNode, Syntax, walk
-from patcher.facts.values import Kind
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode, Syntax, walk
+from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Functions and methods of tensors that are cheap, or only move data.

@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from patcher.facts import Facts
-from patcher.facts import torch_api as api
 from patcher.facts.analysis import Analysis
-from patcher.facts.preparation import Handed, Preparation
-from patcher.facts.syntax import FunctionNode, bindings_of_import
+from patcher.facts.running.preparation import Handed, Preparation
+from patcher.facts.syntax.tree import FunctionNode, bindings_of_import
+from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.host_reads import HostRead, HostReads
 

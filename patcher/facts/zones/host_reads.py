@@ -8,9 +8,9 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.flow import Definition
-from patcher.facts.syntax import FunctionNode, own_nodes
-from patcher.facts.values import FOREIGN, Category, Kind
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import FunctionNode, own_nodes
+from patcher.facts.values.types import FOREIGN, Category, Kind
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ESCAPES = (ast.Return, ast.Continue, ast.Break)

@@ -1,0 +1,1 @@
+"""Caches of keys and values: what one is, and who reads and changes its state."""

@@ -1,0 +1,89 @@
+"""Where gradients are switched off, for sure."""
+
+from __future__ import annotations
+
+import ast
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import call_effects as tables
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Decorators that call the function in the mode that they are called in.
+_PASSING = frozenset(
+    "staticmethod classmethod property functools.lru_cache functools.cache functools.cached_property functools.wraps "
+    "typing.overload typing.no_type_check abc.abstractmethod torch.compile torch.compiler.disable torch.jit.ignore "
+    "torch.jit.unused torch.jit.export torch._dynamo.disable torch.autocast torch.amp.autocast".split()
+)
+
+
+class GradientMode(Analysis):
+    """What contexts, decorators and calls say of a place."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._decorated: dict[FunctionNode, bool] = {}
+
+    def off(self, node: ast.AST) -> bool:
+        """Whether no gradient can be recorded at ``node``: the innermost context or decorator that says so decides.
+
+        Between it and ``node`` stands nothing that may switch gradients on again: no context or decorator that is not
+        known, no call of code of the project that does.
+        """
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, (ast.With, ast.AsyncWith)):
+                for item in reversed(parent.items):
+                    if (off := self._said_by(item.context_expr, tables.QUIET_CONTEXTS)) is not None:
+                        return off and not self._switched_on_in(parent)
+            elif isinstance(parent, _FUNCTIONS):
+                if parent not in self._decorated:
+                    self._decorated[parent] = isinstance(parent, ast.FunctionDef) and self._by_decorators(parent)
+                return self._decorated[parent]  # where a function stands says nothing about where it is called
+            elif isinstance(parent, ast.Lambda):
+                return False
+        return False
+
+    def _by_decorators(self, function: FunctionNode) -> bool:
+        for decorator in reversed(function.decorator_list):
+            if (off := self._said_by(decorator, _PASSING)) is not None:
+                unwrapped = function.name in self.project.unwrapped
+                return off and not unwrapped and not self._switched_on_in(function)
+        return False
+
+    def _said_by(self, e: ast.expr, quiet: frozenset[str]) -> bool | None:
+        """True or False for what switches gradients off, or on, or may do so; None for what leaves them as they are."""
+        call = e if isinstance(e, ast.Call) else None
+        func = call.func if call is not None else e
+        what = self.syntax.qualified(func)
+        arguments = [*call.args, *(k.value for k in call.keywords)] if call is not None else []
+        if what in api.GRAD_OFF and not arguments:
+            return True
+        if what in api.GRAD_OFF or what == "torch.set_grad_enabled":
+            flag = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else None
+            return flag is not None and bool(flag) is (what in api.GRAD_OFF)
+        if what == "torch.enable_grad":
+            return False
+        if what in quiet or (isinstance(func, ast.Name) and func.id in quiet and self.syntax.is_builtin(func)):
+            return None
+        if what is None and isinstance(func, ast.Name):
+            what = f"{self.module}.{func.id}"
+        known = [what] if what is not None and self.project.function(what) is not None else []
+        known = known or (self.project.re_exported(what) if what is not None else [])
+        return None if known and not any(map(self.project.effects.enables_gradients, known)) else False
+
+    def _switched_on_in(self, around: FunctionNode | ast.With | ast.AsyncWith) -> bool:
+        """Whether a call in ``around`` switches gradients on beyond its own end."""
+        inside = {id(n) for s in around.body for n in ast.walk(s)}
+        for call in self.syntax.by_type[ast.Call]:
+            assert isinstance(call, ast.Call)
+            if id(call) not in inside:
+                continue
+            if self.syntax.qualified(call.func) in api.GRAD_SWITCHES:
+                if not isinstance(self.syntax.parents[call], ast.withitem):
+                    return True
+            elif any(map(self.project.effects.enables_gradients, self.facts.ask(Callees).of(call))):
+                return True
+        return False

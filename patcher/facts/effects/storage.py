@@ -1,0 +1,281 @@
+"""Who may hold which object: points-to sets for one function, in which names and contents only grow."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from patcher.facts.effects.calls import Called, Calls
+from patcher.facts.project.does import arguments
+from patcher.facts.syntax.tree import FunctionNode, Syntax
+from patcher.facts.tables import call_effects as tables
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.inference import Inference
+from patcher.facts.values.types import Kind
+
+#: Stands for all objects that somebody outside of the function may hold.
+WORLD: Final = ast.Pass()
+#: Attributes that tell about a tensor and share nothing with it.
+_ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_cuda", *api.HOST_VALUES})
+#: An object is named by the expression that makes it; a view is the object that it is a view of.
+Objects = set[ast.AST]
+
+
+@dataclass(frozen=True)
+class Sharers:
+    """What may hold an object, or share memory with it: local ``names``, ``attributes`` of any object, others."""
+
+    names: frozenset[str]
+    attributes: frozenset[str]
+    world: bool
+
+
+class Storage:
+    """One function with the functions in it.
+
+    Statements count wherever they stand. A parameter may be what others hold, and so may every attribute. What a
+    ``return`` hands out is not counted as held by others: nothing of this call runs then.
+    """
+
+    def __init__(self, function: FunctionNode, syntax: Syntax, inference: Inference, calls: Calls) -> None:
+        self.function = function
+        self.syntax = syntax
+        self.inference = inference
+        self.calls = calls
+        self._names: defaultdict[str, Objects] = defaultdict(set)
+        self._attributes: defaultdict[str, Objects] = defaultdict(set)
+        self._contents: defaultdict[ast.AST, Objects] = defaultdict(set)
+        self._results: defaultdict[ast.AST, Objects] = defaultdict(set)
+        nodes = list(ast.walk(function))
+        self._own = _bound(nodes, function)
+        self._here = {n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))}
+        a = function.args
+        for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg):
+            if arg is not None:
+                self._names[arg.arg].add(WORLD)
+        self._contents[WORLD].add(WORLD)
+        self._grown = True
+        while self._grown:
+            self._grown = False
+            for node in nodes:
+                self._node(node)
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def objects(self, e: ast.expr) -> Objects:
+        """The objects that ``e`` may be, or be a view of."""
+        return set(self._objects(e))
+
+    def within(self, objects: Iterable[ast.AST]) -> Objects:
+        """``objects`` with all that they may hold."""
+        found: Objects = set()
+        stack = list(objects)
+        while stack:
+            o = stack.pop()
+            if o not in found:
+                found.add(o)
+                stack += self._contents.get(o, ())
+        return found
+
+    def escaped(self) -> Objects:
+        """The objects that others may hold."""
+        return self.within([WORLD])
+
+    def known_to(self, objects: Objects) -> Objects:
+        """``objects``, and all that others may hold when one of them is theirs."""
+        return objects | self.escaped() if WORLD in objects else objects
+
+    def sharers(self, e: ast.expr) -> Sharers:
+        """Who may hold what ``e`` gives, or share memory with it."""
+        mine = self.within(self._objects(e))
+        names = frozenset(n for n, held in self._names.items() if not mine.isdisjoint(self.within(held)))
+        attributes = frozenset(a for a, held in self._attributes.items() if not mine.isdisjoint(self.within(held)))
+        return Sharers(names, attributes, not mine.isdisjoint(self.escaped()))
+
+    # --- building ---------------------------------------------------------------------------------------------------
+
+    def _add(self, to: Objects, objects: Iterable[ast.AST]) -> None:
+        size = len(to)
+        to.update(objects)
+        self._grown |= len(to) != size
+
+    def _put(self, holder: ast.expr, objects: Objects) -> None:
+        """``holder`` holds ``objects`` among others."""
+        for o in self.objects(holder):
+            self._add(self._contents[o], objects)
+
+    def _node(self, n: ast.AST) -> None:
+        match n:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._assign(target, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+                self._assign(target, value)
+            case ast.AugAssign(target=target, value=value):
+                if self.inference.of(target).kind is not Kind.TENSOR and not self.inference.of(target).is_number:
+                    self._put(target, self.within(self._objects(value)))
+            case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+                self._bind(target, self.within(self._objects(value)))
+            case ast.comprehension(target=target, iter=value):
+                self._bind(target, self.within(self._objects(value)))
+            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+                self._bind(target, {WORLD, *self._objects(value)})
+            case ast.Yield(value=ast.expr() as value) | ast.YieldFrom(value=value) | ast.Await(value=value):
+                self._add(self._contents[WORLD], self._objects(value))
+            case ast.Call():
+                self._call(n, self.calls.of(n))
+            case ast.Return(value=ast.expr() as value):
+                inner = self.syntax.function_of(n)
+                if inner is not None and inner is not self.function:
+                    self._add(self._results[inner], self._objects(value))
+            case ast.match_case(pattern=pattern):
+                subject = self.syntax.parents[n].subject  # type: ignore[attr-defined]
+                for m in ast.walk(pattern):
+                    if isinstance(name := getattr(m, "name", None) or getattr(m, "rest", None), str):
+                        self._add(self._names[name], self.within(self._objects(subject)))
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+            lined = len(value.elts) == len(target.elts)
+            if lined and not any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts)):
+                for t, v in zip(target.elts, value.elts, strict=True):
+                    self._assign(t, v)
+                return
+        self._bind(target, self.objects(value), value)
+
+    def _bind(self, target: ast.expr, objects: Objects, value: ast.expr | None = None) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._add(self._names[name] if name in self._own else self._contents[WORLD], objects)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                for element in elements:
+                    self._bind(element, self.within(objects))
+            case ast.Starred(value=inner):
+                self._bind(inner, objects)
+            case ast.Attribute(value=owner, attr=attr):
+                if self.inference.of(owner).is_tensor:
+                    self._put(owner, objects)
+                    return
+                self._add(self._attributes[attr], objects)
+                self._put(owner, objects)
+            case ast.Subscript(value=held):
+                if not self.inference.of(held).is_tensor:  # of a tensor the numbers are copied
+                    self._put(held, objects)
+
+    def _call(self, call: ast.Call, called: Called) -> None:
+        for kept in called.keeps:
+            self._add(self._contents[WORLD], self._objects(kept))
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        fills = isinstance(call.func, ast.Attribute) and call.func.attr in tables.CONTAINER_WRITES | {"__setitem__"}
+        if holder is not None and fills and not self.inference.of(holder).is_tensor:
+            for given in (*call.args, *(k.value for k in call.keywords)):
+                self._put(holder, self.objects(given))
+        if called.writes and called.deep:  # what is changed may hold, from then on, the rest of what was given
+            given_objects = {o for e in called.writes for o in self._objects(e)}
+            for e in called.writes if len(called.writes) > 1 else ():
+                if not self.inference.of(e).is_tensor:
+                    self._put(e, given_objects)
+        for function in self._here.intersection(called.nested):
+            a = function.args
+            given_objects = {o for e in arguments(call) for o in self._objects(e)}
+            for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg):
+                if p is not None:
+                    self._add(self._names[p.arg], given_objects)
+
+    def _objects(self, e: ast.AST) -> Iterator[ast.AST]:
+        match e:
+            case ast.Name(id=name):
+                yield from self._names[name] if name in self._own else {WORLD}
+            case ast.Attribute(value=owner, attr=attr):
+                if attr in _ABOUT:
+                    return
+                if attr in tables.VIEWS or self.inference.of(owner).is_tensor:
+                    yield from self._objects(owner)
+                    return
+                yield WORLD
+                yield from self._attributes[attr]
+                if self.inference.of(owner).python == "container":
+                    yield from self._objects(owner)  # one of its methods
+            case ast.Subscript(value=held):
+                objects = self.objects(held)
+                yield from objects
+                for o in objects:
+                    yield from self._contents[o]
+            case ast.Starred(value=inner) | ast.NamedExpr(value=inner) | ast.UnaryOp(op=ast.UAdd(), operand=inner):
+                yield from self._objects(inner)
+            case ast.Await() | ast.Yield() | ast.YieldFrom():
+                yield WORLD
+            case ast.IfExp(body=a, orelse=b):
+                yield from self._objects(a)
+                yield from self._objects(b)
+            case ast.BoolOp(values=parts):
+                for part in parts:
+                    yield from self._objects(part)
+            case ast.Tuple() | ast.List() | ast.Set() | ast.Dict() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+                yield self._holding(e, _elements(e))
+            case ast.GeneratorExp(elt=element):
+                yield self._holding(e, [element])
+            case ast.Lambda(body=body):
+                yield self._holding(e, [body])
+            case ast.BinOp(left=left, right=right):
+                yield e
+                for side in (left, right):
+                    if self.inference.of(side).python == "container":
+                        self._holding(e, [side])
+            case ast.Call():
+                yield from self._result(e, self.calls.of(e))
+            case ast.Constant() | ast.Compare() | ast.JoinedStr():
+                return
+            case _:
+                yield e
+
+    def _result(self, call: ast.Call, called: Called) -> Iterator[ast.AST]:
+        yield call
+        for given in called.gives:
+            objects = self.objects(given)
+            yield from objects
+            self._add(self._contents[call], objects)
+        for function in called.nested:
+            yield from self._objects(function.body) if isinstance(function, ast.Lambda) else self._results[function]
+        if called.world:
+            yield WORLD
+
+    def _holding(self, made: ast.AST, elements: Iterable[ast.AST]) -> ast.AST:
+        for element in elements:
+            self._add(self._contents[made], self._objects(element))
+        return made
+
+
+def _elements(e: ast.AST) -> list[ast.AST]:
+    match e:
+        case ast.Dict(keys=keys, values=values):
+            return [part for part in (*keys, *values) if part is not None]
+        case ast.DictComp(key=key, value=value):
+            return [key, value]
+        case ast.ListComp(elt=element) | ast.SetComp(elt=element):
+            return [element]
+    return list(e.elts)  # type: ignore[attr-defined]
+
+
+def _bound(nodes: Iterable[ast.AST], function: ast.AST) -> frozenset[str]:
+    """Names that the function or one in it binds; any other is the module's."""
+    found: set[str] = set()
+    elsewhere: set[str] = set()
+    for n in nodes:
+        match n:
+            case ast.arg(arg=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                if n is not function:
+                    found.add(name)
+            case ast.Global(names=names):
+                elsewhere.update(names)
+            case _:
+                if isinstance(bound := getattr(n, "name", None) or getattr(n, "rest", None), str):
+                    found.add(bound)  # a handler's or a pattern's
+    return frozenset(found - elsewhere)

@@ -1,0 +1,235 @@
+"""What running one node may change: names, attributes, memory; with code that is not read, all that it can reach."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.effects.calls import Called, Calls, spelled
+from patcher.facts.flow.graph import inside
+from patcher.facts.project.does import constant_name, owner_of_dict
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import call_effects as tables
+from patcher.facts.values.types import Kind
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: Builtins that take from what they are given turn by turn.
+_LAZY = frozenset({"enumerate", "zip", "iter", "reversed"})
+
+
+class How(enum.Enum):
+    """What a write is.
+
+    ``BINDS`` a local name, ``SETS`` an attribute, ``WRITES`` memory or a container, ``RESIZES`` (the same, and another
+    shape may come of it), ``RUNS`` code that is not read.
+    """
+
+    BINDS = "binds"
+    SETS = "sets"
+    WRITES = "writes"
+    RESIZES = "resizes"
+    RUNS = "runs"
+
+
+@dataclass(frozen=True)
+class Write:
+    """One change that ``node`` may make.
+
+    ``name``: what it binds, or the attribute that it sets ("*": any). ``objects``: what is changed (``deep``: with all
+    that it holds), the owner of what is set, or what code that is not read is given.
+    """
+
+    how: How
+    node: ast.AST
+    name: str = ""
+    objects: tuple[ast.expr, ...] = ()
+    deep: bool = False
+
+    @property
+    def told(self) -> str:
+        """What stands there, for a message."""
+        node = self.node
+        text = spelled(node) + "()" if isinstance(node, ast.Call) else ast.unparse(node).split("\n")[0]
+        return f"`{text[:60]}`"
+
+
+class Writes(Analysis):
+    """Changes that the code of one module makes, node by node."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.calls = facts.ask(Calls)
+        self._steps: dict[ast.AST, tuple[Write, ...]] = {}
+        self._nested: set[ast.AST] = set()
+
+    def in_step(self, step: ast.AST) -> tuple[Write, ...]:
+        """All that a step of a graph changes."""
+        known = self._steps.get(step)
+        if known is None:
+            nodes = inside(step)
+            found = [w for n in nodes for w in self.of(n)]
+            known = self._steps[step] = (*found, *self._of_statement(step))
+        return known
+
+    def of(self, n: ast.AST) -> Iterator[Write]:
+        """What ``n`` itself changes when it runs, the nodes in it left out."""
+        match n:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                if not isinstance(self.syntax.parents.get(n), ast.comprehension):
+                    yield Write(How.BINDS, n, name)
+            case ast.Attribute(value=owner, attr=attr, ctx=ast.Store() | ast.Del()):
+                yield from self._set_attribute(n, owner, attr)
+            case ast.Attribute(value=owner, attr=attr):
+                yield from self._read_attribute(n, owner, attr)
+            case ast.Subscript(value=held, slice=key, ctx=ast.Store() | ast.Del()):
+                if (holder := owner_of_dict(held)) is not None:
+                    yield Write(How.SETS, n, constant_name(key), (holder,))
+                resizes = self.inference.of(held).kind is not Kind.TENSOR
+                yield Write(How.RESIZES if resizes else How.WRITES, n, objects=(held,))
+                yield from self._operator(n, ("__setitem__", "__delitem__"), held)
+            case ast.Subscript(value=held):
+                yield from self._operator(n, ("__getitem__", "__missing__"), held)
+            case ast.BinOp(left=left, right=right):
+                yield from self._operator(n, tables.OPERATOR_METHODS["BinOp"], left, right)
+            case ast.Compare(left=left, comparators=others):
+                identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in n.ops)
+                if not identity:
+                    yield from self._operator(n, tables.OPERATOR_METHODS["Compare"], left, *others)
+            case ast.UnaryOp(operand=operand):
+                yield from self._operator(n, tables.OPERATOR_METHODS["UnaryOp"], operand)
+            case ast.FormattedValue(value=value):
+                yield from self._operator(n, tables.OPERATOR_METHODS["FormattedValue"], value)
+            case ast.AugAssign(target=target):
+                yield from self._augmented(n, target)
+            case ast.Call():
+                yield from self._called(n, self.calls.of(n))
+            case ast.Yield() | ast.YieldFrom() | ast.Await():
+                yield Write(How.RUNS, n)
+            case ast.alias(name=name, asname=asname):
+                yield Write(How.BINDS, n, asname or name.partition(".")[0])
+            case ast.ExceptHandler(name=str() as name):
+                yield Write(How.BINDS, n, name)
+            case _ if type(n).__name__.startswith("Match"):
+                captured = getattr(n, "name", None) or getattr(n, "rest", None)
+                if isinstance(captured, str):
+                    yield Write(How.BINDS, n, captured)
+            case _ if isinstance(n, _COMPREHENSIONS):
+                for generator in n.generators:
+                    yield from self._iterates(n, generator.iter)
+
+    def _of_statement(self, step: ast.AST) -> Iterator[Write]:
+        """What a step changes that is none of its parts."""
+        match step:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield Write(How.BINDS, step, name)
+            case ast.For(iter=iterable) | ast.AsyncFor(iter=iterable):
+                yield from self._iterates(step, iterable)
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                if any(not self._is_quiet(item.context_expr) for item in items):
+                    yield Write(How.RUNS, items[0].context_expr)
+            case ast.withitem(context_expr=context):
+                if not self._is_quiet(context):
+                    yield Write(How.RUNS, context)
+            case ast.ExceptHandler(name=str() as name):
+                yield Write(How.BINDS, step, name)
+
+    def _is_quiet(self, context: ast.expr) -> bool:
+        what = self.syntax.qualified(context.func if isinstance(context, ast.Call) else context)
+        return what in tables.QUIET_CONTEXTS
+
+    def _iterates(self, n: ast.AST, iterable: ast.expr) -> Iterator[Write]:
+        """Each turn may run a generator of the project, or an iterator that is not known."""
+        func = iterable.func if isinstance(iterable, ast.Call) else None
+        if isinstance(func, ast.Name) and func.id in _LAZY and self.syntax.is_builtin(func):
+            for given in iterable.args:  # type: ignore[attr-defined]
+                yield from self._iterates(n, given)
+            return
+        value = self.inference.of(iterable)
+        if value.kind in (Kind.TENSOR, Kind.PYTHON, Kind.MODULE) and not isinstance(iterable, ast.GeneratorExp):
+            return
+        if isinstance(iterable, (ast.Attribute, ast.Subscript)) or (
+            isinstance(iterable, ast.Call)
+            and isinstance(iterable.func, ast.Attribute)
+            and iterable.func.attr in tables.LOOKING_METHODS | tables.VIEWS
+        ):
+            names = ("__iter__", "__next__")  # a list, dict or ModuleList that an object holds
+            yield from self._called(n, self.calls.hidden(names, (iterable,)))
+            return
+        yield Write(How.RUNS, n, objects=(iterable,))
+
+    def _set_attribute(self, n: ast.AST, owner: ast.expr, attr: str) -> Iterator[Write]:
+        yield Write(How.SETS, n, attr, (owner,))
+        if attr in ("data", "grad") or self.inference.of(owner).is_tensor:
+            yield Write(How.RESIZES, n, objects=(owner,))
+        names = [attr] if attr in self.project.properties else []
+        own = self.inference.instance_attribute(n) if isinstance(n, ast.Attribute) else None
+        if own is not None:
+            overridden = self.project.methods(f"{self.module}.{self.syntax.qualname(own[0])}", "__setattr__")
+        else:
+            overridden = [] if self.inference.of(owner).is_tensor else self.project.named_methods("__setattr__")
+        if overridden:
+            names.append("__setattr__")
+        if names:
+            yield from self._called(n, self.calls.hidden(names, (owner,)))
+
+    def _read_attribute(self, n: ast.Attribute, owner: ast.expr, attr: str) -> Iterator[Write]:
+        own = self.inference.instance_attribute(n)
+        if own is not None:
+            names = self._behind_own(own[0], attr)
+        elif self.inference.of(owner).kind in (Kind.TENSOR, Kind.PYTHON):
+            return
+        else:
+            names = [attr] if attr in self.project.properties else []
+        if names:
+            yield from self._called(n, self.calls.hidden(names, (owner,)))
+
+    def _behind_own(self, cls: ast.ClassDef, attr: str) -> list[str]:
+        """The methods that may run when an instance of ``cls``, or of a class below it, is asked for ``attr``."""
+        family, _ = self.project.family(f"{self.module}.{self.syntax.qualname(cls) or cls.name}")
+        known = [c for name in family if (c := self.project.known_class(name)) is not None]
+        names = [m for m in ("__getattr__", "__getattribute__") if any(m in c.methods for c in known)]
+        return [*names, attr] if any(attr in c.properties for c in known) else names
+
+    def _operator(self, n: ast.AST, names: frozenset[str] | tuple[str, ...], *operands: ast.expr) -> Iterator[Write]:
+        """What special methods of the project do, when an operand may be an object of it."""
+        plain = (Kind.TENSOR, Kind.PYTHON)
+        if all(self.inference.of(e).kind in plain or isinstance(e, ast.Slice) for e in operands):
+            return
+        defined = [m for m in names if self.project.named_methods(m)]
+        if defined:
+            yield from self._called(n, self.calls.hidden(defined, operands))
+
+    def _augmented(self, n: ast.AugAssign, target: ast.expr) -> Iterator[Write]:
+        value = self.inference.of(target)
+        if not value.is_number and value.python != "str":
+            yield Write(How.RESIZES if value.kind is not Kind.TENSOR else How.WRITES, n, objects=(target,))
+        names = frozenset(f"__i{m[2:]}" for m in tables.OPERATOR_METHODS["BinOp"])
+        yield from self._operator(n, names | tables.OPERATOR_METHODS["BinOp"], target)
+
+    def _called(self, n: ast.AST, called: Called) -> Iterator[Write]:
+        if called.runs:
+            yield Write(How.RUNS, n, objects=called.writes)
+            return
+        if called.writes:
+            yield Write(How.RESIZES if called.resizes else How.WRITES, n, objects=called.writes, deep=called.deep)
+        for name in sorted(called.sets):
+            yield Write(How.SETS, n, name)
+        for function in called.nested:
+            yield from self._in_nested(n, function)
+
+    def _in_nested(self, n: ast.AST, function: FunctionNode | ast.Lambda) -> Iterator[Write]:
+        """What a call of a function of this scope changes: all but its own names."""
+        if function in self._nested:
+            return
+        self._nested.add(function)
+        names = {m for s in ast.walk(function) if isinstance(s, ast.Nonlocal) for m in s.names}
+        for inner in ast.walk(function):
+            for w in self.of(inner):
+                if w.how is not How.BINDS or w.name in names:
+                    yield Write(w.how, n, w.name, w.objects, w.deep)
+        self._nested.discard(function)

@@ -1,0 +1,110 @@
+"""What new code may say: how things are spelled at a place, which names are free, what can stand in for a statement."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from patcher.facts.analysis import Analysis
+from patcher.facts.tables import host_api
+
+if TYPE_CHECKING:
+    from patcher.facts import Facts
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+
+
+class Writing(Analysis):
+    """For whoever writes code into a module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._taken: dict[ast.AST, set[str]] = {}
+        #: The names that were given out.
+        self.given: set[str] = set()
+
+    def spelled(self, what: str, at: ast.AST) -> str | None:
+        """How ``what`` ("torch.where") is written at ``at`` with the imports that are there; None without any."""
+        best: str | None = None
+        for name, stands_for in self.syntax.runtime_imports.items():
+            if what == stands_for or what.startswith(stands_for + "."):
+                if self._shadowed(name, at):
+                    continue
+                text = name + what[len(stands_for) :]
+                if best is None or (stands_for == "torch", -len(text)) > (best.startswith("torch."), -len(best)):
+                    best = text
+        for name, stands_for in self.syntax.imports_above(at):
+            if best is None and (what == stands_for or what.startswith(stands_for + ".")):
+                best = name + what[len(stands_for) :]
+        return best
+
+    def spelling(self, what: str, at: ast.AST) -> str:
+        """How new code at ``at`` says ``what``: with the imports that are there, else in full."""
+        return self.spelled(what, at) or what
+
+    def importable(self, name: str, at: ast.AST) -> bool:
+        """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing.
+
+        A module that imports nothing of the package may be used where the package is not installed.
+        """
+        if not any(what.partition(".")[0] == name for what in self.syntax.runtime_imports.values()):
+            return False
+        other = self.syntax.imports.get(name, name) != name
+        return not other and not self._shadowed(name, at) and name not in self.syntax.names_in(self.syntax.tree)
+
+    def _shadowed(self, name: str, at: ast.AST) -> bool:
+        return any(
+            self.syntax.binds(scope, name) or self.syntax.imports_locally(scope, name)
+            for scope in [at, *self.syntax.ancestors(at)]
+            if isinstance(scope, _SCOPES)
+        )
+
+    def why_not_replaced(self, statement: ast.stmt) -> str | None:
+        """None when other statements can stand in the place of this one."""
+        if not self.syntax.alone(statement):
+            return "the line holds more than this statement"
+        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(statement)):
+            return "the statement binds names inside of expressions"
+        return None
+
+    def why_not_builtin(self, *names: str) -> str:
+        """What keeps new code from saying the builtins ``names``; "" when each is Python's own in all of the file."""
+        hidden = [n for n in names if not self.syntax.is_builtin(ast.Name(n, ast.Load()))]
+        return f"`{hidden[0]}` is another name here" if hidden else ""
+
+    def why_not_removed(self, statement: ast.stmt) -> str:
+        """What keeps ``statement`` from being taken out, with nothing in its place; "" when nothing does."""
+        if not self.syntax.alone(statement):
+            return "the line holds more than this statement"
+        return "" if len(self.syntax.block_of(statement)) > 1 else "its block would be empty"
+
+    def fresh_name(self, wish: str, at: ast.AST) -> str:
+        """``wish``, with a number when the function or its class uses that name already. Not given out twice."""
+        scope: ast.AST = self.syntax.class_of(at) or self.syntax.function_of(at) or self.syntax.tree
+        if scope not in self._taken:
+            self._taken[scope] = self.syntax.names_in(scope)
+        taken, name, n = self._taken[scope], wish, 2
+        while name in taken:
+            name, n = f"{wish}_{n}", n + 1
+        taken.add(name)
+        self.given.add(name)
+        return name
+
+    def fresh_attribute(self, wish: str, cls: ast.ClassDef) -> str:
+        """``wish``, with a number when an instance of ``cls`` or of a class above or below may have that name."""
+        project = self.project
+        own = self.facts.qualname(cls) or cls.name
+        family, _ = project.family(own)
+        taken = host_api.MODULE_PRIVATE | project.foreign_stores | {d[1:] for d in project.doubts if d.startswith("?")}
+        for owner in family:
+            summary = project.known_class(owner)
+            assert summary is not None
+            taken |= summary.methods | summary.stores | summary.init_stores
+            for method in summary.methods:
+                function = project.function(f"{owner}.{method}")
+                taken |= {m[5:] for m in function.mentions if m.startswith("self.")} if function is not None else set()
+        taken |= {str(n.value) for n in self.syntax.by_type[ast.Constant] if isinstance(n, ast.Constant)}
+        name, n = wish, 2
+        while n < 9 and (name in taken or any(project.attributes.computed(own, name))):
+            name, n = f"{wish}_{n}", n + 1
+        return self.fresh_name(name, cls.body[0])

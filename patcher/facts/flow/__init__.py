@@ -1,0 +1,1 @@
+"""What runs after what in a function, and which definitions reach a name."""

@@ -1,0 +1,50 @@
+"""What a test says of its names: ``x is not None``, ``isinstance(x, torch.Tensor)``, and ``not``, ``and``, ``or``."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterator
+
+from patcher.facts.syntax.tree import dotted
+
+
+class Ruling(enum.Enum):
+    """What is known of an object."""
+
+    NONE = "none"
+    NOT_NONE = "not none"
+    TENSOR = "tensor"
+    NOT_TENSOR = "not tensor"
+
+
+_TENSOR = frozenset({"torch.Tensor", "Tensor"})
+
+
+def rulings(test: ast.expr, outcome: bool) -> Iterator[tuple[str, Ruling]]:
+    """The names that ``test`` says something of when it is true (``outcome``) or false, and what."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from rulings(operand, not outcome)
+        case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is outcome:
+            for value in values:
+                yield from rulings(value, outcome)
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
+            if (name := _name(left)) is not None:
+                yield name, Ruling.NONE if isinstance(op, ast.Is) is outcome else Ruling.NOT_NONE
+        case ast.Call(func=func, args=[ast.Name(id=name), *kinds], keywords=[]):
+            if _asks_for_tensor(func, kinds):
+                yield name, Ruling.TENSOR if outcome else Ruling.NOT_TENSOR
+
+
+def _name(e: ast.expr) -> str | None:
+    if isinstance(e, ast.NamedExpr):
+        e = e.target
+    return e.id if isinstance(e, ast.Name) else None
+
+
+def _asks_for_tensor(func: ast.expr, kinds: list[ast.expr]) -> bool:
+    what = dotted(func)
+    if what == "isinstance" and len(kinds) == 1:
+        return dotted(kinds[0]) in _TENSOR
+    return what in ("torch.is_tensor", "is_tensor") and not kinds

@@ -1,0 +1,185 @@
+"""Who else sets an attribute, or writes into the object that it holds, anywhere in the project: one answer for all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from patcher.facts.project.touches import How, Touch
+
+if TYPE_CHECKING:
+    from patcher.facts.project.index import ModuleSummary, Project
+
+#: A place, and the classes that the object whose attribute it is may be of.
+Source = tuple[str, tuple[str, ...]]
+#: Methods and names whose presence in a class means that attributes come and go in ways that are not followed.
+UNCANNY = frozenset(
+    "__dict__ __setattr__ __delattr__ __getattribute__ __getattr__ __setstate__ __getstate__ __reduce__ __reduce_ex__ "
+    "__deepcopy__ __copy__ __new__ __slots__ vars".split()
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A touch of ``attribute``, directly or where its object ends up, and the module that does it."""
+
+    attribute: str
+    touch: Touch
+    module: str
+
+    @property
+    def told(self) -> str:
+        """What happens, for a message."""
+        t = self.touch
+        return f"`{t.inside.rpartition('.')[2] or self.module}` in {self.module} {t.how.value} `{self.attribute}`"
+
+
+class Attributes:
+    """Answers for one index over the project. Code far away that names no attribute is not taken to mean this one:
+
+    computed names, sweeps over all buffers and what is handed on count in the folder of the class, in what imports its
+    module, and where the object is known to be of the class or of one that shares instances with it.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._at: defaultdict[str, list[tuple[ModuleSummary, Touch]]] = defaultdict(list)
+        self._patterns: list[tuple[ModuleSummary, Touch]] = []
+        for s in project.modules.values():
+            for t in s.touches:
+                pattern = "*" in t.place and t.place[0] != "~"
+                (self._patterns if pattern else self._at[t.place]).append((s, t))
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def touched(self, cls: str, attribute: str, hows: Iterable[How]) -> Iterator[Found]:
+        """What happens to ``attribute`` of instances of the dotted class, besides what its own methods assign.
+
+        ``hows`` may hold ``SET``, ``WRITTEN`` and ``WITHIN``; with ``WRITTEN``, the object is followed where it goes.
+        """
+        wanted = set(hows)
+        family, unknown = self.project.family(cls)
+        ours = family | unknown | {cls}
+        home = self._home(cls)
+        named = [(s, t, True) for s, t in self._at.get(attribute, ())]
+        for s, t, direct in (*named, *((s, t, False) for s, t in self._patterns if may_be(t.place, attribute))):
+            known = self._known(t.owners)
+            if known and not known & ours:
+                continue
+            if not known and (not direct or t.how is How.GOES) and not self._near(s, home, cls):
+                continue
+            if t.how in wanted and not (
+                t.how is How.SET and direct and cls in known and t.inside.startswith(f"{cls}.")
+            ):
+                yield Found(attribute, t, s.module)
+            elif t.how is How.GOES and How.WRITTEN in wanted:
+                yield from self._ends(attribute, s, t, set())
+
+    def reasons(self, cls: str, attribute: str) -> Iterator[str]:
+        """Why ``attribute`` may be another than what the class itself makes it, as far as the project can be seen.
+
+        Classes that share instances with it set it too, or make them without its constructor; code outside sets it.
+        """
+        below = {child for child, _ in self.project.subclasses(cls)}
+        for c in sorted(self.project.family(cls)[0]):
+            summary = self.project.known_class(c)
+            assert summary is not None
+            last = c.rpartition(".")[2]
+            if summary.methods & UNCANNY:
+                yield f"`{last}` has its own ways with attributes"
+            if c != cls and attribute in summary.stores | summary.init_stores | summary.methods | summary.declared:
+                yield f"`{last}` has a `{attribute}` as well"
+            start = self.project.function(f"{c}.__init__")
+            if c in below and start is not None:
+                calls = {m for m in start.mentions if m.endswith(".__init__") and not m.startswith("torch.")}
+                if not calls:
+                    yield f"`{last}.__init__` does not call that of `{cls.rpartition('.')[2]}`"
+        for found in self.touched(cls, attribute, (How.SET,)):
+            yield found.told
+
+    def changed(self, place: str) -> bool:
+        """Whether something sets or changes ``place`` ("name", or "~name" for a global) of any object that lives."""
+        return any(t.how is not How.GOES and not t.early for _, t in self._at.get(place, ()))
+
+    def computed(self, cls: str, attribute: str, any_owner: bool = False) -> Iterator[Found]:
+        """Where an attribute whose name is computed, and may be ``attribute``, is set near the dotted class.
+
+        ``any_owner``: of whatever object, not only of instances of the class.
+        """
+        if not any_owner:
+            yield from (f for f in self.touched(cls, attribute, (How.SET,)) if "*" in f.touch.place)
+            return
+        home = self._home(cls)
+        for s, t in self._patterns:
+            if t.how is How.SET and may_be(t.place, attribute) and self._near(s, home, cls):
+                yield Found(attribute, t, s.module)
+
+    # --- where it goes ----------------------------------------------------------------------------------------------
+
+    def _known(self, owners: tuple[str, ...]) -> set[str]:
+        """``owners``, when all of them are classes that are known to be such."""
+        sure = all(self.project.known_class(o) is not None or o.startswith("torch.nn.") for o in owners)
+        return set(owners) if sure else set()
+
+    def _home(self, cls: str) -> ModuleSummary | None:
+        return next((m for m in self.project.modules.values() if cls.startswith(f"{m.module}.")), None)
+
+    def _near(self, s: ModuleSummary, home: ModuleSummary | None, cls: str) -> bool:
+        """Whether code of ``s`` may mean instances of the class without naming anything of it."""
+        if home is None or s is home or PurePath(s.path).parent == PurePath(home.path).parent:
+            return True
+        last = cls.rpartition(".")[2]
+        return any(home.module in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] == last for i in s.imports)
+
+    def _ends(self, attribute: str, s: ModuleSummary, t: Touch, seen: set[Source]) -> Iterator[Found]:
+        """What is written where the object goes that ``t`` hands on."""
+        for place, owners in self._arrives(t):
+            if (place, owners) in seen:
+                continue
+            seen.add((place, owners))
+            if place == "?":
+                yield Found(attribute, t, s.module)
+                continue
+            held = place.endswith("[]")
+            here = [(w, u, False) for w, u in self._at.get(place, ())]
+            if held:  # where the container goes
+                here += [(w, u, True) for w, u in self._at.get(place[:-2], ()) if u.how is How.GOES]
+            for where, touch, inside in here:
+                a, b = self._known(owners), self._known(touch.owners)
+                if a and b and not any(b & (self.project.family(c)[0] | {c}) for c in a):
+                    continue
+                if touch.how is How.WRITTEN:
+                    yield Found(attribute, touch, where.module)
+                elif touch.how is How.GOES:
+                    more = replace(touch, to=f"{touch.to}[]") if inside and not touch.to.endswith("[]") else touch
+                    yield from self._ends(attribute, where, more, seen)
+
+    def _arrives(self, t: Touch) -> Iterator[Source]:
+        """The places that ``t.to`` stands for: an argument is the parameters that take it."""
+        held = "[]" if t.to.endswith("[]") else ""
+        callee, is_argument, key = t.to.removesuffix("[]").partition("[")
+        if not is_argument:
+            yield t.to, t.to_owners
+            return
+        functions = self.project.effects.callees(callee, t.inside.rpartition(".")[0], t.inside)
+        if functions is None:
+            yield "?", ()
+            return
+        for name in functions:
+            f = self.project.function(name)
+            if f is None:
+                continue
+            at = int(key) if key.isdigit() else -1
+            taken = {*f.positional[at : at + 2]} if key.isdigit() else {key}
+            if at >= len(f.positional) or key == "*":
+                taken = {p.rpartition("(")[2].removesuffix("[]") for p in self._at if p.startswith(f"{name}(")}
+            yield from ((f"{name}({p}{held}", ()) for p in sorted(taken))
+
+
+def may_be(pattern: str, name: str) -> bool:
+    """Whether a name of that pattern ("*" for what is not known) may be ``name``."""
+    start, star, rest = pattern.partition("*")
+    return name == pattern if not star else name.startswith(start) and name.endswith(rest.rpartition("*")[2])

@@ -1,0 +1,196 @@
+"""What functions of the project do, with everything that they call."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from patcher.facts.project.does import ANYTHING, NOTHING, Does
+from patcher.facts.tables import call_effects as tables
+from patcher.facts.tables import torch_api as api
+
+if TYPE_CHECKING:
+    from patcher.facts.project.index import FunctionSummary, Project
+
+
+#: Methods that run without being mentioned, when a class or an object is called.
+_WAYS = ("__init__", "__call__", "forward")
+
+
+class Closure:
+    """Answers for one index over the project; kept."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._known: dict[str, Does] = {}
+        self._behind: dict[str, Does] = {}
+        self._mentioned: dict[str, frozenset[str]] = {}
+
+    def of(self, function: str) -> Does:
+        """What a call of the dotted function or method of the project may do; ``calls`` is empty."""
+        known = self._known.get(function)
+        if known is None:
+            known = self._known[function] = self._gather(function)
+        return known
+
+    def _gather(self, function: str) -> Does:
+        first = self.project.function(function)
+        total, stack, seen = NOTHING, [function], {function}
+        while stack and not total.runs:
+            name = stack.pop()
+            summary = self.project.function(name)
+            if summary is None:
+                return ANYTHING
+            total |= summary.does
+            owner = name.rpartition(".")[0]
+            for call in summary.does.calls:
+                callees = self.callees(call.removeprefix("="), owner, name)
+                if callees is None or (call[:1] not in "=?" and any(map(self._invokes, callees))):
+                    return ANYTHING
+                stack += [c for c in callees if c not in seen]
+                seen.update(callees)
+            for mention in summary.mentions:
+                read = mention.rpartition(".")[2] if mention.startswith(("self.", ".")) else ""
+                if read in self.project.properties:
+                    more = [p for p in self.project.named_methods(read) if p not in seen]
+                    stack += more
+                    seen.update(more)
+        gives, world = (first.does.gives, first.does.world) if first is not None else (True, True)
+        return Does(total.own, total.sets, total.writes, total.runs, gives, world, total.invokes)
+
+    def reshapes(self, function: str) -> bool:
+        """Whether the function or something that it mentions may give a tensor other sizes.
+
+        Calls of objects whose class is not known are taken not to do that to what they are given.
+        """
+        return function in self._reshaping
+
+    @cached_property
+    def _reshaping(self) -> frozenset[str]:
+        project = self.project
+        found = {name for name, summary in project.functions() if summary.does.reshapes}
+        mentioning: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for name, summary in project.functions() if found else ():
+            for mention in _mentioned(summary):
+                mentioning[mention.rpartition(".")[2]].append((name, mention))
+        parts: defaultdict[str, set[str]] = defaultdict(set)
+        for _, c in project.classes() if found else ():
+            for attribute, cls in c.built:
+                parts[cls].add(attribute)
+        stack = list(found)
+        while stack:
+            function = stack.pop()
+            owner, _, last = function.rpartition(".")
+            words = {last}
+            if last in _WAYS and project.known_class(owner) is not None:
+                family, _ = project.family(owner)
+                words |= {word for c in family for word in (c.rpartition(".")[2], *parts[c])}
+            callers = [(caller, mention) for word in words for caller, mention in mentioning[word]]
+            for caller, mention in callers:
+                # A constructor that gets there by another function does so with the parts that it makes.
+                own = mention != ".forward" and not caller.endswith(".__init__")
+                if own and caller not in found and function in self._run_by(mention, caller):
+                    found.add(caller)
+                    stack.append(caller)
+        return frozenset(found)
+
+    def _run_by(self, mention: str, caller: str) -> list[str]:
+        """What may run where ``caller`` mentions a function, a class, or a part of a module."""
+        found = self.callees(mention, caller.rpartition(".")[0], caller) or []
+        if self.project.known_class(mention) is not None:  # what is made of it is for calling
+            found = [*found, *(m for way in _WAYS for m in self.project.methods(mention, way))]
+        return found
+
+    def _invokes(self, function: str) -> bool:
+        summary = self.project.function(function)
+        return summary is None or summary.does.invokes
+
+    def callees(self, call: str, owner: str, caller: str) -> list[str] | None:
+        """The functions of the project that ``call`` in ``caller`` may run; None when code that is not read may run."""
+        project = self.project
+        if call.startswith("?"):
+            return project.named_methods(call[1:])
+        if call.startswith("."):
+            return project.named_methods(call[1:]) or None
+        if call.startswith("super."):
+            summary = project.known_class(owner)
+            bases = summary.bases if summary is not None else ("?",)
+            found = [m for b in bases for m in project.methods(b, call[6:])]
+            known = all(project.known_class(b) is not None or b.startswith("torch.nn.") for b in bases)
+            return found if known else None
+        if call.startswith("self."):
+            attribute, _, rest = call[5:].partition(".")
+            found = project.methods(owner, attribute) if not rest else []
+            if found:
+                return found
+            summary = project.known_class(owner)
+            built = dict(summary.built).get(attribute) if summary is not None else None
+            return self._instance(built, rest or "forward") if built is not None else None
+        if (cls := project.known_class(call)) is not None or "." not in call:
+            module = caller
+            while cls is None and "." in module:
+                module = module.rpartition(".")[0]
+                if project.function(f"{module}.{call}") is not None:
+                    return [f"{module}.{call}"]
+                if project.known_class(f"{module}.{call}") is not None:
+                    call = f"{module}.{call}"
+                    cls = project.known_class(call)
+            return self.constructors(call) if cls is not None else None
+        if project.function(call) is not None:
+            return [call]
+        return project.re_exported(call) or None
+
+    def constructors(self, cls: str) -> list[str] | None:
+        """What runs when an object of the class is made; None when a base of it is not known."""
+        family, unknown = self.project.family(cls)
+        if any(not (u.startswith("torch.nn.") or u in ("?", "torch.Tensor")) for u in unknown) or "?" in unknown:
+            return None
+        found = []
+        for name in ("__new__", "__init__", "__post_init__"):
+            found += self.project.methods(cls, name)
+        return [f for f in found if f.rpartition(".")[0] in family]
+
+    def _instance(self, cls: str, method: str) -> list[str] | None:
+        if cls in tables.PURE_MODULES | tables.PASSING_MODULES and method == "forward":
+            return []
+        if method == "forward" and not self.project.is_module_class(cls):
+            method = "__call__"
+        return self.project.methods(cls, method) or None
+
+    def enables_gradients(self, function: str) -> bool:
+        """Whether the function, or what it calls, mentions what switches gradients on."""
+        return not self.mentioned(function).isdisjoint(api.GRAD_SWITCHES)
+
+    def mentioned(self, function: str) -> frozenset[str]:
+        """All that the function mentions, and the functions of the project that it may call, as summaries have it."""
+        known = self._mentioned.get(function)
+        if known is None:
+            seen, stack, found = {function}, [function], set[str]()
+            while stack:
+                name = stack.pop()
+                summary = self.project.function(name)
+                for mention in summary.mentions if summary is not None else ():
+                    found.add(mention)
+                    more = self.project.named(mention, name.rpartition(".")[0])
+                    stack += [m for m in more if m not in seen]
+                    seen.update(more)
+            known = self._mentioned[function] = frozenset(found)
+        return known
+
+    def behind(self, name: str) -> Does:
+        """What the methods and properties called ``name``, of any class of the project, do taken together."""
+        known = self._behind.get(name)
+        if known is None:
+            known = NOTHING
+            for method in self.project.named_methods(name):
+                known |= self.of(method)
+            self._behind[name] = known
+        return known
+
+
+def _mentioned(summary: FunctionSummary) -> frozenset[str]:
+    """What it mentions, where ``super().m`` is no method of an unknown object."""
+    inherited = {c for c in summary.does.calls if c.startswith("super.")}
+    named = {f".{c[6:]}" for c in inherited}
+    return summary.mentions - (named - summary.does.calls) | inherited

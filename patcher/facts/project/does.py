@@ -1,0 +1,392 @@
+"""What one function does to memory and attributes, told from its syntax alone, for the index over all files."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.tables import call_effects as tables
+from patcher.facts.tables import torch_api as api
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Makers of what nobody else holds.
+_FRESH = (
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.Tuple,
+    ast.ListComp,
+    ast.DictComp,
+    ast.SetComp,
+    ast.Constant,
+    ast.BinOp,
+    ast.Compare,
+    ast.JoinedStr,
+)
+#: Nodes that may do something.
+_TELLING = (
+    ast.Attribute,
+    ast.Subscript,
+    ast.AugAssign,
+    ast.Global,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.With,
+    ast.AsyncWith,
+    ast.Return,
+    ast.Call,
+)
+#: Nodes that bind names.
+_BINDING = (
+    ast.Assign,
+    ast.Global,
+    ast.Nonlocal,
+    ast.For,
+    ast.AsyncFor,
+    ast.comprehension,
+    ast.AnnAssign,
+    ast.NamedExpr,
+    ast.withitem,
+)
+#: Methods of an unknown object that change nothing, as far as their names go: a class of the project may say otherwise.
+QUIET_METHODS = api.TENSOR_ONLY | tables.VIEWS | tables.LOOKING_METHODS | api.HOST_READS | frozenset(api.CASTS)
+#: Stands among calls for what is given, or comes out of a call.
+UNNAMED = "?()"
+
+
+@dataclass(frozen=True)
+class Does:
+    """What a call of a function may do, what it calls left out.
+
+    ``own``: attributes that it sets on its first parameter; ``sets``: on other objects ("*": a name that is not known;
+    "~name": a global). ``writes``: it changes memory or a container that it did not make. ``runs``: it runs code that
+    is not read; ``invokes``: it calls what it is given, or a method of it. ``gives``: the result may be, or be a part
+    of, what it is given; ``world``: or what others hold. ``calls``: what it calls besides (after "=" when it hands on
+    but what it was given, and constants), as "self.m", ".m" (of an unknown object), "?m" (the same, harmless unless a
+    class of the project has a method of that name), `UNNAMED` or dotted names. ``reshapes``: it gives a
+    tensor that it did not make other sizes.
+    """
+
+    own: frozenset[str] = frozenset()
+    sets: frozenset[str] = frozenset()
+    writes: bool = False
+    runs: bool = False
+    gives: bool = False
+    world: bool = False
+    invokes: bool = False
+    calls: frozenset[str] = frozenset()
+    reshapes: bool = False
+
+    def __or__(self, other: Does) -> Does:
+        """Both."""
+        return Does(
+            self.own | other.own,
+            self.sets | other.sets,
+            self.writes or other.writes,
+            self.runs or other.runs,
+            self.gives or other.gives,
+            self.world or other.world,
+            self.invokes or other.invokes,
+            self.calls | other.calls,
+            self.reshapes or other.reshapes,
+        )
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nobody can tell that it ran."""
+        return not (self.own or self.sets or self.writes or self.runs or self.invokes or self.calls)
+
+
+NOTHING = Does()
+ANYTHING = Does(runs=True)
+
+
+def does(
+    function: FunctionNode | None, nodes: list[ast.AST], resolve: Callable[[str], str | None], method: bool
+) -> Does:
+    """What ``function`` does.
+
+    ``nodes``: all that stand in it, or in a part of it (None: of the top level); ``resolve``: an imported name to what
+    it stands for; ``method``: it stands in a class, so that its first parameter is the instance.
+    """
+    return _Reading(function, nodes, resolve, method).result()
+
+
+class _Reading:
+    def __init__(
+        self, function: FunctionNode | None, nodes: list[ast.AST], resolve: Callable[[str], str | None], method: bool
+    ) -> None:
+        self.nodes = nodes
+        self.resolve = resolve
+        a = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
+        self.first = a.args[0].arg if a.args and method else None
+        self.parameters = {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if p is not None}
+        decorators = function.decorator_list if function is not None else []
+        self.of_class = any(dotted(d) == "classmethod" for d in decorators)
+        self.fresh = self._fresh_names()
+        self.own: set[str] = set()
+        self.sets: set[str] = set()
+        self.calls: set[str] = set()
+        self.writes = self.runs = self.gives = self.world = self.invokes = self.reshapes = False
+        self.nested = {n.name for n in nodes if isinstance(n, _FUNCTIONS)}
+        self.given = self.parameters | self._handed_names()
+
+    def result(self) -> Does:
+        for node in self.nodes:
+            if isinstance(node, _TELLING):
+                self._node(node)
+        calls = frozenset(self.calls)
+        own, sets = frozenset(self.own), frozenset(self.sets)
+        gives = self.gives, self.world
+        return Does(own, sets, self.writes, self.runs, *gives, self.invokes, calls, self.reshapes)
+
+    def _handed_names(self) -> set[str]:
+        """Local names that stand for a parameter, or a function in this one."""
+        pairs = [(n.targets[0], n.value) for n in self.nodes if isinstance(n, ast.Assign) and len(n.targets) == 1]
+        named = [(t.id, v) for t, v in pairs if isinstance(t, ast.Name)]
+        handed = self.parameters | self.nested
+        found = {t for t, v in named if isinstance(v, ast.Name) and v.id in handed}
+        return found - {t for t, v in named if not (isinstance(v, ast.Name) and v.id in handed)}
+
+    def _fresh_names(self) -> set[str]:
+        """Local names that only ever stand for what the function itself has made."""
+        made: set[str] = set()
+        other = {n.arg for n in self.nodes if isinstance(n, ast.arg)}
+        for n in self.nodes:
+            if not isinstance(n, _BINDING):
+                continue
+            if isinstance(n, ast.Assign) and len(n.targets) == 1 and isinstance(n.targets[0], ast.Name):
+                (made if self._is_fresh(n.value) else other).add(n.targets[0].id)
+            elif isinstance(n, (ast.Global, ast.Nonlocal)):
+                other.update(n.names)
+            elif isinstance(n, ast.Assign):
+                other |= {m.id for t in n.targets for m in ast.walk(t) if isinstance(m, ast.Name)}
+            elif isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension, ast.AnnAssign, ast.NamedExpr)):
+                other |= {m.id for m in ast.walk(n.target) if isinstance(m, ast.Name)}
+            elif isinstance(n, ast.withitem) and n.optional_vars is not None:
+                other |= {m.id for m in ast.walk(n.optional_vars) if isinstance(m, ast.Name)}
+        return made - other
+
+    def _is_fresh(self, e: ast.expr) -> bool:
+        if isinstance(e, ast.Call):
+            text = dotted(e.func)
+            what = self.resolve(text) if text is not None else None
+            if what is not None and what.startswith("torch."):
+                name = what.rpartition(".")[2]
+                return name not in tables.VIEWS and not _in_place(e, name) and not name[:1].isupper()
+            if isinstance(e.func, ast.Attribute):
+                return e.func.attr in api.TENSOR_ONLY - tables.VIEWS - tables.LOOKING_METHODS
+            return text in ("list", "dict", "set", "int", "float", "bool", "len", "str")
+        return isinstance(e, _FRESH)
+
+    def _root(self, e: ast.expr) -> str | None:
+        while isinstance(e, (ast.Attribute, ast.Subscript, ast.Call, ast.Starred)):
+            e = e.func if isinstance(e, ast.Call) else e.value
+        return e.id if isinstance(e, ast.Name) else None
+
+    def _write(self, e: ast.expr, how: str = "") -> None:
+        while isinstance(e, ast.Subscript):
+            e = e.value
+        if not (isinstance(e, ast.Name) and e.id in self.fresh):
+            self.writes = True
+            self.reshapes |= how in tables.RESIZING
+
+    def _set(self, owner: ast.expr, name: str) -> None:
+        mine = isinstance(owner, ast.Name) and owner.id == self.first
+        (self.own if mine else self.sets).add(name)
+        if name == "data" and not mine:
+            self._write(owner, name)
+
+    def _node(self, n: ast.AST) -> None:
+        match n:
+            case ast.Attribute(value=owner, attr=attr, ctx=ast.Store() | ast.Del()):
+                self._set(owner, attr)
+            case ast.Subscript(value=held, slice=key, ctx=ast.Store() | ast.Del()):
+                if (holder := owner_of_dict(held)) is not None:
+                    self._set(holder, constant_name(key))
+                self._write(held)
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                number = isinstance(value, ast.Constant) or name in self.fresh
+                self.writes |= not number
+            case ast.AugAssign(target=ast.Attribute()):
+                self.writes = True
+            case ast.Global(names=names):
+                self.sets |= {f"~{name}" for name in names}
+            case ast.Yield() | ast.YieldFrom() | ast.Await():
+                self.runs = True
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                for item in items:
+                    e = item.context_expr
+                    text = dotted(e.func if isinstance(e, ast.Call) else e)
+                    self.runs |= (self.resolve(text) if text else None) not in tables.QUIET_CONTEXTS
+            case ast.Return(value=ast.expr() as value):
+                self._hands_out(value)
+            case ast.Call():
+                self._call(n)
+
+    def _hands_out(self, e: ast.expr) -> None:
+        """What a caller gets may be something that it knows already."""
+        match e:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.BoolOp(values=parts):
+                for part in parts:
+                    self._hands_out(part)
+            case ast.Dict(values=parts):
+                for part in parts:
+                    self._hands_out(part)
+            case ast.IfExp(body=a, orelse=b):
+                self._hands_out(a)
+                self._hands_out(b)
+            case ast.Name(id=name) if name in self.fresh:
+                pass
+            case _ if not self._is_fresh(e):
+                self.gives = self.world = True
+
+    def _call(self, n: ast.Call) -> None:
+        text = dotted(n.func)
+        what = self.resolve(text) if text is not None else None
+        if what is not None:
+            self._function(n, what)
+        elif isinstance(n.func, ast.Name):
+            self._named(n, n.func.id)
+        elif isinstance(n.func, ast.Attribute):
+            self._method(n, n.func)
+        else:
+            self.runs = True
+            self.calls.add(UNNAMED)
+
+    def _function(self, n: ast.Call, what: str) -> None:
+        package, _, name = what.rpartition(".")
+        root = what.partition(".")[0]
+        if root == "torch":
+            if _in_place(n, name) or package.startswith(("torch.ops", "torch.distributed", "torch.library")):
+                targets = [*n.args[:1], *(k.value for k in n.keywords if k.arg == "out")]
+                for target in targets:
+                    self._write(target, name)
+            elif runs_what_it_gets(what):
+                self.runs = True
+        elif root in ("numpy", "np"):
+            self.writes |= name in tables.NUMPY_WRITES or any(k.arg == "out" for k in n.keywords)
+        elif root not in tables.LOOKING_MODULES | tables.CARRYING_MODULES:
+            self._calls(n, what)
+
+    def _named(self, n: ast.Call, name: str) -> None:
+        if name == self.first and self.of_class:  # ``cls()``
+            self.calls |= {"self.__init__", "?__new__", "?__post_init__"}
+        elif (setting := set_by_name(n)) is not None:
+            self._set(*setting)
+        elif name in tables.LOOKING_BUILTINS or name in tables.CARRYING_BUILTINS:
+            if name in ("getattr", "hasattr") and len(n.args) > 1 and isinstance(n.args[1], ast.Constant):
+                self.calls.add(f"?{n.args[1].value!s}")
+            self.calls |= {
+                f"?{m}" for m in (*tables.LOOKING_BUILTINS.get(name, ()), *tables.CARRYING_BUILTINS.get(name, ()))
+            }
+        elif name in self.given:
+            self.invokes = True
+            self.calls.add(UNNAMED)
+        elif isinstance(getattr(builtins, name, None), type) or name in self.nested:
+            pass  # the types of Python, its exceptions among them; what a nested function does is counted here
+        else:
+            self._calls(n, name)
+
+    def _calls(self, n: ast.Call, what: str) -> None:
+        plain = all(
+            isinstance(a, ast.Constant) or (isinstance(a, ast.Name) and a.id in self.given) for a in arguments(n)
+        )
+        self.calls.add(f"={what}" if plain else what)
+
+    def _method(self, n: ast.Call, func: ast.Attribute) -> None:
+        name, holder = func.attr, func.value
+        mine = isinstance(holder, ast.Name) and holder.id == self.first
+        if (setting := set_by_name(n)) is not None:
+            self._set(*setting)
+        elif isinstance(holder, ast.Call) and isinstance(holder.func, ast.Name) and holder.func.id == "super":
+            self.calls.add(f"super.{name}")
+        elif mine:
+            self.calls.add(f"self.{name}")
+        elif name.endswith("_") and not name.endswith("__"):
+            self._write(holder, name)
+        elif name in tables.CONTAINER_WRITES | tables.WRITING_SPECIAL:
+            self._write(holder)
+            self.calls.add(f"?{name}")
+        elif name in QUIET_METHODS:
+            self.calls.add(f"?{name}")
+            for k in n.keywords:
+                if k.arg == "out":
+                    self._write(k.value)
+        else:
+            if isinstance(holder, ast.Name) and holder.id in self.given:
+                self.invokes = True
+                return
+            text = dotted(func)
+            self.calls.add(text if text is not None and text.startswith(f"{self.first}.") else f".{name}")
+
+
+def constant_name(key: ast.expr) -> str:
+    """The name that ``key`` is, "*" when it is worked out."""
+    return str(key.value) if isinstance(key, ast.Constant) else "*"
+
+
+def owner_of_dict(e: ast.expr) -> ast.expr | None:
+    """``o`` when ``e`` is the dict that holds the attributes of ``o``."""
+    match e:
+        case ast.Attribute(value=owner, attr="__dict__") | ast.Call(func=ast.Name(id="vars"), args=[owner]):
+            return owner
+    return None
+
+
+def set_by_name(call: ast.Call) -> tuple[ast.expr, str] | None:
+    """The object of which ``call`` sets or deletes an attribute, and its name, "*" for any."""
+    match call:
+        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, key, *_]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(attr="__setattr__"), args=[owner, key, _]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(attr="__delattr__"), args=[owner, key]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(value=owner, attr="__setattr__" | "__delattr__"), args=[key, *_]):
+            return owner, constant_name(key)
+        case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in tables.CONTAINER_WRITES:
+            of = owner_of_dict(holder)
+            return (of, "*") if of is not None else None
+    return None
+
+
+def _in_place(call: ast.Call, name: str) -> bool:
+    """Whether a torch function or tensor method of that name writes to one of its arguments."""
+    if name.endswith("__"):
+        return name in tables.WRITING_SPECIAL
+    if name.endswith("_") or (name.startswith("_foreach_") and name.endswith("_")):
+        return True
+    for k in call.keywords:
+        if k.arg == "out" or (k.arg == "inplace" and not (isinstance(k.value, ast.Constant) and not k.value.value)):
+            return True
+        if k.arg is None:
+            return True  # what stands in ``**options`` is not known
+    flags = call.args[1:] if name in tables.FLAGGED else ()
+    return any(isinstance(a, ast.Constant) and a.value is True for a in flags)
+
+
+def in_place(call: ast.Call, name: str) -> bool:
+    """Whether a torch function or tensor method of that name writes to one of its arguments."""
+    return _in_place(call, name)
+
+
+def runs_what_it_gets(what: str) -> bool:
+    """Whether a function of torch calls a function that it is given, or hooks."""
+    package, _, name = what.rpartition(".")
+    running = ("torch.utils.checkpoint", "torch.func", "torch.autograd", "torch.utils._pytree", "torch.nn.parallel")
+    return (
+        package.startswith(running) or name in ("vmap", "map", "while_loop", "cond", "scan") or "higher_order" in what
+    )
+
+
+def arguments(call: ast.Call) -> Iterator[ast.expr]:
+    """All that a call is given."""
+    for a in call.args:
+        yield a.value if isinstance(a, ast.Starred) else a
+    for k in call.keywords:
+        yield k.value

@@ -1,0 +1,727 @@
+"""The cross-file index: what each file defines and calls, and from that, what compiled code reaches."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from patcher.facts.project.attributes import Attributes
+from patcher.facts.project.caught import Catching
+from patcher.facts.project.closure import Closure
+from patcher.facts.project.compiling_tests import asks_for_compiling
+from patcher.facts.project.conditions_taken import conditions_taken, may_check
+from patcher.facts.project.does import NOTHING, Does, does, set_by_name
+from patcher.facts.project.doubts import Doubts
+from patcher.facts.project.exposed import Exposed
+from patcher.facts.project.keeping import Keeping
+from patcher.facts.project.passing import Passed, Passing
+from patcher.facts.project.protected import BODY, Protection, Region, returned
+from patcher.facts.project.touches import Touch, Touches
+from patcher.facts.syntax.classes import pairs
+from patcher.facts.syntax.tree import Syntax, dotted, walk
+from patcher.facts.tables import torch_api
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Methods of builtin containers, strings and tensors: a call of one on an unknown object reaches nothing of ours.
+_COMMON_METHODS = (
+    frozenset(name for kind in (dict, list, set, str, bytes) for name in dir(kind) if not name.startswith("_"))
+    | torch_api.TENSOR_ONLY
+    | torch_api.ALIASING
+)
+
+
+Around = Callable[[frozenset[str]], list[tuple[ast.Module, str]] | None]
+
+
+@dataclass(frozen=True)
+class FunctionSummary:
+    """A function or method: ``qualname`` in its module, and every function-like thing that it mentions.
+
+    ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
+    ``positional``: the parameters that need no keyword. ``conditions``: as `conditions_taken` has them.
+    ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it does to memory and attributes.
+    ``returns``: what it calls to make what it returns, dotted ("?": anything else). ``decorated``: by more than
+    Python's own decorators and torch's.
+    """
+
+    qualname: str
+    mentions: frozenset[str]
+    compiled: bool = False
+    disabled: bool = False
+    positional: tuple[str, ...] = ()
+    conditions: frozenset[str] = frozenset()
+    asks_for_compiling: bool = False
+    does: Does = NOTHING
+    returns: frozenset[str] = frozenset()
+    decorated: bool = False
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """A class: dotted ``bases``, its ``methods``, the attributes that its own methods assign on ``self``.
+
+    ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
+    names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
+    """
+
+    name: str
+    bases: tuple[str, ...]
+    methods: frozenset[str]
+    stores: frozenset[str]
+    init_stores: frozenset[str]
+    built: tuple[tuple[str, str], ...] = ()
+    declared: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class ModuleSummary:
+    """One file.
+
+    ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
+    what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads`` and ``opened``: as `Exposed` has
+    them; ``flows``: as `Keeping` has them; ``passed``: as `Passing` has it. ``one_graph``: something is compiled with
+    ``fullgraph`` or exported: there, a break is an error. ``regions``: code whose errors do
+    not get past it. ``made``: names at the top level, and the dotted thing whose call each is bound to ("?": else).
+    """
+
+    path: str
+    module: str
+    classes: tuple[ClassSummary, ...] = ()
+    functions: tuple[FunctionSummary, ...] = ()
+    foreign_stores: frozenset[str] = frozenset()
+    compiled: frozenset[str] = frozenset()
+    imports: frozenset[str] = frozenset()
+    doubts: frozenset[str] = frozenset()
+    one_graph: bool = False
+    foreign_loads: frozenset[str] = frozenset()
+    opened: frozenset[tuple[str, str]] = frozenset()
+    flows: frozenset[tuple[str, str]] = frozenset()
+    passed: frozenset[Passed] = frozenset()
+    touches: frozenset[Touch] = frozenset()
+    regions: tuple[Region, ...] = ()
+    made: frozenset[tuple[str, str]] = frozenset()
+
+
+def module_name(path: str) -> tuple[str, str]:
+    """The dotted module and package that ``path`` is imported as, from the ``__init__.py`` files above it."""
+    file = Path(path)
+    parts = [] if file.name == "__init__.py" else [file.stem]
+    folder = file.parent
+    while folder.name and (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    package = parts if file.name == "__init__.py" else parts[:-1]
+    return ".".join(parts), ".".join(package)
+
+
+class _Collector:
+    """Sorts what one walk over a module found by the function or class that it stands in."""
+
+    def __init__(self, tree: ast.Module, path: str) -> None:
+        self.module, package = module_name(path)
+        self.syntax = Syntax(tree, package)
+        self.imports = {name: what for name, what, _ in self.syntax.all_imports}
+        self.foreign: set[str] = set()
+        self.compiled: set[str] = set()
+        self.one_graph = False
+        self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
+        self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
+        self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
+        self._within: defaultdict[ast.AST, list[ast.AST]] | None = None
+
+    def owner(self, node: ast.AST) -> tuple[ast.AST | None, str | None]:
+        """The outermost function around ``node`` (below classes), and its first parameter."""
+        scopes = self.syntax.around(node).scopes
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            scopes = (node, *scopes)
+        if not scopes:
+            return None, None
+        known = self._owners.get(scopes[0])
+        if known is None:
+            known = (None, None)
+            for scope in reversed(scopes):
+                if known[0] is None and isinstance(scope, _FUNCTIONS):
+                    known = (scope, scope.args.args[0].arg if scope.args.args else None)
+                elif isinstance(scope, ast.ClassDef):
+                    known = (None, None)
+            self._owners[scopes[0]] = known
+        return known
+
+    def resolve(self, text: str) -> str:
+        root, _, rest = text.partition(".")
+        base = self.imports.get(root, f"{self.module}.{root}")
+        return f"{base}.{rest}" if rest else base
+
+    def collect(self) -> None:
+        by_type, parents = self.syntax.by_type, self.syntax.parents
+        for n in by_type[ast.Attribute]:
+            assert isinstance(n, ast.Attribute)
+            inner = not isinstance(n.value, ast.Name) or n.value.id in self.imports
+            if inner and isinstance(parents[n], ast.Attribute):
+                continue
+            function, first = self.owner(n)
+            if n.attr == "__wrapped__" and isinstance(n.value, (ast.Attribute, ast.Name)):
+                taken = n.value.attr if isinstance(n.value, ast.Attribute) else n.value.id
+                self.mentions[function].add(f".{taken}.__wrapped__")
+            if isinstance(n.ctx, ast.Load):
+                continue
+            root = n.value.id if isinstance(n.value, ast.Name) else None
+            if root is not None and root == first and isinstance(parents.get(function), ast.ClassDef):  # type: ignore[arg-type]
+                self.stores[function].add(n.attr)
+            else:
+                self.foreign.add(n.attr)
+        for n in (*by_type[ast.Attribute], *by_type[ast.Name]):
+            if (mention := self.mention(n)) is not None:
+                self.mentions[self.owner(n)[0]].add(mention)
+        for n in by_type[ast.Call]:
+            assert isinstance(n, ast.Call)
+            self.call(n)
+
+    def mention(self, n: ast.AST) -> str | None:
+        """What ``n`` mentions when it reads a name or an attribute, as `FunctionSummary` has it."""
+        if isinstance(n, ast.Name):
+            read = isinstance(n.ctx, ast.Load) and not isinstance(self.syntax.parents[n], ast.Attribute)
+            return (self.imports.get(n.id) or f"{self.module}.{n.id}") if read else None
+        if not isinstance(n, ast.Attribute) or not isinstance(n.ctx, ast.Load):
+            return None
+        inner = not isinstance(n.value, ast.Name) or n.value.id in self.imports
+        if inner and isinstance(self.syntax.parents[n], ast.Attribute):
+            return None
+        root = n.value.id if isinstance(n.value, ast.Name) else None
+        if root is not None and root == self.owner(n)[1]:
+            return f"self.{n.attr}"
+        text = dotted(n)
+        known = text is not None and text.partition(".")[0] in self.imports
+        return self.resolve(text) if known and text else f".{n.attr}"
+
+    def regions(self) -> Iterator[Region]:
+        """Code whose errors do not get past it."""
+        for start, stops, outermost in Protection(self.syntax, self.module, self.imports).regions():
+            nodes = [n for o in outermost for n in walk(o)]
+            owner = self.owner(start)[0]
+            assert owner is None or isinstance(owner, _FUNCTIONS)
+            method = owner is not None and isinstance(self.syntax.parents[owner], ast.ClassDef)
+            mentions = {m for n in nodes if (m := self.mention(n)) is not None}
+            if isinstance(start, ast.Return) or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
+                mentions.add(BODY)
+            name = self.syntax.qualname(owner) if owner is not None else ""
+            calls = does(owner, nodes, self.imported, method).calls
+            yield Region(name or "", stops, calls, frozenset(mentions))
+
+    def made(self) -> Iterator[tuple[str, str]]:
+        """Names that are bound at the top level, and what is called for it."""
+        for s in self.syntax.tree.body:
+            if not isinstance(s, ast.Assign):
+                continue
+            for t in s.targets:
+                if isinstance(t, ast.Name):
+                    text = dotted(s.value.func) if isinstance(s.value, ast.Call) else None
+                    yield t.id, "?" if text is None else self.resolve(text)
+
+    def call(self, n: ast.Call) -> None:
+        if (setting := set_by_name(n)) is not None:
+            if setting[1] != "*":
+                self.foreign.add(setting[1])
+            return
+        last = n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id if isinstance(n.func, ast.Name) else ""
+        full = next((k.value for k in n.keywords if k.arg == "fullgraph"), None)
+        if last == "compile" and full is not None and not (isinstance(full, ast.Constant) and not full.value):
+            self.one_graph = True
+        if last.startswith("export") and (dotted(n.func) or "").partition(".")[0] in self.imports:
+            self.one_graph |= self.resolve(dotted(n.func) or "").startswith("torch.export.")
+        if last != "compile" or not n.args:
+            return
+        text, what = dotted(n.func), dotted(n.args[0])
+        if text is not None and what is not None and self.resolve(text) in torch_api.COMPILE:
+            root, _, rest = what.partition(".")
+            self.compiled.add(f".{what.rpartition('.')[2]}" if rest else self.resolve(root))
+
+    def functions(self) -> Iterator[FunctionSummary]:
+        checking = may_check(self.syntax)
+        for kind in _FUNCTIONS:
+            for node in self.syntax.by_type[kind]:
+                assert isinstance(node, _FUNCTIONS)
+                qualname = self.syntax.qualname(node)
+                if qualname is None:
+                    continue
+                decorators = {
+                    self.resolve(t)
+                    for d in node.decorator_list
+                    if (t := dotted(d.func if isinstance(d, ast.Call) else d)) is not None
+                }
+                yield FunctionSummary(
+                    qualname,
+                    frozenset(self.mentions[node]),
+                    bool(decorators & torch_api.COMPILE),
+                    bool(decorators & torch_api.DISABLE),
+                    tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
+                    conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
+                    asks_for_compiling(node, self.resolve),
+                    does(node, self.within(node), self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
+                    returned(self.within(node), self.resolve, self.syntax.bound_in(node)),
+                    any(_is_wrapping(d) for d in decorators),
+                )
+
+    def imported(self, text: str) -> str | None:
+        root, _, rest = text.partition(".")
+        base = self.imports.get(root)
+        if base is None and not rest and hasattr(builtins, root):
+            rebound = self.syntax.has_star or self.syntax.binds(self.syntax.tree, root)
+            return f"{self.module}.{root}" if rebound else None
+        return None if base is None else f"{base}.{rest}" if rest else base
+
+    def within(self, function: ast.AST) -> list[ast.AST]:
+        """All nodes of ``function``, an outermost one below classes: its parameters and its body."""
+        if self._within is None:
+            self._within = defaultdict(list)
+            for nodes in self.syntax.by_type.values():
+                for n in nodes:
+                    owner = self.owner(n)[0]
+                    if owner is not None and owner is not n:
+                        self._within[owner].append(n)
+        return self._within[function]
+
+    def classes(self) -> Iterator[ClassSummary]:
+        for node in self.syntax.by_type[ast.ClassDef]:
+            assert isinstance(node, ast.ClassDef)
+            qualname = self.syntax.qualname(node)
+            if qualname is None:
+                continue
+            methods = [s for s in node.body if isinstance(s, _FUNCTIONS)]
+            first = [m for m in methods if m.name in ("__init__", "__post_init__")]
+            bases = tuple(self.resolve(text) if (text := dotted(b)) else "?" for b in node.bases)
+            yield ClassSummary(
+                qualname,
+                bases,
+                frozenset(m.name for m in methods),
+                frozenset(a for m in methods if m not in first for a in self.stores[m]),
+                frozenset(a for m in first for a in self.stores[m]),
+                tuple(sorted(self.built(first).items())),
+                frozenset(
+                    t.id
+                    for s in node.body
+                    if isinstance(s, (ast.Assign, ast.AnnAssign)) and s.value is not None
+                    for t in (s.targets if isinstance(s, ast.Assign) else [s.target])
+                    if isinstance(t, ast.Name)
+                ),
+                frozenset(m.name for m in methods if any(_on_access(d) for d in m.decorator_list)),
+            )
+
+    def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
+        """Attribute -> class, where every assignment calls one class (or a class method of it)."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for method in methods:
+            stack: list[ast.AST] = list(method.body)
+            while stack:
+                n = stack.pop()
+                if isinstance(n, ast.Assign):
+                    for t, v in (pair for target in n.targets for pair in pairs(target, n.value)):
+                        if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self":
+                            text = dotted(v.func) if isinstance(v, ast.Call) else None
+                            found[t.attr].add(self.built_class(text))
+                for name in ("body", "orelse", "finalbody", "handlers"):
+                    stack.extend(getattr(n, name, ()) if isinstance(n, (ast.stmt, ast.ExceptHandler)) else ())
+        return {a: next(iter(c)) for a, c in found.items() if len(c) == 1 and "" not in c}
+
+    def built_class(self, text: str | None) -> str:
+        if text is None:
+            return ""
+        parts = text.split(".")
+        if len(parts) > 1 and parts[-2][:1].isupper():
+            parts.pop()
+        return self.resolve(".".join(parts)) if parts[-1][:1].isupper() else ""
+
+
+def _is_wrapping(decorator: str) -> bool:
+    """Whether the dotted decorator may put another function in the place of what it decorates."""
+    return decorator.partition(".")[0] not in _PLAIN_DECORATORS and not hasattr(builtins, decorator.rpartition(".")[2])
+
+
+def _on_access(decorator: ast.expr) -> bool:
+    """Whether what ``decorator`` makes of a method runs when the attribute is read or set."""
+    last = (dotted(decorator) or "").rpartition(".")[2]
+    return "property" in last.lower() or last in ("setter", "getter", "deleter")
+
+
+def summarise(tree: ast.Module, path: str) -> ModuleSummary:
+    """What ``tree``, read from ``path``, defines and mentions."""
+    collector = _Collector(tree, path)
+    collector.collect()
+    exposed = Exposed(collector.syntax, collector.module, collector.imports, collector.owner)
+    return ModuleSummary(
+        path,
+        collector.module,
+        tuple(collector.classes()),
+        tuple(collector.functions()),
+        frozenset(collector.foreign),
+        frozenset(collector.compiled),
+        frozenset(collector.imports.values()),
+        frozenset(Doubts(collector.syntax, collector.module, collector.imports, collector.owner).found),
+        collector.one_graph,
+        frozenset(exposed.loads),
+        frozenset(exposed.opened),
+        Keeping(collector.syntax, collector.module, collector.imports, collector.owner).flows,
+        frozenset(Passing(collector.syntax, collector.resolve, collector.imports).found),
+        frozenset(Touches(collector.syntax, collector.module, collector.imports, collector.owner).found),
+        tuple(collector.regions()),
+        frozenset(collector.made()),
+    )
+
+
+class Project:
+    """All summaries together. Reached: functions that run inside ``forward`` of a module or in a compiled callable.
+
+    ``around`` finds the files beside them that have one of the given words in them; None stands for too many.
+    """
+
+    def __init__(
+        self, summaries: Iterable[ModuleSummary] = (), around: Around | None = None, reach: bool = True
+    ) -> None:
+        self.around = around
+        self.modules = {s.path: s for s in summaries}
+        self._classes: dict[str, ClassSummary] = {}
+        self._subclasses: defaultdict[str, list[str]] = defaultdict(list)
+        self._functions: dict[str, FunctionSummary] = {}
+        self._beside: dict[str, FunctionSummary | None] = {}
+        self._seen: dict[str, set[str]] = {}
+        self._below: dict[str, list[tuple[str, ClassSummary]]] = {}
+        self._by_method: defaultdict[str, list[str]] = defaultdict(list)
+        self._passed: defaultdict[str, list[Passed]] = defaultdict(list)
+        self.foreign_stores: set[str] = set()
+        self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
+        self.doubts: set[str] = set()
+        self.one_graph = False
+        for s in self.modules.values():
+            self.foreign_stores |= s.foreign_stores
+            self.doubts |= s.doubts
+            self.one_graph |= s.one_graph
+            for c in s.classes:
+                self._classes[f"{s.module}.{c.name}"] = c
+                for base in c.bases:
+                    self._subclasses[base].append(f"{s.module}.{c.name}")
+            for f in s.functions:
+                self._functions[f"{s.module}.{f.qualname}"] = f
+            for p in s.passed:
+                self._passed[f"{s.module}.{p.function}"].append(p)
+        self.properties: set[str] = set()
+        for name, c in self._classes.items():
+            self.properties |= c.properties
+            for method in c.methods:
+                self._by_method[method].append(f"{name}.{method}")
+        self.effects = Closure(self)
+        self.catching = Catching(self)
+        self._reached = self._reach() if reach else set()
+
+    def widened(self, words: frozenset[str]) -> Project | None:
+        """With all files around that have one of ``words`` in them (reached: what is reached here); None: too many."""
+        more = self.around(words) if self.around is not None else []
+        if not more:
+            return None if more is None else self
+        summaries = [summarise(tree, path) for tree, path in more]
+        wide = Project([*self.modules.values(), *summaries], reach=False)
+        wide._reached = self._reached
+        return wide
+
+    def is_module_class(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether the dotted class derives from nn.Module, as far as the index can tell.
+
+        A class with a ``forward`` and an ancestor outside of the index counts: one file is often all that is scanned.
+        """
+        if name in ("torch.nn.Module", "torch.nn.modules.module.Module"):
+            return True
+        found = self._classes.get(name)
+        if found is None or name in seen:
+            return name.startswith("torch.nn.") and not name.startswith("torch.nn.functional")
+        if any(self.is_module_class(b, seen | {name}) for b in found.bases):
+            return True
+        return "forward" in found.methods and self._has_unknown_ancestor(name, frozenset())
+
+    def _has_unknown_ancestor(self, name: str, seen: frozenset[str]) -> bool:
+        found = self._classes.get(name)
+        if found is None:
+            return name not in _PLAIN_BASES and not hasattr(builtins, name.rpartition(".")[2])
+        return name not in seen and any(self._has_unknown_ancestor(b, seen | {name}) for b in found.bases)
+
+    def subclasses(self, name: str) -> list[tuple[str, ClassSummary]]:
+        """Every class below ``name`` in the index, with its dotted name."""
+        if name in self._below:
+            return self._below[name]
+        out: list[tuple[str, ClassSummary]] = []
+        self._below[name] = out
+        stack, seen = [name], {name}
+        while stack:
+            for child in self._subclasses.get(stack.pop(), ()):
+                if child not in seen:
+                    seen.add(child)
+                    out.append((child, self._classes[child]))
+                    stack.append(child)
+        return out
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """Who sets attributes, and writes into what they hold."""
+        return Attributes(self)
+
+    @cached_property
+    def flows(self) -> dict[str, set[tuple[str, str]]]:
+        """From -> (to, module), as `Keeping` has them in all modules."""
+        found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        for s in self.modules.values():
+            for place, to in s.flows:
+                found[place].add((to, s.module))
+        return found
+
+    def known_class(self, name: str) -> ClassSummary | None:
+        """The class of that dotted name, when it is in the index."""
+        return self._classes.get(name)
+
+    def classes(self) -> Iterable[tuple[str, ClassSummary]]:
+        """Every class of the index, with its dotted name."""
+        return self._classes.items()
+
+    def functions(self) -> Iterable[tuple[str, FunctionSummary]]:
+        """Every function and method of the index, with its dotted name."""
+        return self._functions.items()
+
+    def function(self, name: str) -> FunctionSummary | None:
+        """The function or method of that dotted name, when it is in the index."""
+        return self._functions.get(name)
+
+    def handed_on(self, name: str) -> FunctionSummary | None:
+        """The function that ``name`` is, or the only one of that name below the package that hands it on.
+
+        When the index does not have it, the files around are asked for it.
+        """
+        package, _, last = name.rpartition(".")
+        found = [f for n, f in self._named[last] if n == name or n.startswith(f"{package}.")]
+        if found or name in self._functions:
+            return found[0] if len(found) == 1 else self._functions.get(name)
+        if self.around is None or not self.has(name.partition(".")[0]):
+            return None
+        if name not in self._beside:
+            more = self.around(frozenset({f"def {last}"})) or []
+            beside = Project([summarise(tree, path) for tree, path in more], reach=False)
+            self._beside[name] = beside.handed_on(name)
+        return self._beside[name]
+
+    @cached_property
+    def _named(self) -> dict[str, list[tuple[str, FunctionSummary]]]:
+        """Functions at the top level of a module, by their own name."""
+        found: defaultdict[str, list[tuple[str, FunctionSummary]]] = defaultdict(list)
+        for name, f in self._functions.items():
+            if "." not in f.qualname:
+                found[f.qualname].append((name, f))
+        return found
+
+    def named(self, mention: str, owner: str) -> list[str]:
+        """The functions that ``mention``, in the summary of a function of the class or module ``owner``, may be."""
+        if mention.startswith("self."):
+            return self._method(owner, mention[5:])
+        if mention.startswith("."):
+            return [] if mention[1:] in _COMMON_METHODS else self.named_methods(mention[1:])
+        return [mention] if mention in self._functions else self.re_exported(mention)
+
+    @cached_property
+    def unwrapped(self) -> set[str]:
+        """Names of functions whose decorators somebody takes off (``f.__wrapped__``)."""
+        found = {m for f in self._functions.values() for m in f.mentions if m.endswith(".__wrapped__")}
+        return {m.rpartition(".")[0].rpartition(".")[2] for m in found}
+
+    def named_methods(self, name: str) -> list[str]:
+        """The methods of that name, of any class."""
+        return self._by_method.get(name, [])
+
+    def methods(self, cls: str, name: str) -> list[str]:
+        """What ``name`` may be on an instance of ``cls`` or of a class below: its own or inherited, and overrides."""
+        return self._method(cls, name)
+
+    def family(self, name: str) -> tuple[set[str], set[str]]:
+        """Classes that share instances with ``name`` (bases, subclasses, their bases), and bases that are unknown."""
+        family: set[str] = set()
+        unknown: set[str] = set()
+        stack = [name, *(child for child, _ in self.subclasses(name))]
+        while stack:
+            c = stack.pop()
+            if c in family or c in _PLAIN_BASES:
+                continue
+            if c not in self._classes:
+                unknown.add(c)
+                continue
+            family.add(c)
+            stack.extend(self._classes[c].bases)
+        return family, unknown
+
+    def is_plain_class(self, name: str) -> bool:
+        """Whether ``name`` is a class of the project all of whose bases are, so that it is no tensor."""
+        stack, seen = [name], set[str]()
+        while stack:
+            c = stack.pop()
+            if c in seen or c in _PLAIN_BASES:
+                continue
+            if c not in self._classes:
+                return False
+            seen.add(c)
+            stack.extend(self._classes[c].bases)
+        return True
+
+    def look_alikes(self, module: str) -> frozenset[str]:
+        """What tensors have, and instances of a class of the project that are no tensors as well.
+
+        Objects of the class may get to ``module`` when some module can see both.
+        """
+        found: set[str] = set()
+        for home, names in self._alike:
+            if not names <= found and (home == module or any({home, module} <= seen for seen in self._sights)):
+                found |= names
+        return frozenset(found)
+
+    @cached_property
+    def _alike(self) -> list[tuple[str, frozenset[str]]]:
+        """Each module with a class, no tensor, of which tensors have some attributes, and these."""
+        found = []
+        for s in self.modules.values():
+            for c in s.classes:
+                names = (c.methods | c.stores | c.init_stores) & torch_api.TENSOR_ONLY
+                if names and self.is_plain_class(f"{s.module}.{c.name}"):
+                    found.append((s.module, names))
+        return found
+
+    @cached_property
+    def _sights(self) -> list[set[str]]:
+        """For each module, those that it can see."""
+        return [self._visible(s) for s in self.modules.values()]
+
+    def has(self, package: str) -> bool:
+        """Whether a module of that top-level name is in the index."""
+        return package in self._packages
+
+    def reached(self, function: str) -> bool:
+        """Whether the function of that dotted name runs in compiled code, as far as the index can tell."""
+        return function in self._reached
+
+    def called_by_name(self, method: str, module: str) -> bool:
+        """Whether compiled code that can see ``module`` calls a method of that name on some object."""
+        return any(module in seen for seen in self._mentioning.get(f".{method}", ()))
+
+    @cached_property
+    def _mentioning(self) -> dict[str, list[set[str]]]:
+        """What compiled code mentions (``.method``) -> for each module that does so, the modules that it sees."""
+        found: defaultdict[str, list[set[str]]] = defaultdict(list)
+        for s in self.modules.values():
+            compiled = [f.mentions for f in s.functions if self.reached(f"{s.module}.{f.qualname}")]
+            mentioned = {m for mentions in compiled for m in mentions if m.startswith(".")}
+            seen = self._visible(s) if mentioned else set()
+            for m in mentioned:
+                found[m].append(seen)
+        return dict(found)
+
+    def _method(self, cls: str, method: str) -> list[str]:
+        """What ``self.method`` may be in ``cls``: its own, the nearest inherited, or an override below."""
+        found = []
+        stack, seen = [cls], set()
+        while stack:
+            name = stack.pop()
+            if name in seen or name not in self._classes:
+                continue
+            seen.add(name)
+            if method in self._classes[name].methods:
+                found.append(f"{name}.{method}")
+            else:
+                stack.extend(self._classes[name].bases)
+        for child, summary in self.subclasses(cls):
+            if method in summary.methods:
+                found.append(f"{child}.{method}")
+        return found
+
+    def bool_argument(self, function: str, given: str | int, depth: int = 4) -> str | None:
+        """The bool argument of an operator that the argument ``given``, a keyword or position, of ``function`` is for.
+
+        It is followed through parameters only, not through names that hold it in between.
+        """
+        for p in self._passed.get(function, ()) if depth else ():
+            if given not in (p.parameter, p.position):
+                continue
+            for name, at in torch_api.BOOL_ARGUMENTS.get(p.callee, ()):
+                if p.argument in (name, at):
+                    return name
+            for callee in self._callees(function.rpartition(".")[0], p.callee):
+                if (found := self.bool_argument(callee, p.argument, depth - 1)) is not None:
+                    return found
+        return None
+
+    def _callees(self, owner: str, callee: str) -> list[str]:
+        """What ``callee``, as `Passed` has it in a method of ``owner``, may be."""
+        if not callee.startswith("."):
+            return [callee]
+        attribute, _, method = callee[1:].partition(".")
+        built = dict(self._classes[owner].built).get(attribute) if owner in self._classes else None
+        if built is None:
+            return [] if method else self._method(owner, attribute)
+        return self._method(built, method or "forward")
+
+    def seen_by(self, module: str) -> set[str]:
+        """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
+        if module not in self._seen:
+            summaries = [s for s in self.modules.values() if s.module == module]
+            self._seen[module] = {m for s in summaries for m in self._visible(s)}
+        return self._seen[module]
+
+    def _visible(self, module: ModuleSummary) -> set[str]:
+        """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
+        return {module.module, *module.imports, *(i.rpartition(".")[0] for i in module.imports)}
+
+    def _reach(self) -> set[str]:
+        stack = []
+        home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
+        visible: dict[str, set[str]] = {}
+        for name, c in self._classes.items():
+            if "forward" in c.methods and self.is_module_class(name):
+                stack.append(f"{name}.forward")
+        stack += [name for name, f in self._functions.items() if f.compiled]
+        for s in self.modules.values():
+            for what in s.compiled - {".__call__"}:
+                if not what.startswith("."):
+                    stack.append(what)
+                    continue
+                near = self._visible(s)
+                stack += [m for m in self._by_method.get(what[1:], ()) if home[m].module in near]
+        reached: set[str] = set()
+        while stack:
+            name = stack.pop()
+            summary = self._functions.get(name)
+            if summary is None or name in reached or summary.disabled:
+                continue
+            reached.add(name)
+            owner = name.rpartition(".")[0]
+            for mention in summary.mentions:
+                if mention.startswith("self."):
+                    if owner in self._classes:
+                        stack += self._method(owner, mention[5:])
+                elif mention.startswith("."):
+                    if mention[1:] not in _COMMON_METHODS and (methods := self._by_method.get(mention[1:])):
+                        module = home[name]
+                        if module.path not in visible:
+                            visible[module.path] = self._visible(module)
+                        stack += [m for m in methods if home[m].module in visible[module.path]]
+                else:
+                    stack += [mention] if mention in self._functions else self.re_exported(mention)
+        return reached
+
+    def re_exported(self, name: str) -> list[str]:
+        """In a list, the only function below a package that ``name``, imported from that package, can be."""
+        package, _, last = name.rpartition(".")
+        found = [n for n, _ in self._named.get(last, ()) if n.startswith(f"{package}.")] if package else []
+        return found if len(found) == 1 else []
+
+
+_PLAIN_DECORATORS = frozenset("torch functools abc typing typing_extensions dataclasses contextlib".split())
+_PLAIN_BASES = frozenset(
+    "object abc.ABC typing.Protocol typing.Generic torch.autograd.Function torch.autograd.function.Function "
+    "enum.Enum typing.NamedTuple".split()
+)

@@ -1,0 +1,109 @@
+"""Which parameters of one module's functions end in a bool argument of an operator, or are handed on to other code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
+from patcher.facts.tables import torch_api
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """``parameter`` of ``function`` is ``argument`` (keyword or position) of a call of ``callee`` there.
+
+    ``position``: where the parameter stands, the instance not counted; None for keyword-only ones. ``callee``: an
+    operator of `torch_api.BOOL_ARGUMENTS`, a dotted function or class method, or ".name.method" for what the
+    attribute ``name`` of the instance holds.
+    """
+
+    function: str
+    parameter: str
+    position: int | None
+    callee: str
+    argument: str | int
+
+
+class Passing:
+    """One look at a module. To other code of the project, only parameters that look like flags are followed."""
+
+    def __init__(self, syntax: Syntax, resolve: Callable[[str], str], imports: Mapping[str, str]) -> None:
+        self.syntax = syntax
+        self.resolve = resolve
+        self.imports = imports
+        self.found: set[Passed] = set()
+        self._parameters: dict[FunctionNode, dict[str, tuple[int | None, bool]]] = {}
+        for call in syntax.by_type[ast.Call]:
+            assert isinstance(call, ast.Call)
+            function = syntax.function_of(call)
+            name = syntax.qualname(function) if function is not None else None
+            if function is not None and name is not None and (call.args or call.keywords):
+                self._call(call, function, name)
+
+    def _call(self, call: ast.Call, function: FunctionNode, name: str) -> None:
+        callee = self._callee(call.func, function)
+        if not callee:
+            return
+        parameters = self._of(function)
+        arguments: list[tuple[str | int, ast.expr]] = [(k.arg, k.value) for k in call.keywords if k.arg is not None]
+        arguments += enumerate(call.args)
+        for argument, e in arguments:
+            for n in _handed_on(e):
+                position, is_flag = parameters.get(n, (None, False))
+                if n in parameters and (is_flag or callee in torch_api.BOOL_ARGUMENTS):
+                    self.found.add(Passed(name, n, position, callee, argument))
+
+    def _callee(self, func: ast.expr, function: FunctionNode) -> str:
+        text = dotted(func)
+        if text is None:
+            return ""
+        root, _, rest = text.partition(".")
+        if root == self_name(function) and self.syntax.method_of(function) is function:
+            return f".{rest}" if rest.count(".") < 2 else ""
+        what = self.resolve(text)
+        if what.startswith("torch."):
+            return what if what in torch_api.BOOL_ARGUMENTS else ""
+        return what if root in self.imports or not rest else ""
+
+    def _of(self, function: FunctionNode) -> dict[str, tuple[int | None, bool]]:
+        """Parameter -> position and whether it looks like a flag, by its default or its annotation."""
+        if function not in self._parameters:
+            arguments = function.args
+            positional = [*arguments.posonlyargs, *arguments.args]
+            defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+            own = int(self.syntax.method_of(function) is function and self_name(function) is not None)
+            found: dict[str, tuple[int | None, bool]] = {
+                a.arg: (i - own, _is_flag(a, d))
+                for i, (a, d) in enumerate(zip(positional, defaults, strict=True))
+                if i >= own
+            }
+            for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+                found[a.arg] = (None, _is_flag(a, d))
+            self._parameters[function] = found
+        return self._parameters[function]
+
+
+def _is_flag(argument: ast.arg, default: ast.expr | None) -> bool:
+    if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        return True
+    return argument.annotation is not None and "bool" in ast.unparse(argument.annotation)
+
+
+def _handed_on(e: ast.expr) -> Iterator[str]:
+    """The names whose value ``e`` may be, also as one of several flags."""
+    match e:
+        case ast.Name(id=name):
+            yield name
+        case ast.BoolOp(values=parts):
+            for part in parts:
+                yield from _handed_on(part)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from _handed_on(body)
+            yield from _handed_on(orelse)
+        case ast.Call(func=ast.Name(id="bool"), args=[inner]):
+            yield from _handed_on(inner)

@@ -1,0 +1,596 @@
+"""Who sets attributes, writes into what they hold, and where that goes: what one file tells, for the index over all.
+
+A *place* is the name of an attribute (of whatever object; "*" stands for any part of a name that is computed), a global
+("~name"), a parameter ("module.function(x") or what functions of a name give back ("name()"); what the object there
+holds, in a list or the like, is the place with "[]". A write is traced back to the places that the object may come
+from: which expressions may be a part of which others counts, not their order.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import enum
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from patcher.facts.flow.definitions import Flow
+from patcher.facts.project.does import QUIET_METHODS, in_place
+from patcher.facts.project.instance_terms import instance_terms
+from patcher.facts.syntax.classes import INITIALISERS, pairs, self_name
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
+from patcher.facts.tables import call_effects as tables
+from patcher.facts.tables.wording import suggests_change, suggests_configuration
+
+Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_REGISTRATIONS = frozenset("register_buffer register_parameter add_module register_module".split())
+_BY_NAME = frozenset("setattr delattr __setattr__ __delattr__".split())
+#: What gives all tensors that a module holds besides its parameters, or all attributes, without naming them.
+_SWEEPING = frozenset("buffers named_buffers state_dict _buffers __dict__ vars".split())
+#: Methods whose result holds what the object does.
+_CARRYING = frozenset("values copy __iter__ union".split())
+_ELEMENTS = frozenset("get pop popitem setdefault __getitem__ __next__ popleft".split())
+#: Attributes that show the memory of a tensor.
+_SHOWN = frozenset("data T mT H mH real imag __array_interface__".split())
+#: Parts of torch whose functions fill what they are given first.
+_FILLING = ("torch.distributed.", "torch.ops.")
+_LIBRARIES = ("torch.", "numpy.", "np.", "math.")
+_HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".split())
+_TELLING = frozenset("debug info warning warn error exception critical log print format".split())
+#: A place, the classes that the object whose attribute it is may be of (none: of any), and how deep in containers what
+#: is there is held (-1: something that it holds).
+Source = tuple[str, tuple[str, ...], int]
+
+
+class How(enum.Enum):
+    """What happens: it is ``SET`` anew, ``WRITTEN`` into, something ``WITHIN`` it is changed, or it ``GOES`` on."""
+
+    SET = "sets"
+    WRITTEN = "writes into"
+    WITHIN = "changes something in"
+    GOES = "hands on"
+
+
+@dataclass(frozen=True)
+class Touch:
+    """What happens to ``place`` in ``inside``, a function, at ``line``.
+
+    ``owners``: dotted classes of the object whose attribute it is; none when that is not known. ``early``: an
+    initialiser does it to its own instance. ``value``: what is written, in terms of the object ("" when not known).
+    ``to``: where it goes: a place, of one of ``to_owners``, or an argument of what is called, as "callee[key" ("?":
+    code that is not read).
+    """
+
+    place: str
+    how: How
+    owners: tuple[str, ...] = ()
+    inside: str = ""
+    line: int = 0
+    early: bool = False
+    value: str = ""
+    to: str = ""
+    to_owners: tuple[str, ...] = ()
+
+
+class Touches:
+    """One look at a module: ``found``."""
+
+    def __init__(self, syntax: Syntax, module: str, imports: dict[str, str], owner: Owner) -> None:
+        self.syntax = syntax
+        self.module = module
+        self.imports = imports
+        self.owner = owner
+        self.found: set[Touch] = set()
+        self._bound: defaultdict[tuple[ast.AST | None, str], list[ast.expr]] = defaultdict(list)
+        self._sources: dict[tuple[ast.AST | None, str], frozenset[Source]] = {}
+        self._spelled: dict[ast.AST, str] = {}
+        self._open: set[tuple[ast.AST | None, str]] = set()
+        self._circular = False
+        self._parameters: dict[ast.AST, frozenset[str]] = {}
+        self._flows: dict[FunctionNode, Flow] = {}
+        self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}  # type: ignore[attr-defined]
+        self._inner: dict[str, FunctionNode] = {
+            f.name: f  # type: ignore[attr-defined, misc]
+            for kind in _FUNCTIONS
+            for f in syntax.by_type[kind]
+            if owner(f)[0] is not f
+        }
+        self._defined = {
+            d.name  # type: ignore[attr-defined]
+            for kind in (*_FUNCTIONS, ast.ClassDef)
+            for d in syntax.by_type[kind]
+        }
+        self._bindings()
+        looks: dict[type[ast.AST], Callable[[Any], None]] = {
+            ast.Assign: self._assign,
+            ast.AnnAssign: self._assign,
+            ast.AugAssign: self._augmented,
+            ast.Attribute: self._attribute,
+            ast.Subscript: self._subscript,
+            ast.Call: self._call,
+            ast.Return: self._return,
+        }
+        for kind, look in looks.items():
+            for n in syntax.by_type[kind]:
+                look(n)
+        for name in self._globals:
+            self.found.add(Touch(f"~{name}", How.SET))
+
+    # --- what names stand for ---------------------------------------------------------------------------------------
+
+    def _bindings(self) -> None:
+        by_type = self.syntax.by_type
+        nodes: Iterable[Any] = (*by_type[ast.Assign], *by_type[ast.AnnAssign], *by_type[ast.NamedExpr])
+        for n in nodes:
+            for target in (n.targets if isinstance(n, ast.Assign) else [n.target]) if n.value is not None else ():
+                for t, v in pairs(target, n.value):
+                    self._bind(t, v or _element(n.value))
+        nodes = (*by_type[ast.For], *by_type[ast.AsyncFor], *by_type[ast.comprehension])
+        for n in nodes:
+            self._bind(n.target, _element(n.iter))
+        for n in by_type[ast.withitem]:
+            if n.optional_vars is not None:  # type: ignore[attr-defined]
+                self._bind(n.optional_vars, n.context_expr)  # type: ignore[attr-defined]
+        for n in by_type[ast.Call]:
+            assert isinstance(n, ast.Call)
+            match n.func:
+                case ast.Attribute(value=ast.Name(id=name) as holder, attr=attr) if attr in tables.CONTAINER_WRITES:
+                    self._bound[self._scope(holder), name].append(ast.List([*n.args, *(k.value for k in n.keywords)]))
+                case ast.Name(id=name) if name in self._inner:
+                    a = self._inner[name].args
+                    for p in (*a.posonlyargs, *a.args, *a.kwonlyargs):
+                        self._bound[self.owner(n)[0], p.arg] += [*n.args, *(k.value for k in n.keywords)]
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._bound[self._scope(target), name].append(value)
+            case ast.Subscript(value=held):
+                self._bind(held, ast.List([value]))
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                for element in elements:
+                    self._bind(element, _element(value))
+            case ast.Starred(value=inner):
+                self._bind(inner, value)
+
+    def _scope(self, name: ast.Name) -> ast.AST | None:
+        """The outermost function whose local the name is; None for a global."""
+        function = self.owner(name)[0]
+        return None if name.id in self._globals else function
+
+    def _named(self, name: ast.Name) -> frozenset[Source]:
+        scope = self._scope(name)
+        if scope is None:
+            return frozenset({(f"~{name.id}", (), 0)})
+        key = scope, name.id
+        known = self._sources.get(key)
+        if known is not None:
+            return known
+        if key in self._open:  # a name that is made of itself ends here
+            self._circular = True
+            return frozenset()
+        self._open.add(key)
+        found = {s for value in self._bound.get(key, ()) for s in self.sources(value)}
+        self._open.discard(key)
+        if name.id in self._of(scope):
+            found.add((f"{self._function(scope)}({name.id}", (), 0))
+        elif key not in self._bound and not hasattr(builtins, name.id):
+            found.add((f"~{name.id}", (), 0))
+        if not self._open:
+            self._circular = False
+        if not self._circular:  # what is worked out within a circle lacks what is still open
+            self._sources[key] = frozenset(found)
+        return frozenset(found)
+
+    def _of(self, function: ast.AST) -> frozenset[str]:
+        if function not in self._parameters:
+            assert isinstance(function, _FUNCTIONS)
+            a = function.args
+            found = (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg)
+            self._parameters[function] = frozenset(p.arg for p in found if p is not None)
+        return self._parameters[function]
+
+    def _function(self, function: ast.AST | None) -> str:
+        if not isinstance(function, (*_FUNCTIONS, ast.ClassDef)):
+            return self.module
+        if function not in self._spelled:
+            self._spelled[function] = f"{self.module}.{self.syntax.qualname(function)}"
+        return self._spelled[function]
+
+    def sources(self, e: ast.expr) -> Iterator[Source]:
+        """The places that ``e`` may come from, or a part of it, or what it shares memory with."""
+        match e:
+            case ast.Name():
+                yield from self._named(e)
+            case ast.Attribute(value=value, attr=attr):
+                if isinstance(value, ast.Name) and value.id in self.imports and value.id[:1].islower():
+                    return
+                if suggests_configuration(_last(value)):
+                    return  # presumed: a Python value
+                if attr in _SWEEPING:
+                    yield "*", self.owners(value), 0
+                elif attr in _SHOWN:
+                    yield from self.sources(value)
+                else:
+                    yield attr, self.owners(value), 0
+            case ast.Subscript(value=held, slice=index):
+                yield from self._part(held, index)
+            case ast.NamedExpr(value=value):
+                yield from self.sources(value)
+            case ast.Call():
+                yield from self._result(e)
+            case ast.DictComp(value=element) | ast.ListComp(elt=element) | ast.SetComp(elt=element):
+                yield from _in(self.sources(element))
+            case ast.GeneratorExp(elt=element):
+                yield from _in(self.sources(element))
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+                for part in parts:
+                    yield from self.sources(part.value) if isinstance(part, ast.Starred) else _in(self.sources(part))
+            case ast.IfExp(body=a, orelse=b):
+                yield from self.sources(a)
+                yield from self.sources(b)
+            case ast.BoolOp(values=parts):
+                for part in parts:
+                    yield from self.sources(part)
+            case ast.Starred(value=value) | ast.Await(value=value):
+                yield from self.sources(value)
+
+    def _part(self, held: ast.expr, index: ast.expr | None = None) -> Iterator[Source]:
+        """What an element of ``held`` may come from, or a view of it."""
+        for place, owners, depth in self.sources(held):
+            if place == "*":
+                named = isinstance(index, ast.Constant) and isinstance(index.value, str)
+                yield (index.value if named else place), owners, 0  # type: ignore[union-attr]
+                continue
+            yield place, owners, max(depth - 1, -1)
+            if depth == 0:
+                yield place, owners, 0
+
+    def _result(self, call: ast.Call) -> Iterator[Source]:
+        func, args = call.func, call.args
+        what = self._imported(func)
+        last = _last(func)
+        if what is not None and what.startswith(_LIBRARIES):
+            if last in tables.VIEWS | _HOLDERS or last.endswith("_"):
+                for a in args:
+                    yield from self.sources(a)
+        elif isinstance(func, ast.Name) and what is None and hasattr(builtins, func.id):
+            yield from self._builtin(func.id, args)
+        elif isinstance(func, ast.Attribute) and what is None:
+            if last in _SWEEPING:
+                yield "*", self.owners(func.value), 0
+            elif last in ("get_buffer", "get_parameter", "__getattr__", "__getattribute__") and args:
+                yield _pattern(args[-1]), self.owners(func.value), 0
+            elif last in _ELEMENTS:
+                yield from self._part(func.value, args[0] if args else None)
+            elif last == "items":
+                yield from ((p, o, d + (d > 0)) for p, o, d in self.sources(func.value))
+            elif last in tables.VIEWS | _CARRYING or (last.endswith("_") and not last.endswith("__")):
+                yield from self.sources(func.value)
+            elif last in self._defined or last not in QUIET_METHODS:
+                yield f"{last}()", (), 0
+        elif last:
+            yield f"{last}()", (), 0
+
+    def _builtin(self, name: str, args: list[ast.expr]) -> Iterator[Source]:
+        if name == "getattr" and len(args) > 1:
+            yield _pattern(args[1]), self.owners(args[0]), 0
+        elif name == "vars" and args:
+            if not suggests_configuration(_last(args[0])):
+                yield "*", self.owners(args[0]), 0
+        elif name == "next" and args:
+            yield from self._part(args[0])
+        elif name in tables.CARRYING_BUILTINS or name in ("map", "filter"):
+            for a in args:
+                yield from _in(self.sources(a)) if name in ("zip", "enumerate") else self.sources(a)
+            if name in ("max", "min"):
+                for a in args if len(args) == 1 else ():
+                    yield from self._part(a)
+
+    def owners(self, e: ast.expr) -> tuple[str, ...]:
+        """The dotted classes that ``e`` is an instance of, or is itself; none when that is not known."""
+        if isinstance(e, ast.Call) and _last(e.func) == "super":
+            cls = self.syntax.class_of(e)
+            return (self._function(cls),) if cls is not None else ()
+        if not isinstance(e, ast.Name):
+            return ()
+        function, first = self.owner(e)
+        home = self.syntax.parents.get(function) if function is not None else None
+        if isinstance(home, ast.ClassDef) and e.id == first and self_name(function) == first:  # type: ignore[arg-type]
+            return (self._function(home),)
+        if (function, e.id) not in self._bound and e.id[:1].isupper():
+            return (self._resolved(e.id),)
+        inner = self.syntax.function_of(e)
+        if inner is None:
+            return ()
+        tested = _tested_classes(self.syntax, lambda: self._flow(inner), e)
+        return tuple(sorted(self.syntax.qualified(c) or self._resolved(ast.unparse(c)) for c in tested))
+
+    def _flow(self, function: FunctionNode) -> Flow:
+        if function not in self._flows:
+            self._flows[function] = Flow(function)
+        return self._flows[function]
+
+    def _resolved(self, text: str) -> str:
+        root, _, rest = text.partition(".")
+        base = self.imports.get(root, f"{self.module}.{root}")
+        return f"{base}.{rest}" if rest else base
+
+    def _imported(self, func: ast.expr) -> str | None:
+        text = dotted(func)
+        return self._resolved(text) if text is not None and text.partition(".")[0] in self.imports else None
+
+    # --- what happens -----------------------------------------------------------------------------------------------
+
+    def _add(self, at: ast.AST, sources: Iterable[Source], how: How, value: ast.expr | None = None) -> None:
+        inside = self._function(self.owner(at)[0])
+        own, _, method = inside.rpartition(".")
+        for place, owners, depth in sources:
+            if depth <= 0:
+                early = method in INITIALISERS and owners == (own,)
+                text = self._text(at, value) if value is not None and not depth else ""
+                where = place if not depth else f"{place}[]"
+                self.found.add(Touch(where, how, owners, inside, at.lineno, early, text))  # type: ignore[attr-defined]
+
+    def _goes(self, at: ast.AST, value: ast.expr, to: str, owners: tuple[str, ...] = (), given: bool = True) -> None:
+        """``value`` becomes a part of ``to``; what is ``given`` to the function is left out where that is off."""
+        inside, line = self._function(self.owner(at)[0]), at.lineno  # type: ignore[attr-defined]
+        for place, whose, depth in set(self.sources(value)):
+            passing = "(" in place and not (place.endswith("()") and place[:-2] in self._defined)
+            if (given or not passing) and not (place == to and whose == owners):
+                start = place if depth >= 0 else f"{place}[]"
+                end = to if depth <= 0 else f"{to}[]"
+                self.found.add(Touch(start, How.GOES, whose, inside, line, to=end, to_owners=owners))
+
+    def _write(self, at: ast.AST, e: ast.expr, value: ast.expr | None = None) -> None:
+        """The object ``e`` is written into: what it comes from is changed, and something within what holds it."""
+        self._add(at, self.sources(e), How.WRITTEN, value)
+        while isinstance(e, (ast.Attribute, ast.Subscript, ast.Call)):
+            held = isinstance(e, ast.Attribute)
+            e = e.func if isinstance(e, ast.Call) else e.value
+            if held and not isinstance(e, ast.Name):
+                self._add(at, self.sources(e), How.WITHIN)
+
+    def _text(self, at: ast.AST, value: ast.expr) -> str:
+        """``value`` in terms of the parameter whose attribute ``at``, a call, fills with it."""
+        assert isinstance(at, ast.Call)
+        held = at.func.value if isinstance(at.func, ast.Attribute) and value is at.args[0] else at.args[0]
+        if isinstance(held, ast.Attribute) and held.attr == "data":
+            held = held.value
+        function = self.syntax.function_of(at)
+        if function is None or not isinstance(held, ast.Attribute) or not isinstance(held.value, ast.Name):
+            return ""
+        flow = self._flow(function)
+        instance = flow.reaching.get(held.value, frozenset())
+        if not instance or any(d.how != "parameter" for d in instance):
+            return ""
+        terms = instance_terms(value, instance, self.syntax, flow)
+        return ast.unparse(terms) if terms is not None else ""
+
+    def _assign(self, n: ast.Assign | ast.AnnAssign) -> None:
+        if n.value is None:
+            return
+        for target in n.targets if isinstance(n, ast.Assign) else (n.target,):
+            for t, v in pairs(target, n.value):
+                value = v or _element(n.value)
+                while isinstance(t, (ast.Subscript, ast.Starred)):
+                    value = ast.List([value]) if isinstance(t, ast.Subscript) else value
+                    t = t.value
+                if isinstance(t, ast.Attribute):
+                    self._goes(n, value, t.attr, self.owners(t.value))
+                elif isinstance(t, ast.Name) and self._scope(t) is None:
+                    self._goes(n, value, f"~{t.id}")
+
+    def _augmented(self, n: ast.AugAssign) -> None:
+        if isinstance(n.target, (ast.Name, ast.Subscript)):
+            self._write(n, n.target)
+
+    def _attribute(self, n: ast.Attribute) -> None:
+        parent = self.syntax.parents[n]
+        if isinstance(n.ctx, ast.Load):
+            called = isinstance(parent, ast.Call) and parent.func is n
+            if _writes(n.attr) and not called:
+                self._write(n, n.value)  # the method is kept, to be called later
+            return
+        owners = self.owners(n.value)
+        own = isinstance(n.value, ast.Name) and n.value.id == self.owner(n)[1] and bool(owners)
+        if isinstance(parent, ast.AugAssign):
+            self._add(n, [(n.attr, owners, 0)], How.WRITTEN)
+        if not own:  # those are what the summary of the class has
+            self._add(n, [(n.attr, owners, 0)], How.SET)
+            self._add(n, self.sources(n.value), How.WRITTEN if n.attr == "data" else How.WITHIN)
+
+    def _subscript(self, n: ast.Subscript) -> None:
+        if not isinstance(n.ctx, ast.Load):
+            self._write(n, n.value)
+            if any(place == "*" for place, _, _ in self.sources(n.value)):  # ``vars(o)["name"] = ...``
+                self._add(n, self.sources(n), How.SET)
+
+    def _call(self, n: ast.Call) -> None:
+        func, args = n.func, n.args
+        last, what = _last(func), self._imported(func)
+        given = [*args, *(k.value for k in n.keywords)]
+        for k in n.keywords:
+            if k.arg == "out":
+                self._write(n, k.value)
+        if last in _BY_NAME or last in _REGISTRATIONS:
+            self._by_name(n, last)
+        elif last == "__new__":
+            if args and not (isinstance(func, ast.Attribute) and _last(func.value) == "super"):
+                self._add(n, [("*", (self._resolved(dotted(args[0]) or "?"),), 0)], How.SET)
+        elif last == "_apply" and isinstance(func, ast.Attribute) and _last(func.value) != "super":
+            self._add(n, [("*", self.owners(func.value), 0)], How.WRITTEN)
+        elif last == "functional_call" and len(args) > 1:
+            keys = args[1].keys if isinstance(args[1], ast.Dict) else [None]
+            self._add(n, [(_pattern(key).rpartition(".")[2], (), 0) for key in keys], How.SET)
+        elif _writes(last) or last in tables.WRITING_SPECIAL:
+            simple = last in ("copy_", "constant_", "fill_") and not n.keywords
+            if isinstance(func, ast.Attribute) and what is None:
+                self._write(n, func.value, args[0] if simple and len(args) == 1 else None)
+            for a in args if last == "swap_tensors" else args[:1]:
+                self._write(n, a, args[1] if simple and len(args) == 2 else None)
+        elif last.startswith("_foreach_"):
+            for a in args[:1]:
+                self._write(n, _element(a))
+        elif last in tables.NUMPY_WRITES and (what or "").startswith(_LIBRARIES):
+            for a in args[:1]:
+                self._write(n, a)
+        elif what is not None and what.startswith(_LIBRARIES) and last not in _HOLDERS:
+            if in_place(n, last) or what.startswith(_FILLING):
+                for a in args[:1]:
+                    self._write(n, a)
+        else:
+            changes = last in tables.CONTAINER_WRITES | tables.ARRAY_WRITES or suggests_change(last)
+            if isinstance(func, ast.Attribute) and what is None and changes:
+                self._write(n, func.value)
+                if last in tables.CONTAINER_WRITES:  # ``vars(o).update(...)``
+                    self._add(n, (s for s in self.sources(func.value) if s[0] == "*"), How.SET)
+            elif changes and last[:1].islower() and last not in self._defined and not hasattr(builtins, last):
+                for a in args:  # a function that changes something may change what it is given
+                    if isinstance(a, ast.Attribute):
+                        self._write(n, a)
+            if any(_writes(_last(a)) for a in given):
+                for a in given:
+                    self._write(n, a)
+            self._hands_on(n, last, what)
+
+    def _by_name(self, n: ast.Call, last: str) -> None:
+        """An attribute is set under a name that is an argument."""
+        plain = not isinstance(n.func, ast.Attribute) or (last not in _REGISTRATIONS and len(n.args) > 2)
+        owner, rest = (n.args[0], n.args[1:]) if plain and n.args else (n.func, n.args)
+        if isinstance(owner, ast.Attribute) and owner is n.func:
+            owner = owner.value
+        given = {k.arg: k.value for k in n.keywords}
+        rest = [*(given[k] for k in ("name",) if k in given), *rest, *(given[k] for k in ("tensor",) if k in given)]
+        rest = rest or [ast.Starred(owner)]  # all is handed on: the name is not known
+        owners = self.owners(owner)
+        names = self._names(rest[0])
+        if "*" in names and (suggests_configuration(_last(owner)) or any(map(self._is_layer, rest[1:2]))):
+            return  # configuration is set anew, or a layer is exchanged for another one
+        if not owners:
+            self._add(n, self.sources(owner), How.WITHIN)
+        for name in names:
+            self._add(n, [(name, owners, 0)], How.SET)
+            for value in rest[1:2]:
+                self._goes(n, value, name, owners)
+
+    def _is_layer(self, value: ast.expr) -> bool:
+        """Whether ``value`` is a parameter that is to be a module."""
+        function = self.owner(value)[0]
+        arguments = function.args.args if isinstance(function, _FUNCTIONS) and isinstance(value, ast.Name) else []
+        found = [a.annotation for a in arguments if a.arg == value.id]  # type: ignore[attr-defined]
+        return any(a is not None and self._imported(a) in ("torch.nn.Module", "nn.Module") for a in found)
+
+    def _names(self, key: ast.expr, depth: int = 4) -> set[str]:
+        """The names that ``key`` may be: those of a list that is gone through, or one with "*" for what is computed."""
+        found: set[str] = set()
+        for value in self._values(key) if depth else ():
+            lists = self._values(value.value) or [value.value] if isinstance(value, ast.Subscript) else [value]
+            for made in lists:  # a name is one of a list that is gone through, or a text
+                parts = made.elts if isinstance(made, (ast.Tuple, ast.List)) else [made]
+                found |= {name for part in parts for name in self._names(part, depth - 1)}
+        return found or {_pattern(key)}
+
+    def _values(self, e: ast.expr) -> list[ast.expr]:
+        """All that the local name ``e`` is bound to; nothing for anything else, and for parameters."""
+        scope = self._scope(e) if isinstance(e, ast.Name) else None
+        if scope is None or not isinstance(e, ast.Name) or e.id in self._of(scope):
+            return []
+        return self._bound.get((scope, e.id), [])
+
+    def _hands_on(self, n: ast.Call, last: str, what: str | None) -> None:
+        """What ``n`` is given, and may change or keep."""
+        func = n.func
+        if isinstance(func, ast.Name) and what is None and (hasattr(builtins, last) or last in self._inner):
+            return
+        if what is None and isinstance(func, ast.Attribute) and last in (QUIET_METHODS | _TELLING) - {"add"}:
+            return
+        if isinstance(func, ast.Attribute) and last in tables.CONTAINER_WRITES and what is None:
+            holder = func.value
+            while isinstance(holder, ast.Subscript):
+                holder = holder.value
+            for i, a in enumerate([*n.args, *(k.value for k in n.keywords)]):
+                if isinstance(holder, ast.Attribute):
+                    self._goes(n, ast.List([a]), holder.attr, self.owners(holder.value))
+                elif isinstance(holder, ast.Name) and self._scope(holder) is None:
+                    self._goes(n, ast.List([a]), f"~{holder.id}")
+                self._goes(n, a, f"?{last}[{i}", given=last in self._defined)
+            return  # a local name is bound to what it holds
+        if last in _HOLDERS and what is not None:
+            return
+        callee = what or self._callee(func)
+        read = what is not None or last in self._defined
+        for key, e in [*((str(i), a) for i, a in enumerate(n.args)), *((k.arg or "*", k.value) for k in n.keywords)]:
+            if not isinstance(e, (ast.Constant, ast.BinOp, ast.Compare)):
+                self._goes(n, e, f"{callee}[{key}", given=read)
+
+    def _callee(self, func: ast.expr) -> str:
+        """As `Does.calls` has it."""
+        text = dotted(func)
+        if isinstance(func, ast.Name):
+            return func.id
+        first = self.owner(func)[1]
+        if text is not None and first is not None and text.startswith(f"{first}."):
+            return f"self.{text.partition('.')[2]}"
+        if isinstance(func, ast.Attribute):
+            supers = isinstance(func.value, ast.Call) and _last(func.value.func) == "super"
+            return f"super.{func.attr}" if supers else f".{func.attr}"
+        return "?"
+
+    def _return(self, n: ast.Return) -> None:
+        function = self.syntax.function_of(n)
+        if n.value is not None and function is not None:
+            self._goes(n, n.value, f"{function.name}()")
+
+
+def _last(e: ast.expr) -> str:
+    return e.attr if isinstance(e, ast.Attribute) else e.id if isinstance(e, ast.Name) else ""
+
+
+def _element(e: ast.expr) -> ast.expr:
+    """An element of ``e``, which is iterated over or taken apart."""
+    return ast.Subscript(e, ast.Constant(None), ast.Load())
+
+
+def _in(sources: Iterable[Source]) -> Iterator[Source]:
+    """What a container with something of ``sources`` in it comes from."""
+    return ((place, owners, min(depth + 1, 2)) for place, owners, depth in sources)
+
+
+def _pattern(key: ast.expr | None) -> str:
+    """The name that ``key`` is, with "*" for what is computed."""
+    match key:
+        case ast.Constant(value=str() as name):
+            return name
+        case ast.JoinedStr(values=parts):
+            return "".join(str(p.value) if isinstance(p, ast.Constant) else "*" for p in parts)
+    return "*"
+
+
+def _tested_classes(syntax: Syntax, flow: Callable[[], Flow], name: ast.Name) -> list[ast.expr]:
+    """The classes that ``name`` is an instance of one of where it stands; none when that is not known."""
+    child: ast.AST = name
+    for parent in syntax.ancestors(name):
+        if isinstance(parent, ast.If) and child in parent.body and (classes := _tested(parent.test, name, flow)):
+            return classes
+        child = parent
+    return []
+
+
+def _tested(test: ast.expr, name: ast.Name, flow: Callable[[], Flow]) -> list[ast.expr]:
+    """The classes that ``name`` is an instance of one of when ``test`` is true."""
+    match test:
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as tested, classes]) if tested.id == name.id:
+            if flow().unchanged(tested, name):
+                return classes.elts if isinstance(classes, ast.Tuple) else [classes]
+        case ast.BoolOp(op=ast.And(), values=values):
+            return next((found for v in values if (found := _tested(v, name, flow))), [])
+    return []
+
+
+def _writes(name: str) -> bool:
+    """Whether what has that name writes into its first argument, as PyTorch names such things."""
+    return name == "swap_tensors" or (name.endswith("_") and not name.startswith("_"))

@@ -1,0 +1,1 @@
+"""Who calls what is compiled, with what; what only prepares."""

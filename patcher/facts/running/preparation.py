@@ -1,0 +1,340 @@
+"""Where a `forward` that is given a list falls apart: what prepares the list, and the rest, which needs it no more."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow.definitions import Definition, Flow
+from patcher.facts.running.list_lengths import ListLengths
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.types import Kind
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NESTED = (*_FUNCTIONS, ast.ClassDef, ast.Lambda)
+_ODD = (ast.Return, ast.Import, ast.ImportFrom, ast.Try, ast.Match)
+#: A decorator that leaves the function as it is, and says something about all that it calls as well.
+_HARMLESS = frozenset({*api.GRAD_OFF, "torch.enable_grad", "torch.autocast", "torch.amp.autocast", "typing.override"})
+#: Packages whose decorators do something before and after, and call what they decorate.
+_WRAPPERS = ("transformers.",)
+#: Calls that compute nothing that would be worth compiling.
+_CHEAP = api.ALIASING | frozenset(
+    "isinstance len int float bool str getattr hasattr range min max list tuple dict zip enumerate any all type print "
+    "size dim stride numel get keys items values append extend pop setdefault copy format warn warning warning_once "
+    "info debug is_floating_point is_tensor next iter join zeros ones empty full tensor as_tensor new_zeros new_ones "
+    "new_full new_tensor zeros_like".split()
+)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A value that the rest needs. ``annotation``, ``default``: as `forward` has them, for a parameter of it.
+
+    ``sure``: it is known to be no list.
+    """
+
+    name: str
+    annotation: ast.expr | None = None
+    default: ast.expr | None = None
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class Split:
+    """``first``: the first statement of the rest, which goes to the end of the function; ``handed``: in order."""
+
+    first: ast.stmt
+    handed: tuple[Handed, ...]
+
+
+class Preparation(Analysis):
+    """Splits functions of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.callees = facts.ask(Callees)
+
+    def split(self, function: FunctionNode, parameters: tuple[str, ...]) -> Split | str | None:
+        """The two halves; why there are none; or None where the rest does nothing but hand on or return.
+
+        ``parameters``: those that hold a list.
+        """
+        flow = self.inference.flow_of(function)
+        arguments = {a.arg: a for a in _arguments(function)}
+        lists = ListLengths(function, [arguments[p] for p in parameters if p in arguments], flow, self.syntax)
+        body = function.body
+        last = max((i for i, s in enumerate(body) if lists.reads(s)), default=-1)
+        rest = body[last + 1 :]
+        if last < 0:
+            return None
+        if _hands_on(rest, function):
+            return self._why_one_call(rest)
+        if not rest:
+            return f"`{'` and `'.join(parameters)}` is read up to the end"
+        if not self._is_worth_it(rest):
+            return "too little follows that could be compiled"
+        reason = self._why_whole(function) or self._why_not_eager(body[: last + 1], lists)
+        if not reason and not self.syntax.alone(rest[0]):
+            reason = "the rest does not start on a line of its own"
+        if reason:
+            return reason
+        handed = self._handed(function, body[: last + 1], rest, flow)
+        return handed if isinstance(handed, str) else Split(rest[0], handed)
+
+    def cut(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None = None) -> tuple[Handed, ...] | str:
+        """What the statements of ``function`` from ``first`` to ``last``, or to its end, need from those above.
+
+        Or why they cannot be taken out there.
+        """
+        at, end = function.body.index(first), len(function.body) if last is None else function.body.index(last) + 1
+        rest = function.body[at:end]
+        reason = self._why_whole(function)
+        if not reason and not (self.syntax.alone(first) and self.syntax.alone(rest[-1])):
+            reason = "the rest does not start on a line of its own"
+        return reason or self._handed(function, function.body[:at], rest, self.inference.flow_of(function))
+
+    def left(
+        self, function: FunctionNode, first: ast.stmt, last: ast.stmt, handed: tuple[Handed, ...]
+    ) -> list[str] | str:
+        """The names that ``first`` to ``last`` bind and that are read below; or why they cannot be handed back."""
+        at, end = function.body.index(first), function.body.index(last) + 1
+        inside, below = function.body[at:end], function.body[end:]
+        if any(isinstance(n, (*_NESTED, ast.GeneratorExp, ast.Delete)) for s in inside for n in ast.walk(s)):
+            return "functions and generators that are made there may live on"
+        if any(isinstance(n, _ODD) for s in inside for n in ast.walk(s)):
+            return "it may return, or gives names in unusual ways"
+        flow, made = self.inference.flow_of(function), {n for s in inside for n in ast.walk(s)}
+        read: set[str] = set()
+        for n in (n for s in below for n in ast.walk(s) if isinstance(n, ast.Name)):
+            if isinstance(n.ctx, ast.Store) and not isinstance(self.syntax.parents[n], ast.AugAssign):
+                continue
+            held = flow.reaching.get(n)
+            if held is None or any(d.node in made for d in held):
+                read.add(n.id)
+        bound = [n.id for s in inside for n in _bindings(s)]
+        known = {n.id for s in inside for n in _surely_bound(s)} | {h.name for h in handed}
+        names = [n for n in dict.fromkeys(bound) if n in read]
+        lost = next((n for n in names if n not in known), None)
+        return names if lost is None else f"`{lost}` may have no value there"
+
+    def _why_one_call(self, rest: list[ast.stmt]) -> str | None:
+        """What to do instead where ``rest`` calls a layer and nothing else."""
+        calls = [n for s in rest[:1] for n in ast.walk(s) if isinstance(n, ast.Call)]
+        if len(calls) == 1 and self.calls_layer(calls[0]):
+            return f"`{ast.unparse(calls[0].func)}` is all that follows: compile that"
+        return None
+
+    def _is_worth_it(self, rest: list[ast.stmt]) -> bool:
+        """Whether ``rest`` has two operations at least."""
+        run = [n for s in rest for n in _run(s)]
+        calls = [n for n in run if isinstance(n, ast.Call) and not self._is_cheap(n)]
+        return len(calls) + sum(isinstance(n, (ast.BinOp, ast.AugAssign)) for n in run) > 1
+
+    # --- what must stay one function --------------------------------------------------------------------------------
+
+    def _why_whole(self, function: FunctionNode) -> str:
+        if not isinstance(function, ast.FunctionDef):
+            return f"`{function.name}` is a coroutine"
+        for d in function.decorator_list:
+            what = self.syntax.qualified(d.func if isinstance(d, ast.Call) else d)
+            if what not in _HARMLESS and not (what or "").startswith(_WRAPPERS):
+                return f"`@{ast.unparse(d)}` is about the whole of `{function.name}`"
+        for n in ast.walk(function):
+            if isinstance(n, (ast.Global, ast.Nonlocal)):
+                return f"`{ast.unparse(n)}` stands in it"
+            if isinstance(n, (ast.Yield, ast.YieldFrom)) and self.syntax.function_of(n) is function:
+                return f"`{function.name}` is a generator"
+        return self.syntax.why_names_show(function)
+
+    def _why_not_eager(self, head: list[ast.stmt], lists: ListLengths) -> str:
+        """What would be worth compiling, but stands before the end of the preparation."""
+        for statement in head:
+            about_list = lists.reads(statement)
+            for call in (n for n in _run(statement) if isinstance(n, ast.Call)):
+                if self.calls_layer(call) or (not about_list and not self._is_cheap(call)):
+                    what = ast.unparse(call.func)
+                    return f"`{what}` runs before the list is read for the last time: it would be compiled no more"
+            operations = (n for n in _run(statement) if isinstance(n, ast.BinOp))
+            if not about_list and any(self.inference.of(n).is_tensor for n in operations):
+                return f"line {statement.lineno} computes before the list is read for the last time"
+        return ""
+
+    def calls_layer(self, call: ast.Call) -> bool:
+        """Whether ``call`` is of a module, for all that is known."""
+        own = self.inference.instance_attribute(call.func)
+        if own is not None:
+            stored = own[1] in self.inference.class_facts(own[0]).stores
+            return stored and own[1] not in self.inference.class_facts(own[0]).methods
+        called = self.callees.class_of(call.func)
+        return self.inference.of(call.func).kind is Kind.MODULE or (
+            called is not None and self.callees.project.is_module_class(called)
+        )
+
+    def _is_cheap(self, call: ast.Call) -> bool:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        return name in _CHEAP
+
+    # --- what goes from one half to the other -----------------------------------------------------------------------
+
+    def _handed(
+        self, function: FunctionNode, head: list[ast.stmt], rest: list[ast.stmt], flow: Flow
+    ) -> tuple[Handed, ...] | str:
+        inside = {n for s in rest for n in ast.walk(s)}
+        me = next(iter([*function.args.posonlyargs, *function.args.args]), None)
+        me = me if self.syntax.method_of(function) is function else None
+        needed: dict[str, set[Definition]] = {}
+        sure: dict[str, bool] = {}
+        for name in sorted((n for n in inside if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset)):
+            before = self._before(name, inside, flow)
+            if isinstance(before, str):
+                return before
+            if before:
+                needed.setdefault(name.id, set()).update(before)
+                value = self.inference.of(name) if isinstance(name.ctx, ast.Load) else None
+                known = value is None or value.kind is not Kind.UNKNOWN or all(d.how == "parameter" for d in before)
+                sure[name.id] = sure.get(name.id, True) and known
+        if me is not None and any(d.how != "parameter" for d in needed.pop(me.arg, ())):
+            return f"`{me.arg}` gets another value"
+        if self._captured_before(head) & {d.name for d in flow.by_node.values() if d.node in inside}:
+            return "a function that is made before reads a name that changes later"
+        for name_, definitions in needed.items():
+            odd = [d for d in definitions if d.how == "other" or isinstance(d.value, ast.Lambda)]
+            if any(not isinstance(d.node, (ast.Name, ast.arg)) or isinstance(d.value, ast.Lambda) for d in odd):
+                return f"`{name_}` is a function or an import of the preparation"
+        return tuple(_ordered(function, needed, sure))
+
+    def _before(self, name: ast.Name, inside: set[ast.AST], flow: Flow) -> set[Definition] | str:
+        """The values that ``name`` may have got before the rest; or why one of them cannot be handed on."""
+        within = [p for p in self.syntax.ancestors(name) if isinstance(p, _NESTED) and p in inside]
+        if within or isinstance(name.ctx, ast.Del):
+            # a nested function reads it when it is called: whatever the name has at the end of the preparation
+            if isinstance(name.ctx, ast.Store) or any(name.id in self._own_names(p) for p in within):
+                return set()
+            named = {d for d in flow.by_node.values() if d.name == name.id and d.node not in inside}
+            found = {d for d in named if not self._in_comprehension(d)}
+            if found and not any(d.how == "parameter" or self._is_certain(d, flow.function) for d in found):
+                return f"`{name.id}` has no value on some path"
+            return found
+        if not isinstance(name.ctx, ast.Load) and not isinstance(self.syntax.parents[name], ast.AugAssign):
+            return set()
+        held = flow.reaching.get(name, frozenset())
+        found = {d for d in held if d.node not in inside and d.how != "unbound"}
+        if found and any(d.how == "unbound" for d in held):
+            return f"`{name.id}` has no value on some path"
+        return found
+
+    def _is_certain(self, d: Definition, function: FunctionNode) -> bool:
+        return d.how == "assign" and self.syntax.statement_of(d.node) in function.body
+
+    def _in_comprehension(self, d: Definition) -> bool:
+        return d.how == "iteration" and any(isinstance(p, ast.comprehension) for p in self.syntax.ancestors(d.node))
+
+    def _own_names(self, scope: ast.AST) -> set[str]:
+        """Names that the nested function ``scope`` binds itself, for all of its body."""
+        if not isinstance(scope, (*_FUNCTIONS, ast.Lambda)):
+            return set()
+        parameters = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
+        body: list[ast.AST] = [*scope.body] if isinstance(scope.body, list) else [scope.body]
+        stored = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        inner = (ast.comprehension, *_NESTED)
+        return parameters | {
+            n.id for n in stored if next((p for p in self.syntax.ancestors(n) if isinstance(p, inner)), None) is scope
+        }
+
+    def _captured_before(self, head: list[ast.stmt]) -> set[str]:
+        nested = [n for s in head for n in ast.walk(s) if isinstance(n, (*_NESTED, ast.GeneratorExp))]
+        return {n.id for f in nested for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _arguments(function: FunctionNode) -> list[ast.arg]:
+    a = function.args
+    return [*a.posonlyargs, *a.args, *filter(None, (a.vararg,)), *a.kwonlyargs, *filter(None, (a.kwarg,))]
+
+
+def _ordered(function: FunctionNode, needed: dict[str, set[Definition]], sure: dict[str, bool]) -> Iterator[Handed]:
+    """Parameters without a default first, then what the preparation has made, then the parameters with one."""
+    a = function.args
+    positional = [*a.posonlyargs, *a.args]
+    defaults: dict[str, ast.expr | None] = dict(
+        zip([p.arg for p in positional[len(positional) - len(a.defaults) :]], a.defaults, strict=True)
+    )
+    defaults |= {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)}
+    plain: list[Handed] = []
+    last: list[Handed] = []
+    for p in _arguments(function):
+        if p.arg in needed:
+            kept = all(d.how == "parameter" for d in needed[p.arg])
+            annotation = p.annotation if kept and p not in (a.vararg, a.kwarg) else None
+            default = defaults.get(p.arg) if kept else None
+            if default is not None and not _is_plain(default):
+                default = None
+            (plain if default is None else last).append(Handed(p.arg, annotation, default, sure[p.arg]))
+    made = [Handed(n, sure=sure[n]) for n in needed if n not in {p.arg for p in _arguments(function)}]
+    yield from (*plain, *made, *last)
+
+
+def _is_plain(e: ast.expr) -> bool:
+    """Whether ``e`` may be evaluated twice."""
+    match e:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=operand):
+            return _is_plain(operand)
+        case ast.Tuple(elts=elements):
+            return bool(elements) and all(map(_is_plain, elements))
+    return False
+
+
+def _hands_on(rest: list[ast.stmt], function: FunctionNode) -> bool:
+    """Whether ``rest`` only returns a name, or what one method makes of names: there is nothing to take apart."""
+    if len(rest) != 1:
+        return False
+    match rest[0]:
+        case ast.Return(value=ast.Call(func=ast.Attribute(value=ast.Name(id=me)), args=args, keywords=keywords)):
+            own = [*function.args.posonlyargs, *function.args.args][:1]
+            given = [*args, *(k.value for k in keywords)]
+            return [a.arg for a in own] == [me] and all(isinstance(v, (ast.Name, ast.Starred)) for v in given)
+        case ast.Return(value=value):
+            return value is None or isinstance(value, (ast.Name, ast.Constant))
+    return isinstance(rest[0], ast.Pass)
+
+
+def _run(statement: ast.stmt) -> Iterator[ast.AST]:
+    """What runs when ``statement`` does: not the body of a function that it defines, and no error."""
+    stack: list[ast.AST] = [statement]
+    while stack:
+        n = stack.pop()
+        if not isinstance(n, (ast.Raise, ast.Assert, *_NESTED)):
+            yield n
+            stack.extend(ast.iter_child_nodes(n))
+
+
+def _bindings(s: ast.stmt) -> Iterator[ast.Name]:
+    """The names that ``s`` binds for its function: not the variables of a comprehension."""
+    stack: list[ast.AST] = [s]
+    while stack:
+        n = stack.pop()
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            yield n
+        if isinstance(n, ast.comprehension):
+            yield from (w.target for w in ast.walk(n) if isinstance(w, ast.NamedExpr))
+        else:
+            stack.extend(ast.iter_child_nodes(n))
+
+
+def _surely_bound(s: ast.stmt) -> Iterator[ast.Name]:
+    """The names that have a value after ``s``, which is an assignment."""
+    match s:
+        case ast.Assign(targets=targets):
+            yield from (n for t in targets for n in _bindings_of_target(t))
+        case ast.AnnAssign(target=target, value=ast.expr()):
+            yield from _bindings_of_target(target)
+
+
+def _bindings_of_target(t: ast.expr) -> Iterator[ast.Name]:
+    return (n for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))

@@ -1,0 +1,1 @@
+"""The shape of a module: one walk, scopes, names, classes."""

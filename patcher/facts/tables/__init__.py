@@ -1,0 +1,1 @@
+"""What names of Python, PyTorch and NumPy mean: tables only. The lowest floor."""

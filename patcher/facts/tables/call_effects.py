@@ -1,0 +1,158 @@
+"""What calls that are known by name do to memory and attributes: tables only, from the documentation."""
+
+from __future__ import annotations
+
+from patcher.facts.tables import torch_api as api
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Functions and methods of tensors that may give their argument, or a view of it.
+VIEWS = api.ALIASING | _set(
+    "broadcast_to broadcast_tensors moveaxis adjoint H mH as_strided numpy positive hsplit vsplit dsplit tensor_split "
+    "split_with_sizes view_as_real view_as_complex conj resolve_conj resolve_neg alias unsafe_chunk unsafe_split "
+    "to_dense to_sparse coalesce refine_names rename align_to as_tensor asarray atleast_1d atleast_2d atleast_3d "
+    "meshgrid dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout "
+    "from_numpy pin_memory einsum cartesian_prod short char byte untyped_storage storage __getitem__ share_memory_ "
+    "from_dlpack frombuffer grad"
+)
+#: What gives a tensor another shape (or other memory) in place.
+RESIZING = _set(
+    "resize_ resize_as_ unsqueeze_ squeeze_ transpose_ t_ swapaxes_ swapdims_ set_ data as_strided_ sparse_resize_ "
+    "apply_ swap_tensors"
+)
+#: Methods that tell about a tensor, or hang something on it, without a word of its values.
+ATTACHING = _set("register_hook retain_grad register_post_accumulate_grad_hook requires_grad_")
+#: Tensor methods that run code which is handed to them, or which hangs on the tensor.
+RUNNING_METHODS = _set("apply_ map_ map2_ backward register_hook register_post_accumulate_grad_hook")
+#: Special methods of tensors and containers that write.
+WRITING_SPECIAL = frozenset(
+    f"__{n}__"
+    for n in "setitem delitem iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
+)
+#: Operators that change an argument in place when a flag says so; the flag may be given by position.
+FLAGGED = (
+    api.SMOOTH_SAME
+    | api.SMOOTH_FLOAT
+    | _set("threshold rrelu dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout nan_to_num")
+)
+#: Where torch keeps functions of tensors that are documented to give new ones.
+NAMESPACES = _set("torch torch.nn.functional torch.special torch.linalg torch.fft torch._C._nn")
+#: Parts of torch whose functions look, or switch something that no tensor shows.
+LOOKING_PACKAGES = _set(
+    "torch.compiler torch._dynamo torch.cuda torch.backends torch.jit torch.random torch.mps torch.xpu torch.version "
+    "torch.amp torch.profiler torch.autograd.profiler torch.nn.attention torch.cuda.amp torch.utils.data "
+    "torch.nn.init"
+)
+#: Methods of Python's containers that change them; NumPy's array methods that do.
+CONTAINER_WRITES = _set(
+    "append extend insert pop remove clear update setdefault sort reverse add discard popitem appendleft extendleft "
+    "popleft rotate difference_update intersection_update symmetric_difference_update move_to_end subtract"
+)
+ARRAY_WRITES = _set("fill sort resize put itemset partition setfield setflags byteswap")
+#: NumPy functions that write to their first argument.
+NUMPY_WRITES = _set("copyto put place putmask fill_diagonal shuffle put_along_axis at")
+#: Methods of containers and strings that only look.
+LOOKING_METHODS = (
+    frozenset(name for kind in (dict, list, set, str, bytes, tuple) for name in dir(kind) if not name.startswith("_"))
+    - CONTAINER_WRITES
+)
+#: Builtins that look at what they get and give a new Python value; behind them may stand a special method.
+LOOKING_BUILTINS: dict[str, tuple[str, ...]] = {
+    "len": ("__len__",),
+    "int": ("__int__", "__index__", "__trunc__"),
+    "float": ("__float__", "__index__"),
+    "bool": ("__bool__", "__len__"),
+    "str": ("__str__", "__repr__"),
+    "repr": ("__repr__",),
+    "print": ("__str__", "__repr__"),
+    "format": ("__format__", "__str__"),
+    "abs": ("__abs__",),
+    "round": ("__round__",),
+    "hash": ("__hash__",),
+    "divmod": ("__divmod__",),
+    "pow": ("__pow__",),
+    "sum": ("__add__", "__radd__", "__iter__"),
+    "any": ("__bool__", "__iter__"),
+    "all": ("__bool__", "__iter__"),
+    "range": ("__index__",),
+    "slice": (),
+    "isinstance": ("__instancecheck__",),
+    "issubclass": ("__subclasscheck__",),
+    "hasattr": (),
+    "callable": (),
+    "type": (),
+    "id": (),
+    "chr": (),
+    "ord": (),
+    "bytes": (),
+    "hex": (),
+    "super": (),
+    "object": (),
+}
+#: Builtins whose result holds what they get.
+CARRYING_BUILTINS: dict[str, tuple[str, ...]] = {
+    "list": ("__iter__", "__next__"),
+    "tuple": ("__iter__", "__next__"),
+    "dict": ("__iter__", "__next__"),
+    "set": ("__iter__", "__next__", "__hash__", "__eq__"),
+    "frozenset": ("__iter__", "__next__", "__hash__", "__eq__"),
+    "zip": ("__iter__",),
+    "enumerate": ("__iter__",),
+    "reversed": ("__reversed__",),
+    "sorted": ("__iter__", "__next__", "__lt__"),
+    "iter": ("__iter__",),
+    "min": ("__lt__", "__iter__"),
+    "max": ("__gt__", "__lt__", "__iter__"),
+    "getattr": (),
+}
+#: Modules of the standard library and others whose functions write nothing that they are given and keep nothing.
+LOOKING_MODULES = _set("math cmath operator typing warnings logging time os re string numbers packaging platform sys")
+#: Those whose results hold what they get.
+CARRYING_MODULES = _set("itertools copy einops collections dataclasses types enum")
+#: Context managers of torch that run no code of others.
+QUIET_CONTEXTS = _set(
+    "torch.no_grad torch.enable_grad torch.inference_mode torch.set_grad_enabled torch.autocast torch.device "
+    "torch.cuda.amp.autocast torch.amp.autocast torch.autograd.set_detect_anomaly torch.autograd.no_grad "
+    "torch.profiler.record_function torch.autograd.profiler.record_function torch.nn.attention.sdpa_kernel "
+    "torch.backends.cuda.sdp_kernel torch.cuda.device torch.random.fork_rng contextlib.nullcontext contextlib.suppress "
+    "torch.autograd.graph.save_on_cpu warnings.catch_warnings torch.cuda.nvtx.range torch.cuda.stream"
+)
+#: nn modules that change no input and no state of theirs, and give a new tensor.
+PURE_MODULES = frozenset(
+    f"torch.nn.{n}"
+    for n in (
+        "Linear Bilinear Embedding LayerNorm RMSNorm GroupNorm Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
+        "ConvTranspose3d Softmax LogSoftmax Tanh Sigmoid GELU Softplus LogSigmoid AvgPool1d AvgPool2d MaxPool1d "
+        "MaxPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d CrossEntropyLoss MSELoss L1Loss NLLLoss PReLU PixelShuffle "
+        "MultiheadAttention LSTM GRU"
+    ).split()
+)
+#: nn modules that may give their input (or a view of it), and change nothing.
+PASSING_MODULES = frozenset(f"torch.nn.{n}" for n in "Identity Flatten Unflatten Dropout1d Dropout2d Dropout3d".split())
+#: nn modules that change their input in place when they were made with ``inplace``.
+FLAGGED_MODULES = frozenset(
+    f"torch.nn.{n}"
+    for n in (
+        "ReLU ReLU6 SiLU Mish ELU SELU CELU LeakyReLU Hardswish Hardsigmoid Hardtanh Dropout Dropout2d Dropout3d "
+        "AlphaDropout Threshold"
+    ).split()
+)
+#: nn modules that keep statistics of what passes in training.
+COUNTING_MODULES = frozenset(
+    f"torch.nn.{n}"
+    for n in "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d".split()
+)
+STATISTICS = _set("running_mean running_var num_batches_tracked")
+#: Special methods that operators and statements call.
+OPERATOR_METHODS = {
+    "BinOp": _set(
+        "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __mod__ __pow__ "
+        "__matmul__ __and__ __or__ __xor__ __rand__ __ror__ __lshift__ __rshift__"
+    ),
+    "Compare": _set("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__"),
+    "UnaryOp": _set("__neg__ __pos__ __invert__ __bool__ __len__"),
+    "FormattedValue": _set("__format__ __str__ __repr__"),
+}

@@ -1,0 +1,1 @@
+"""What an expression holds: kinds, dtypes, ranks and shapes, and how sure that is."""

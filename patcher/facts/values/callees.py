@@ -1,0 +1,176 @@
+"""Which functions of the project a call may run, where the class of the receiver is known or plain to see.
+
+The answers are for following a value on its way. They are no proof that nothing else is called.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.tree import FunctionNode, dotted, walk
+from patcher.facts.values.types import Kind
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Methods of a module that return the module.
+_SAME = frozenset("to cuda cpu eval train half float double bfloat16 requires_grad_".split())
+
+
+class Callees(Analysis):
+    """Calls of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._here: dict[str, FunctionNode] | None = None
+
+    def of(self, call: ast.Call) -> list[str]:
+        """Dotted functions and methods: ``self.attn(x)`` is "module.Attention.forward", or what overrides that."""
+        func = call.func
+        if isinstance(func, ast.Attribute):
+            owner = self.class_of(func.value)
+            found = self.project.methods(owner, func.attr) if owner is not None else []
+            if found:
+                return found
+        if (called := self.class_of(func)) is not None:
+            return self.project.methods(called, "forward" if self.project.is_module_class(called) else "__call__")
+        what = self.syntax.qualified(func)
+        if what is None and isinstance(func, ast.Name):
+            what = f"{self.module}.{func.id}"
+        return [what] if what is not None and self.project.function(what) is not None else []
+
+    def here(self, name: str) -> FunctionNode | None:
+        """The definition of that dotted function, when it is in this module."""
+        if self._here is None:
+            functions = (f for kind in _FUNCTIONS for f in self.syntax.by_type[kind] if isinstance(f, _FUNCTIONS))
+            named = ((self.syntax.qualname(f), f) for f in functions)
+            self._here = {f"{self.module}.{qualname}": f for qualname, f in named if qualname is not None}
+        return self._here.get(name)
+
+    def class_of(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> str | None:
+        """The dotted class of the project that ``e`` is an instance of, as far as can be seen."""
+        value = self.inference.of(e)
+        if value.kind is Kind.MODULE and self.project.known_class(value.module) is not None:
+            return value.module
+        match e:
+            case ast.Attribute(value=owner, attr=attr):
+                found = self.class_of(owner, seen)
+                summary = self.project.known_class(found) if found is not None else None
+                return self._known(dict(summary.built).get(attr)) if summary is not None else None
+            case ast.Subscript(value=holder):
+                return self._element(holder)
+            case ast.Call(func=ast.Attribute(value=module)) if self.is_same(e):
+                return self.class_of(module, seen)
+            case ast.Call():
+                return self._built(e)
+            case ast.Name():
+                definitions = self.inference.definitions(e) - seen
+                classes = {self._defined(d, seen | definitions) for d in definitions}
+                return classes.pop() if len(classes) == 1 else None
+        return None
+
+    def is_same(self, call: ast.Call) -> bool:
+        """Whether ``call`` is of a method that gives back the module that it is called on."""
+        return isinstance(call.func, ast.Attribute) and call.func.attr in _SAME
+
+    def _defined(self, d: Definition, seen: frozenset[Definition]) -> str | None:
+        if d.how == "parameter" and isinstance(d.node, ast.arg):
+            return self._parameter(d.node)
+        value, path = d.value, d.path
+        if d.how == "iteration" and value is not None:
+            items, path = _source(value, path)
+            return self._element(items) if items is not None and not path else None
+        while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
+            value, path = value.elts[path[0]], path[1:]
+        if d.how != "assign" or value is None or path:
+            return None
+        return self._built(value) or self.class_of(value, seen)
+
+    def _parameter(self, argument: ast.arg) -> str | None:
+        """The class of the instance for ``self``, or the one that the parameter is annotated with."""
+        method = self.syntax.parents[self.syntax.parents[argument]]
+        cls = self.syntax.parents.get(method)
+        if isinstance(cls, ast.ClassDef) and isinstance(method, _FUNCTIONS) and self_name(method) == argument.arg:
+            return self._known(f"{self.module}.{self.syntax.qualname(cls)}")
+        for e in ast.walk(argument.annotation) if argument.annotation is not None else ():
+            if isinstance(e, ast.Constant) and isinstance(e.value, str) and e.value.isidentifier():
+                e = ast.Name(e.value)
+            if isinstance(e, (ast.Name, ast.Attribute)) and (found := self._named(e)) is not None:
+                return found
+        return None
+
+    def _element(self, e: ast.expr) -> str | None:
+        """The class of what the list ``e`` holds, when it is an attribute that is filled with instances of one."""
+        own = self.inference.instance_attribute(e)
+        stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
+        found = {self._held(s.value) for s in stores if s.value is not None}
+        if own is not None and found == {None}:
+            found = {self._built(item) for item in self._appended(*own)}
+        return found.pop() if len(found) == 1 else None
+
+    def _appended(self, cls: ast.ClassDef, name: str) -> list[ast.expr]:
+        """What methods of ``cls`` append to the list in the attribute ``name``."""
+        found: list[ast.expr] = []
+        for call in (n for n in walk(cls) if isinstance(n, ast.Call)):
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr) as held, attr="append"), args=[item]):
+                    if attr == name and self.inference.instance_attribute(held) == (cls, name):
+                        found.append(item)
+        return found
+
+    def _held(self, e: ast.expr) -> str | None:
+        match e:
+            case ast.Starred(value=inner):
+                return self._held(inner)
+            case ast.Call(args=[ast.expr() as inner]) if self._built(e) is None:
+                return self._held(inner)
+            case ast.List(elts=[first, *_]):
+                return self._built(first)
+            case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
+                return self._built(element)
+        return None
+
+    def _built(self, e: ast.expr) -> str | None:
+        return self._named(e.func) if isinstance(e, ast.Call) else None
+
+    def _named(self, e: ast.expr) -> str | None:
+        text = dotted(e)
+        imported = self.syntax.imports.get((text or "").partition(".")[0])
+        if text is None:
+            return None
+        rest = text.partition(".")[2]
+        return self._known(f"{imported}.{rest}" if imported and rest else imported or f"{self.module}.{text}")
+
+    def _known(self, name: str | None) -> str | None:
+        """``name`` when it is a class of the project; a class in a function is found by its own name."""
+        if name is None or self.project.known_class(name) is not None:
+            return name
+        if name.rpartition(".")[0] != self.module:
+            return None
+        classes = (c for c in self.syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef))
+        found = [self.syntax.qualname(c) for c in classes if c.name == name.rpartition(".")[2]]
+        return f"{self.module}.{found[0]}" if len(found) == 1 else None
+
+
+def _source(e: ast.expr, path: tuple[int, ...]) -> tuple[ast.expr | None, tuple[int, ...]]:
+    """What the items of an iteration over ``e`` come from, for the part at ``path`` of each, and what is left of it."""
+    while True:
+        match e, path:
+            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]), (1, *rest):
+                e, path = inner, tuple(rest)
+            case ast.Call(func=ast.Name(id="zip"), args=args), (int(at), *rest) if at < len(args):
+                e, path = args[at], tuple(rest)
+            case ast.Call(func=ast.Name(id="reversed" | "list" | "tuple"), args=[inner]), _:
+                e = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "named_children"), args=[]), (1, *rest):
+                e, path = inner, tuple(rest)
+            case ast.Call(func=ast.Attribute(value=inner, attr="values" | "children"), args=[]), _:
+                e = inner
+            case ast.Subscript(value=inner, slice=ast.Slice()), _:
+                e = inner
+            case ast.Call(), _:
+                return None, path
+            case _:
+                return e, path
