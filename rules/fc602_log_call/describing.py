@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from patcher.facts import Facts
@@ -12,6 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.log_calls import log_call
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.tables import call_effects
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import words
 from patcher.facts.values.module_values import Bindings, imported
@@ -83,11 +84,14 @@ class Describing(Analysis):
         match statement:
             case ast.Expr(value=ast.Call() as call) if self.written_by(call) is not None:
                 parts: list[ast.AST] = [*call.args, *call.keywords]
+                name = call.func.attr if isinstance(call.func, ast.Attribute) else "print"
+                if name in self.project.foreign_stores or self.project.effects.changing([name]):
+                    return f"`{name}` is a function of the project, which may keep what it is told"
                 if isinstance(call.func, ast.Attribute):
                     parts.append(_logger_call(call.func.value))
-                return self._first(parts)
+                return self._first(parts) or self._why_shown(call.args)
             case ast.If(test=test, body=body, orelse=orelse):
-                return self.why_changing(test) or self._block([*body, *orelse], statement)
+                return self.why_changing(test) or self._why_true(test) or self._block([*body, *orelse], statement)
             case ast.For(target=ast.Name() as target, iter=items, body=body, orelse=[]):
                 if not self._only_in(target.id, statement):
                     return f"`{target.id}` is used elsewhere"
@@ -106,6 +110,8 @@ class Describing(Analysis):
                     return f"`{_text(e)}` reads what is written"
         if self._redirected:
             return "this file reads what is written"
+        if (reader := self.project.log_reader) is not None:
+            return f"`{reader}` of the project gets what is logged"
         return None if _is_total(statement) else self.caught.why(statement, _FAILING)
 
     @cached_property
@@ -146,8 +152,10 @@ class Describing(Analysis):
         """None when evaluating ``e`` only looks at things; else what in it may change something."""
         if isinstance(e, _LEAVES):
             return None
-        if isinstance(e, ast.Attribute) and self._runs_code(e.attr):
-            return f"`{_text(e)}` is a property"
+        if isinstance(e, ast.Attribute) and self._is_computed(e):
+            return f"`{_text(e)}` is worked out when it is read"
+        if (reason := self._why_special(e)) is not None:
+            return reason
         if isinstance(e, ast.Subscript) and any(_called(v) == "defaultdict" for v in self.bindings.values(e.value)):
             return f"`{_text(e)}` may add an item"
         searches = isinstance(e, ast.Compare) and any(isinstance(op, (ast.In, ast.NotIn)) for op in e.ops)
@@ -166,6 +174,63 @@ class Describing(Analysis):
         if isinstance(e, ast.Call):
             return self._why_call_changes(e)
         return f"`{_text(e)}` may change something"
+
+    def _why_special(self, e: ast.AST) -> str | None:
+        """What a special method of a class of the project may change that ``e``, no call but of a builtin, runs."""
+        match e:
+            case ast.FormattedValue(value=value):
+                return self._why_shown([value])
+            case ast.Subscript(value=value):
+                return self._why_methods(["__getitem__", "__missing__"], [value])
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
+                    return None
+                return self._why_methods(call_effects.OPERATOR_METHODS["Compare"], [left, *others])
+            case ast.BinOp(left=left, op=op, right=right):
+                shown = self._why_shown([right]) if isinstance(op, ast.Mod) else None
+                return shown or self._why_methods(call_effects.OPERATOR_METHODS["BinOp"], [left, right])
+            case ast.BoolOp(values=values):
+                return next((reason for v in values if (reason := self._why_true(v)) is not None), None)
+            case ast.UnaryOp(op=ast.Not(), operand=value) | ast.IfExp(test=value):
+                return self._why_true(value)
+            case ast.Call(func=ast.Name(id=name) as func, args=args) if self.syntax.is_builtin(func):
+                return self._why_methods(call_effects.LOOKING_BUILTINS.get(name, ()), args)
+            case ast.Call(func=ast.Attribute(attr="format"), args=args, keywords=keywords):
+                return self._why_shown([*args, *(k.value for k in keywords)])
+        return None
+
+    def _why_shown(self, parts: Sequence[ast.expr]) -> str | None:
+        """What showing one of ``parts`` may change."""
+        parts = [p for part in parts for p in (part.elts if isinstance(part, ast.Tuple) else [part])]
+        return self._why_methods(["__format__", "__str__", "__repr__", "extra_repr"], parts)
+
+    def _why_true(self, e: ast.expr) -> str | None:
+        """What asking for the truth of ``e`` may change."""
+        return self._why_methods(["__bool__", "__len__"], [e])
+
+    def _why_methods(self, names: Iterable[str], parts: Iterable[ast.expr]) -> str | None:
+        unknown = [p for p in parts if self.inference.of(p).kind not in (Kind.TENSOR, Kind.PYTHON)]
+        unknown = [p for p in unknown if not isinstance(p, (ast.Constant, ast.JoinedStr, ast.Compare))]
+        unknown = [p for p in unknown if not self._is_name_or_type(p)]
+        if unknown and self.project.effects.changing(names):
+            return f"`{_text(unknown[0])}` may change when it is looked at"
+        return None
+
+    def _is_name_or_type(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a type of Python's own, or the name of one."""
+        if isinstance(e, ast.Attribute):
+            return e.attr in ("__name__", "__qualname__", "__module__")
+        return isinstance(e, ast.Name) and self.syntax.is_builtin(e)
+
+    def _is_computed(self, e: ast.Attribute) -> bool:
+        """Whether reading ``e`` may run code of the project that changes something."""
+        if self.inference.of(e.value).kind in (Kind.TENSOR, Kind.PYTHON) or self.syntax.qualified(e) is not None:
+            return False
+        own = self.inference.instance_attribute(e)
+        names = ["__getattr__", "__getattribute__", "__get__"] if own is None else ["__getattribute__", "__get__"]
+        return self._runs_code(e.attr) or self.project.effects.changing(
+            [*names, e.attr] if e.attr in self.project.properties else names
+        )
 
     def _why_call_changes(self, call: ast.Call) -> str | None:
         func, what = call.func, self.syntax.qualified(call.func)

@@ -48,10 +48,16 @@ class Attributes:
         self.project = project
         self._at: defaultdict[str, list[tuple[ModuleSummary, Touch]]] = defaultdict(list)
         self._patterns: list[tuple[ModuleSummary, Touch]] = []
+        self._parameters: defaultdict[str, set[str]] = defaultdict(set)
+        self._arriving: dict[tuple[str, tuple[str, ...], str], list[Source]] = {}
         for s in project.modules.values():
             for t in s.touches:
                 pattern = "*" in t.place and t.place[0] != "~"
                 (self._patterns if pattern else self._at[t.place]).append((s, t))
+        for place in self._at:
+            function, is_parameter, name = place.rpartition("(")
+            if is_parameter:
+                self._parameters[function].add(name.removesuffix("[]"))
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -157,8 +163,14 @@ class Attributes:
                     more = replace(touch, to=f"{touch.to}[]") if inside and not touch.to.endswith("[]") else touch
                     yield from self._ends(attribute, where, more, seen)
 
-    def _arrives(self, t: Touch) -> Iterator[Source]:
+    def _arrives(self, t: Touch) -> list[Source]:
         """The places that ``t.to`` stands for: an argument is the parameters that take it."""
+        key = (t.to, t.to_owners, t.inside)
+        if key not in self._arriving:
+            self._arriving[key] = list(self._places(t))
+        return self._arriving[key]
+
+    def _places(self, t: Touch) -> Iterator[Source]:
         held = "[]" if t.to.endswith("[]") else ""
         callee, is_argument, key = t.to.removesuffix("[]").partition("[")
         if not is_argument:
@@ -175,7 +187,7 @@ class Attributes:
             at = int(key) if key.isdigit() else -1
             taken = {*f.positional[at : at + 2]} if key.isdigit() else {key}
             if at >= len(f.positional) or key == "*":
-                taken = {p.rpartition("(")[2].removesuffix("[]") for p in self._at if p.startswith(f"{name}(")}
+                taken = self._parameters.get(name, set())
             yield from ((f"{name}({p}{held}", ()) for p in sorted(taken))
 
 

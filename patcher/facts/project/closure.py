@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -177,6 +178,34 @@ class Closure:
                     seen.update(more)
             known = self._mentioned[function] = frozenset(found)
         return known
+
+    def changing(self, names: Iterable[str]) -> bool:
+        """Whether a method or property of one of ``names``, or what it calls on itself, says that it changes something.
+
+        Code that is not read is presumed to change nothing: it is asked about what only shows or counts.
+        """
+        return self.changes_in(m for name in names for m in self.project.named_methods(name))
+
+    def changes_in(self, methods: Iterable[str]) -> bool:
+        """As `changing`, for methods by their dotted names."""
+        stack = list(methods)
+        seen = set(stack)
+        while stack:
+            method = stack.pop()
+            summary = self.project.function(method)
+            if summary is None:
+                continue
+            if summary.does.own or summary.does.sets or summary.does.writes:
+                return True
+            for call in summary.does.calls:
+                attribute = call[5:] if call.startswith("self.") else ""
+                found = self.project.methods(method.rpartition(".")[0], attribute)
+                if not found and attribute in tables.CONTAINER_WRITES:
+                    return True
+                more = [m for m in found if m not in seen]
+                stack += more
+                seen.update(more)
+        return False
 
     def behind(self, name: str) -> Does:
         """What the methods and properties called ``name``, of any class of the project, do taken together."""

@@ -533,6 +533,16 @@ class Project:
         found = {m for f in self._functions.values() for m in f.mentions if m.endswith(".__wrapped__")}
         return {m.rpartition(".")[0].rpartition(".")[2] for m in found}
 
+    @cached_property
+    def log_reader(self) -> str | None:
+        """A class of the project that loggers hand their messages to, or that is one, and that changes something."""
+        for name, c in self._classes.items():
+            if any(b.startswith("logging.") for b in c.bases):
+                changing = self.effects.changes_in(f"{name}.{m}" for m in c.methods - {"__init__"})
+                if changing:
+                    return name.rpartition(".")[2]
+        return None
+
     def named_methods(self, name: str) -> list[str]:
         """The methods of that name, of any class."""
         return self._by_method.get(name, [])
