@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import hashlib
 import io
 import os
@@ -70,7 +71,9 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.startswith(_OURS):
             found = super().find_class(module, name)
-            is_value = isinstance(found, type) and (dataclasses.is_dataclass(found) or issubclass(found, tuple))
+            is_value = isinstance(found, type) and (
+                dataclasses.is_dataclass(found) or issubclass(found, (tuple, enum.Enum))
+            )
             if is_value and found.__module__ == module:
                 return found
         raise pickle.UnpicklingError(f"{module}.{name}")

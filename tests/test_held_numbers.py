@@ -109,8 +109,6 @@ DIFFERENT = {
     "its data filled": "def f(module):\n    module.hop.data.fill_(7)\n",
     "its data replaced": "def f(module):\n    module.hop.data = torch.tensor(7)\n",
     "under a name": "def f(module):\n    hop = module.hop\n    hop.zero_()\n",
-    "assigned": "def f(module):\n    module.hop = torch.tensor(7)\n",
-    "added to": "def f(module):\n    module.hop += 1\n",
     "an output": "def f(module):\n    torch.add(module.gap, 1, out=module.hop)\n",
     "of another attribute": "def f(module):\n    init.constant_(module.hop, module.conv.kernel_size[0])\n",
     "of another module": "def f(module, model):\n    init.constant_(module.hop, model.conv.stride[0])\n",
@@ -256,3 +254,12 @@ def test_a_width_that_others_have_too_is_known_all_the_same() -> None:
     project = Project([summarise(ast.parse(text), path) for path, text in files.items()])
     result = patch(wave, "wave.py", (ItemCall(),), Settings(), project)
     assert "x[:, : int(self.width)]" in result.text
+
+
+@pytest.mark.parametrize("statement", ["module.hop = torch.tensor(7)", "module.hop += 1"])
+def test_a_number_that_others_set_stays_in_its_tensor(statement: str) -> None:
+    other = f"{IMPORTS}def f(module):\n    {statement}\n"
+    project = Project([summarise(ast.parse(t), p) for p, t in (("home.py", HOME), ("other.py", other))])
+    text = patch(HOME, "home.py", (TensorHeldSize(),), Settings(), project).text
+    assert "- self.hop" in text
+    assert "_hop" not in text

@@ -15,8 +15,9 @@ import pytest
 
 from patcher import cli
 from patcher.config import ConfigError
-from patcher.engine import find, patch
+from patcher.engine import patch
 from patcher.facts import Facts
+from patcher.finding import find
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule, Where
 from patcher.selftest import call, executing, records
 from patcher.selftest.executing import Interpreter, execute, interpreter

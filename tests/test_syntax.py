@@ -34,7 +34,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 TEXTS = {
     "odd": ODD,
     **{str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in sorted(ROOT.glob("fixtures/*/*.py"))[:6]},
-    "syntax.py": (ROOT / "patcher/facts/syntax.py").read_text(encoding="utf-8"),
+    "tree.py": (ROOT / "patcher/facts/syntax/tree.py").read_text(encoding="utf-8"),
 }
 
 

@@ -87,7 +87,9 @@ class RepeatTotals(Analysis):
         if not here and unchanged.why_changed(counts, made, repeat.call):
             return f"`{counts.id}` may be changed in the meantime"
         listed = self._listed(repeat.x, counts) if repeat.x is not None else None
-        rows = repeat.x is None or (listed is not None and not unchanged.why_changed(counts, listed, repeat.call))
+        if listed is not None and unchanged.why_changed(counts, listed, repeat.call):
+            return f"`{counts.id}` is not the list that what is repeated was made for"
+        rows = repeat.x is None or listed is not None
         if rows and self._ints(counts):
             return Total("sum({0})", (counts,))
         if any(d.how != "parameter" for d in self.inference.definitions(counts)) and not self._ints(counts):

@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -406,7 +406,10 @@ class Project:
                 for base in c.bases:
                     self._subclasses[base].append(f"{s.module}.{c.name}")
             for f in s.functions:
-                self._functions[f"{s.module}.{f.qualname}"] = f
+                name, other = f"{s.module}.{f.qualname}", self._functions.get(f"{s.module}.{f.qualname}")
+                if other is not None and other is not f:  # a property and its setter, one of two by a condition
+                    f = replace(f, does=f.does | other.does, mentions=f.mentions | other.mentions)
+                self._functions[name] = f
             for p in s.passed:
                 self._passed[f"{s.module}.{p.function}"].append(p)
         self.properties: set[str] = set()
