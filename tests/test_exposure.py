@@ -107,6 +107,11 @@ KEPT = {
         "def fresh():\n    memory = Memory(2)\n    return memory\n\ndef make():\n    return fresh()\n\n"
         "class Net(nn.Module):\n    def __init__(self):\n        self.memory = make()\n"
     ),
+    "an instance of a subclass": f"{NET}\nclass Big(Memory):\n    pass\n\nnet = Net(Big(2))\n",
+    "a class method": (
+        "class Some(Memory):\n    @classmethod\n    def of(cls, n):\n        return cls(n)\n\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        self.memory = Some.of(2)\n"
+    ),
     "a global": (
         "MEMORY = Memory(2)\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x * MEMORY.length(0)\n"
     ),

@@ -123,6 +123,35 @@ class Attributes:
             if t.how is How.SET and may_be(t.place, attribute) and self._near(s, home, cls):
                 yield Found(attribute, t, s.module)
 
+    def holders(self, classes: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """What keeps objects of these dotted classes: a module, an attribute there, and the classes whose it is.
+
+        "~name" is a global that compiled code reads. A class is known by its last name where it is made, and annotated.
+        """
+        stack = [(f"{c.rpartition('.')[2]}()", "") for c in classes]
+        seen = set(stack)
+        while stack:
+            place, home = stack.pop()
+            if place[0] == "~" and self._read_elsewhere(f"{home}.{place[1:]}"):
+                yield home, place, ()
+            for s, t in (*self._at.get(place, ()), *self._at.get(f"{place}[]", ())):
+                if t.how is not How.GOES or (place[0] == "~" and not s.sees(home, place[1:])):
+                    continue
+                for to, owners in self._arrives(t):
+                    to = to.removesuffix("[]")
+                    if to == "<" and self.project.reached(t.inside):
+                        yield home, place, ()
+                    elif to[0] not in "<?~" and "(" not in to:
+                        yield s.module, to, owners
+                    elif (end := (to, s.module if to[0] == "~" else "")) not in seen and to[0] not in "<?":
+                        seen.add(end)
+                        stack.append(end)
+
+    def _read_elsewhere(self, name: str) -> bool:
+        """Whether compiled code that imports the dotted global reads it."""
+        found = (f for f, s in self.project.functions() if any(f"{m}.".startswith(f"{name}.") for m in s.mentions))
+        return any(self.project.reached(f) for f in found if not f.startswith(f"{name.rpartition('.')[0]}."))
+
     # --- where it goes ----------------------------------------------------------------------------------------------
 
     def _known(self, owners: tuple[str, ...]) -> set[str]:
@@ -176,16 +205,23 @@ class Attributes:
         if not is_argument:
             yield t.to, t.to_owners
             return
-        functions = self.project.effects.callees(callee, t.inside.rpartition(".")[0], t.inside)
+        functions = self.project.effects.callees(callee, t.inside.rpartition(".")[0], f"{t.inside}.")
+        cls = self.project.effects.named(callee, f"{t.inside}.")
         if functions is None:
             yield "?", ()
-            return
+            if callee.startswith(("self.", ".", "?")) or not cls.rpartition(".")[2][:1].isupper():
+                return
+            alike = [c for c, _ in self.project.classes() if c.endswith(f".{cls.rpartition('.')[2]}")]
+            functions = [f for c in alike for f in self.project.methods(c, "__init__")]
+        elif not functions and self.project.known_class(cls) is not None:  # the fields of a dataclass
+            yield f"*{held}", (cls,)
         for name in functions:
             f = self.project.function(name)
             if f is None:
                 continue
             at = int(key) if key.isdigit() else -1
-            taken = {*f.positional[at : at + 2]} if key.isdigit() else {key}
+            method = self.project.known_class(name.rpartition(".")[0]) is not None  # the instance may stand before it
+            taken = {*f.positional[at : at + 1 + method]} if key.isdigit() else {key}
             if at >= len(f.positional) or key == "*":
                 taken = self._parameters.get(name, set())
             yield from ((f"{name}({p}{held}", ()) for p in sorted(taken))

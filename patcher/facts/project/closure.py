@@ -128,19 +128,22 @@ class Closure:
             summary = project.known_class(owner)
             built = dict(summary.built).get(attribute) if summary is not None else None
             return self._instance(built, rest or "forward") if built is not None else None
-        if (cls := project.known_class(call)) is not None or "." not in call:
-            module = caller
-            while cls is None and "." in module:
-                module = module.rpartition(".")[0]
-                if project.function(f"{module}.{call}") is not None:
-                    return [f"{module}.{call}"]
-                if project.known_class(f"{module}.{call}") is not None:
-                    call = f"{module}.{call}"
-                    cls = project.known_class(call)
-            return self.constructors(call) if cls is not None else None
-        if project.function(call) is not None:
-            return [call]
-        return project.re_exported(call) or None
+        name = self.named(call, caller)
+        if project.function(name) is not None:
+            return [name]
+        if project.known_class(name) is not None:
+            return self.constructors(name)
+        return (project.re_exported(call) if "." in call else None) or None
+
+    def named(self, call: str, caller: str) -> str:
+        """The function or class of the project that ``call``, a name, is in ``caller``; ``call`` when it is none."""
+        scope = "" if "." in call or self.project.known_class(call) is not None else caller
+        while "." in scope:
+            scope = scope.rpartition(".")[0]
+            name = f"{scope}.{call}"
+            if self.project.function(name) is not None or self.project.known_class(name) is not None:
+                return name
+        return call
 
     def constructors(self, cls: str) -> list[str] | None:
         """What runs when an object of the class is made; None when a base of it is not known."""

@@ -18,7 +18,6 @@ from patcher.facts.project.conditions_taken import conditions_taken, may_check
 from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.exposed import Exposed
-from patcher.facts.project.keeping import Keeping
 from patcher.facts.project.passing import Passed, Passing
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.touches import Touch, Touches
@@ -85,7 +84,7 @@ class ModuleSummary:
 
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
     what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads`` and ``opened``: as `Exposed` has
-    them; ``flows``: as `Keeping` has them; ``passed``: as `Passing` has it. ``one_graph``: something is compiled with
+    them; ``passed``: as `Passing` has it. ``one_graph``: something is compiled with
     ``fullgraph`` or exported: there, a break is an error. ``regions``: code whose errors do
     not get past it. ``made``: names at the top level, and the dotted thing whose call each is bound to ("?": else).
     """
@@ -101,11 +100,14 @@ class ModuleSummary:
     one_graph: bool = False
     foreign_loads: frozenset[str] = frozenset()
     opened: frozenset[tuple[str, str]] = frozenset()
-    flows: frozenset[tuple[str, str]] = frozenset()
     passed: frozenset[Passed] = frozenset()
     touches: frozenset[Touch] = frozenset()
     regions: tuple[Region, ...] = ()
     made: frozenset[tuple[str, str]] = frozenset()
+
+    def sees(self, module: str, name: str) -> bool:
+        """Whether the global ``name`` of ``module`` may be meant by that name here."""
+        return self.module == module or f"{module}.{name}" in self.imports
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -366,7 +368,6 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         collector.one_graph,
         frozenset(exposed.loads),
         frozenset(exposed.opened),
-        Keeping(collector.syntax, collector.module, collector.imports, collector.owner).flows,
         frozenset(Passing(collector.syntax, collector.resolve, collector.imports).found),
         frozenset(Touches(collector.syntax, collector.module, collector.imports, collector.owner).found),
         tuple(collector.regions()),
@@ -470,15 +471,6 @@ class Project:
     def attributes(self) -> Attributes:
         """Who sets attributes, and writes into what they hold."""
         return Attributes(self)
-
-    @cached_property
-    def flows(self) -> dict[str, set[tuple[str, str]]]:
-        """From -> (to, module), as `Keeping` has them in all modules."""
-        found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
-        for s in self.modules.values():
-            for place, to in s.flows:
-                found[place].add((to, s.module))
-        return found
 
     def known_class(self, name: str) -> ClassSummary | None:
         """The class of that dotted name, when it is in the index."""

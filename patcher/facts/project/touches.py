@@ -1,9 +1,9 @@
 """Who sets attributes, writes into what they hold, and where that goes: what one file tells, for the index over all.
 
 A *place* is the name of an attribute (of whatever object; "*" stands for any part of a name that is computed), a global
-("~name"), a parameter ("module.function(x") or what functions of a name give back ("name()"); what the object there
-holds, in a list or the like, is the place with "[]". A write is traced back to the places that the object may come
-from: which expressions may be a part of which others counts, not their order.
+("~name"), a parameter ("module.function(x") or what functions of a name give back, and what classes make ("name()");
+what the object there holds, in a list or the like, is the place with "[]". A write is traced back to the places that
+the object may come from: which expressions may be a part of which others counts, not their order.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import enum
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ _FILLING = ("torch.distributed.", "torch.ops.")
 _LIBRARIES = ("torch.", "numpy.", "np.", "math.")
 _HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".split())
 _TELLING = frozenset("debug info warning warn error exception critical log print format".split())
+#: Classes in annotations that say nothing of objects of the project.
+_PLAIN = frozenset("Optional Union List Tuple Dict Set Sequence Iterable Callable Any None True False".split())
 #: A place, the classes that the object whose attribute it is may be of (none: of any), and how deep in containers what
 #: is there is held (-1: something that it holds).
 Source = tuple[str, tuple[str, ...], int]
@@ -61,7 +64,7 @@ class Touch:
     ``owners``: dotted classes of the object whose attribute it is; none when that is not known. ``early``: an
     initialiser does it to its own instance. ``value``: what is written, in terms of the object ("" when not known).
     ``to``: where it goes: a place, of one of ``to_owners``, or an argument of what is called, as "callee[key" ("?":
-    code that is not read).
+    code that is not read; "<": ``inside`` reads the global).
     """
 
     place: str
@@ -89,9 +92,12 @@ class Touches:
         self._spelled: dict[ast.AST, str] = {}
         self._open: set[tuple[ast.AST | None, str]] = set()
         self._circular = False
-        self._parameters: dict[ast.AST, frozenset[str]] = {}
+        self._parameters: dict[ast.AST, dict[str, ast.arg]] = {}
         self._flows: dict[FunctionNode, Flow] = {}
         self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}  # type: ignore[attr-defined]
+        self._locals: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
+        for scope, names in syntax.bound.items():
+            self._locals[owner(scope)[0]] |= names
         self._inner: dict[str, FunctionNode] = {
             f.name: f  # type: ignore[attr-defined, misc]
             for kind in _FUNCTIONS
@@ -118,6 +124,11 @@ class Touches:
                 look(n)
         for name in self._globals:
             self.found.add(Touch(f"~{name}", How.SET))
+        filled = {t.to[1:].removesuffix("[]") for t in self.found if t.to[:1] == "~"}
+        for n in syntax.by_type[ast.Name] if filled else ():
+            assert isinstance(n, ast.Name)
+            if n.id in filled and isinstance(n.ctx, ast.Load) and self._scope(n) is None and (read := owner(n)[0]):
+                self.found.add(Touch(f"~{n.id}", How.GOES, inside=self._function(read), to="<"))
 
     # --- what names stand for ---------------------------------------------------------------------------------------
 
@@ -159,12 +170,13 @@ class Touches:
     def _scope(self, name: ast.Name) -> ast.AST | None:
         """The outermost function whose local the name is; None for a global."""
         function = self.owner(name)[0]
-        return None if name.id in self._globals else function
+        return function if name.id in self._locals[function] and name.id not in self._globals else None
 
     def _named(self, name: ast.Name) -> frozenset[Source]:
         scope = self._scope(name)
         if scope is None:
-            return frozenset({(f"~{name.id}", (), 0)})
+            ours = name.id in self._locals[None] or not hasattr(builtins, name.id)
+            return frozenset({(f"~{name.id}", (), 0)} if ours else ())
         key = scope, name.id
         known = self._sources.get(key)
         if known is not None:
@@ -177,21 +189,29 @@ class Touches:
         self._open.discard(key)
         if name.id in self._of(scope):
             found.add((f"{self._function(scope)}({name.id}", (), 0))
-        elif key not in self._bound and not hasattr(builtins, name.id):
-            found.add((f"~{name.id}", (), 0))
+            found |= {(made, (), 0) for made in self._annotated(self._of(scope)[name.id].annotation)}
         if not self._open:
             self._circular = False
         if not self._circular:  # what is worked out within a circle lacks what is still open
             self._sources[key] = frozenset(found)
         return frozenset(found)
 
-    def _of(self, function: ast.AST) -> frozenset[str]:
+    def _of(self, function: ast.AST) -> dict[str, ast.arg]:
         if function not in self._parameters:
             assert isinstance(function, _FUNCTIONS)
             a = function.args
             found = (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg)
-            self._parameters[function] = frozenset(p.arg for p in found if p is not None)
+            self._parameters[function] = {p.arg: p for p in found if p is not None}
         return self._parameters[function]
+
+    def _annotated(self, annotation: ast.expr | None) -> Iterator[str]:
+        """What makes objects of the classes that are named in ``annotation``."""
+        for n in ast.walk(annotation) if annotation is not None else ():
+            names = re.findall(r"[\w.]+", n.value) if isinstance(n, ast.Constant) and isinstance(n.value, str) else ()
+            for text in filter(None, [dotted(n), *names]):
+                last = text.rpartition(".")[2]
+                if last[:1].isupper() and last not in _PLAIN and not self._resolved(text).startswith(_LIBRARIES):
+                    yield f"{last}()"
 
     def _function(self, function: ast.AST | None) -> str:
         if not isinstance(function, (*_FUNCTIONS, ast.ClassDef)):
@@ -272,6 +292,8 @@ class Touches:
                 yield from self.sources(func.value)
             elif last in self._defined or last not in QUIET_METHODS:
                 yield f"{last}()", (), 0
+        elif last == "cls" and (own := self.syntax.class_of(call)) is not None:
+            yield f"{own.name}()", (), 0
         elif last:
             yield f"{last}()", (), 0
 
@@ -371,18 +393,34 @@ class Touches:
         return ast.unparse(terms) if terms is not None else ""
 
     def _assign(self, n: ast.Assign | ast.AnnAssign) -> None:
-        if n.value is None:
-            return
         for target in n.targets if isinstance(n, ast.Assign) else (n.target,):
-            for t, v in pairs(target, n.value):
-                value = v or _element(n.value)
+            for t, v in pairs(target, n.value) if n.value is not None else [(target, ast.Constant(None))]:
+                value = v or _element(n.value or target)
                 while isinstance(t, (ast.Subscript, ast.Starred)):
                     value = ast.List([value]) if isinstance(t, ast.Subscript) else value
                     t = t.value
-                if isinstance(t, ast.Attribute):
-                    self._goes(n, value, t.attr, self.owners(t.value))
-                elif isinstance(t, ast.Name) and self._scope(t) is None:
-                    self._goes(n, value, f"~{t.id}")
+                place, owners = self._target(n, t)
+                if not place:
+                    continue
+                self._goes(n, value, place, owners)
+                for made in self._annotated(n.annotation) if isinstance(n, ast.AnnAssign) else ():
+                    inside = self._function(self.owner(n)[0])
+                    self.found.add(Touch(made, How.GOES, (), inside, n.lineno, to=place, to_owners=owners))
+
+    def _target(self, n: ast.AST, t: ast.expr) -> tuple[str, tuple[str, ...]]:
+        """The place that ``n`` assigns, and the classes of its object; "" for a local name."""
+        home = self.syntax.parents[n]
+        if isinstance(t, ast.Attribute):
+            return t.attr, self.owners(t.value) or self._class_made(t.value)
+        if isinstance(t, ast.Name) and isinstance(home, ast.ClassDef):
+            return t.id, (self._function(home),)
+        return (f"~{t.id}", ()) if isinstance(t, ast.Name) and self._scope(t) is None else ("", ())
+
+    def _class_made(self, e: ast.expr) -> tuple[str, ...]:
+        """The class that ``e``, a name that is bound once, holds an object of."""
+        made = self._bound.get((self._scope(e), e.id), []) if isinstance(e, ast.Name) else []
+        text = dotted(made[0].func) if len(made) == 1 and isinstance(made[0], ast.Call) else None
+        return (self._resolved(text),) if text is not None and text.rpartition(".")[2][:1].isupper() else ()
 
     def _augmented(self, n: ast.AugAssign) -> None:
         if isinstance(n.target, (ast.Name, ast.Subscript)):

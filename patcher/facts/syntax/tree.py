@@ -314,7 +314,7 @@ class Syntax:
         return {(scope, name): what for name, what, scope in self.all_imports if scope is not None}
 
     @cached_property
-    def _bound(self) -> dict[ast.AST, set[str]]:
+    def bound(self) -> dict[ast.AST, set[str]]:
         """Scope -> names that it assigns or defines (imports aside, and methods)."""
         bound: dict[ast.AST, set[str]] = defaultdict(set)
         for definition in [n for kind in (*_FUNCTIONS, ast.ClassDef) for n in self.by_type[kind]]:
@@ -332,11 +332,11 @@ class Syntax:
 
     def binds(self, scope: ast.AST, name: str) -> bool:
         """Whether the function, lambda, class or module ``scope`` assigns ``name`` (other than by an import)."""
-        return name in self._bound.get(scope, ())
+        return name in self.bound.get(scope, ())
 
     def bound_in(self, scope: ast.AST) -> frozenset[str]:
         """The names that ``scope`` binds, imports aside."""
-        return frozenset(self._bound.get(scope, ()))
+        return frozenset(self.bound.get(scope, ()))
 
     def qualified(self, expr: ast.AST) -> str | None:
         """The dotted thing that ``expr`` stands for through the imports, or None when a name is not an import."""
@@ -350,7 +350,7 @@ class Syntax:
             if isinstance(scope, _FUNCTIONS) and (scope, root) in self._local_imports:
                 base = self._local_imports[scope, root]
                 return f"{base}.{rest}" if rest else base
-            if root in self._bound.get(scope, ()):
+            if root in self.bound.get(scope, ()):
                 return None
         what = self.imports.get(root)
         if what is None:
@@ -392,7 +392,7 @@ class Syntax:
         """Every name that something in the file binds, defines or imports, in whatever scope."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         defined = {d.name for kind in kinds for d in self.by_type[kind]}  # type: ignore[attr-defined]
-        return self._imported.union(defined, *self._bound.values())
+        return self._imported.union(defined, *self.bound.values())
 
     @cached_property
     def _imported(self) -> frozenset[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
@@ -165,75 +164,20 @@ class Exposure(ClassAnalysis):
 
     def kept(self) -> Iterator[str]:
         """Which modules keep an instance in an attribute, or compiled code finds in a global."""
-        stack, seen = [self.name], {self.name}
+        stack = self._with_subclasses(self.name)
+        seen = set(stack)
         while stack:
-            place = stack.pop()
-            for to, module in sorted(self._onward(place)):
-                if to[0] == "<":
-                    if self.project.reached(to[1:]):
-                        yield f"the global `{place.rpartition('.')[2]}` in {module} holds it: {_COMPILED_IN}"
+            for module, place, owners in sorted(self.project.attributes.holders([stack.pop()])):
+                if place[0] == "~":
+                    yield f"the global `{place[1:]}` in {module} holds it: {_COMPILED_IN}"
                     continue
-                for where in self._arrives(to):
-                    if where[0] != "@":
-                        more = [where]
-                    elif where == "@?" or any(map(self.project.is_module_class, self._with_subclasses(where[1:]))):
-                        who = f"`{where.rpartition('.')[2]}`" if where != "@?" else "an object"
-                        yield f"{who} in {module} keeps it in an attribute: {_COMPILED_IN}"
-                        continue
-                    else:  # an object in between
-                        more = self._with_subclasses(where[1:])
-                    stack += [m for m in more if m not in seen]
-                    seen.update(more)
-            if place[0] == "=":
-                yield from self._read_elsewhere(place[1:])
-
-    def _onward(self, place: str) -> set[tuple[str, str]]:
-        """Where what is in ``place`` goes; a class is also known by names that are not resolved."""
-        flows = self.project.flows
-        found = set(flows.get(place, ()))
-        if place[0] not in ".=" and "(" not in place:
-            for other in self._alike.get(place.rpartition(".")[2], ()):
-                found |= flows[other] if other != place else set()
-        return found
-
-    @cached_property
-    def _alike(self) -> dict[str, list[str]]:
-        """Last name -> dotted classes of that name that are not in the index: it may be imported from elsewhere."""
-        found: dict[str, list[str]] = {}
-        for place in self.project.flows:
-            if place[0] not in ".=" and "(" not in place and self.project.known_class(place) is None:
-                found.setdefault(place.rpartition(".")[2], []).append(place)
-        return found
-
-    def _arrives(self, to: str) -> list[str]:
-        """The places that ``to`` stands for: an argument is the parameters that take it."""
-        callee, is_argument, argument = to.partition("(")
-        if not is_argument:
-            return [to]
-        callees = [callee]
-        if callee[0] != ".":
-            callees = self._constructors(callee)
-            if not callees:  # the fields of a dataclass
-                return [f"@{callee}"] if self.project.known_class(callee) is not None else []
-        if argument == "*":
-            return [p for p in self.project.flows if any(p.startswith(f"{c}(") for c in callees)]
-        return [p for c in callees for p in (f"{c}({argument}", f"{c}(*") if p in self.project.flows]
-
-    def _constructors(self, cls: str) -> list[str]:
-        """``cls``, or the nearest base, that has an initialiser of its own."""
-        if self.project.known_class(cls) is None:
-            last = f".{cls.rpartition('.')[2]}"
-            return [name for name, _ in self.project.classes() if name.endswith(last)]
-        found = {m.rpartition(".")[0] for m in self.project.methods(cls, "__init__")}
-        return sorted(found - {child for child, _ in self.project.subclasses(cls)} or found)
+                holders = [c for owner in owners for c in self._with_subclasses(owner)]
+                if not holders or any(map(self.project.is_module_class, holders)):
+                    who = f"`{owners[0].rpartition('.')[2]}`" if holders else "an object"
+                    yield f"{who} in {module} keeps it in an attribute: {_COMPILED_IN}"
+                else:  # an object in between
+                    stack += [c for c in holders if c not in seen]
+                    seen.update(holders)
 
     def _with_subclasses(self, cls: str) -> list[str]:
         return [cls, *(child for child, _ in self.project.subclasses(cls))]
-
-    def _read_elsewhere(self, name: str) -> Iterator[str]:
-        """Compiled code that imports the global ``name``."""
-        home = name.rpartition(".")[0]
-        for module in self.project.modules.values():
-            for f in module.functions if module.module != home else ():
-                if name in f.mentions and self.project.reached(f"{module.module}.{f.qualname}"):
-                    yield f"the global `{name.rpartition('.')[2]}` of {home} holds it: {_COMPILED_IN}"
