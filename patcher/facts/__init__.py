@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cached_property
 from typing import TypeVar, cast
 
 from patcher.facts.effects.eager_tests import EagerTests
@@ -139,6 +140,12 @@ class Facts:
             child = parent
         self._eager.update(dict.fromkeys(path, found))
         return found
+
+    @cached_property
+    def scripted(self) -> bool:
+        """Whether this file compiles to TorchScript, which knows neither all of Python nor functions left out."""
+        named = (n for kind in (ast.Name, ast.Attribute) for n in self.syntax.by_type[kind])
+        return any((self.syntax.qualified(n) or "").startswith("torch.jit.script") for n in named)
 
     def is_disabled(self, node: ast.AST) -> bool:
         """Whether ``node`` is a function that is never compiled."""

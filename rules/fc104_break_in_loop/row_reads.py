@@ -32,6 +32,8 @@ class RowReads(Analysis):
         counter = self._counter(loop)
         if counter is None:
             return "it is no loop over a range"
+        if self.facts.scripted:
+            return "`torch.jit.script`, used in this file, takes no list whose type it cannot tell"
         found: list[RowRead] = []
         for read in reads:
             row = self._row(read.node, counter)

@@ -15,7 +15,6 @@ from rules.fc303_cache_buffer_address.examples import INVALID, VALID
 _MARK = "torch._dynamo.mark_static_address"
 _ASK = "torch.compiler.is_compiling"
 _SCRIPT = "torch.jit.script"
-_NAMES = (ast.Attribute, ast.Name)
 
 
 class CacheBufferAddress(Rule):
@@ -105,7 +104,7 @@ class CacheBufferAddress(Rule):
 
 
 def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
-    if any((facts.syntax.qualified(n) or "").startswith(_SCRIPT) for k in _NAMES for n in facts.syntax.by_type[k]):
+    if facts.scripted:
         return f"this file uses `{_SCRIPT}`, which cannot compile the mark"
     for a in made:
         if not facts.syntax.alone(a.statement):

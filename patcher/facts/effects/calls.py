@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -34,10 +35,10 @@ class Called:
     """What a call does.
 
     ``writes``: the objects whose memory or contents it changes; with ``resizes`` also their shape, when ``deep`` also
-    what they hold. ``sets``: attributes that it sets, on whatever object ("*": of unknown name). ``runs``: code that is
-    not read runs, which may write all that it can reach. ``gives``: what the result may be, or share memory with, or
-    hold. ``keeps``: what may be held by others afterwards. ``world``: the result may be something that others hold.
-    ``nested``: the functions of this scope that it calls.
+    what they hold; ``afar``: and any that others hold. ``sets``: attributes that it sets, on whatever object ("*": of
+    unknown name). ``runs``: code that is not read runs, which may write all that it can reach. ``gives``: what the
+    result may be, or share memory with, or hold. ``keeps``: what may be held by others afterwards. ``world``: the
+    result may be something that others hold. ``nested``: the functions of this scope that it calls.
     """
 
     writes: tuple[ast.expr, ...] = ()
@@ -49,6 +50,7 @@ class Called:
     world: bool = False
     nested: tuple[FunctionNode | ast.Lambda, ...] = ()
     deep: bool = True
+    afar: bool = False
 
 
 QUIET = Called()
@@ -61,6 +63,7 @@ class Calls(Analysis):
         super().__init__(facts)
         self.callees = facts.ask(Callees)
         self._known: dict[ast.Call, Called] = {}
+        self._hooks: dict[ast.ClassDef | None, bool] = {}
 
     def of(self, call: ast.Call) -> Called:
         """What ``call`` does."""
@@ -107,6 +110,7 @@ class Calls(Analysis):
             gives=given if does.gives else (),
             keeps=given if sets or does.writes else (),
             world=does.world,
+            afar=does.writes,
         )
 
     def _may_be_called(self, e: ast.expr) -> bool:
@@ -276,6 +280,7 @@ class Calls(Analysis):
             gives=(*plain.gives, *behind.gives),
             keeps=(*plain.keeps, *behind.keeps),
             world=True,
+            afar=behind.afar,
         )
 
     def _writes_by_name(self, name: str) -> bool:
@@ -303,8 +308,10 @@ class Calls(Analysis):
     # --- modules ----------------------------------------------------------------------------------------------------
 
     def _module(self, func: ast.expr, module: Value, given: tuple[ast.expr, ...]) -> Called:
-        """A call of an nn module; hooks that are hung on PyTorch's own layers are not looked for."""
+        """A call of an nn module; hooks that others than its class and its file hang on it are not looked for."""
         kind = module.module
+        if self._hooked(self.syntax.class_of(func)):
+            return _unknown(given)
         if kind in tables.FLAGGED_MODULES and self._flagged(func):
             return Called(writes=given, gives=given)
         if kind in tables.PURE_MODULES:
@@ -322,6 +329,23 @@ class Calls(Analysis):
                 total |= self.project.effects.of(f)
             return self._by(total, given)
         return _unknown(given)
+
+    def _hooked(self, cls: ast.ClassDef | None) -> bool:
+        """Whether this file, or a method of ``cls`` or of a class above or below it, hangs hooks on modules."""
+        if self._hooking:
+            return True
+        if cls not in self._hooks:
+            family, _ = (
+                self.project.family(f"{self.module}.{self.syntax.qualname(cls) or cls.name}") if cls else ((), ())
+            )
+            methods = (f"{name}.{m}" for name in family if (c := self.project.known_class(name)) for m in c.methods)
+            summaries = (s for m in methods if (s := self.project.function(m)) is not None)
+            self._hooks[cls] = any(not _last_words(s.mentions).isdisjoint(tables.HOOKING) for s in summaries)
+        return self._hooks[cls]
+
+    @cached_property
+    def _hooking(self) -> bool:
+        return any(getattr(n, "attr", "") in tables.HOOKING for n in self.syntax.by_type[ast.Attribute])
 
     def _module_method(self, name: str, func: ast.Attribute, module: Value, given: tuple[ast.expr, ...]) -> Called:
         if name == "forward":
@@ -349,6 +373,10 @@ class Calls(Analysis):
             and (len(s.value.args) > 3 or any(k.arg == "max_norm" for k in s.value.keywords))
             for s in self._stores(func)
         )
+
+
+def _last_words(mentions: Iterable[str]) -> set[str]:
+    return {m.rpartition(".")[2] for m in mentions}
 
 
 def _unknown(given: tuple[ast.expr, ...]) -> Called:

@@ -241,9 +241,9 @@ class Unchanged(Analysis):
         changed = {o for part in parts for o in storage.objects(part)}
         if w.deep or w.how is How.RUNS:
             changed = storage.within(changed)
-        if w.how is How.RUNS:
-            if aspect is Aspect.SHAPE and self._tensor(e):
-                return ""  # nobody gives a tensor that he is handed another shape in place: presumed
+        if w.how is How.RUNS and aspect is Aspect.SHAPE and self._tensor(e):
+            return ""  # nobody gives a tensor that he is handed another shape in place: presumed
+        if w.how is How.RUNS or w.afar:
             changed |= storage.escaped()
         return f"{w.told} may change `{_text(e)}`" if mine & changed else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -41,7 +41,8 @@ class Write:
     """One change that ``node`` may make.
 
     ``name``: what it binds, or the attribute that it sets ("*": any). ``objects``: what is changed (``deep``: with all
-    that it holds), the owner of what is set, or what code that is not read is given.
+    that it holds; ``afar``: and what others than this function hold), the owner of what is set, or what code that is
+    not read is given.
     """
 
     how: How
@@ -49,6 +50,7 @@ class Write:
     name: str = ""
     objects: tuple[ast.expr, ...] = ()
     deep: bool = False
+    afar: bool = False
 
     @property
     def told(self) -> str:
@@ -215,8 +217,9 @@ class Writes(Analysis):
         if called.runs:
             yield Write(How.RUNS, n, objects=called.writes)
             return
-        if called.writes:
-            yield Write(How.RESIZES if called.resizes else How.WRITES, n, objects=called.writes, deep=called.deep)
+        if called.writes or called.afar:
+            how = How.RESIZES if called.resizes else How.WRITES
+            yield Write(how, n, objects=called.writes, deep=called.deep, afar=called.afar)
         for name in sorted(called.sets):
             yield Write(How.SETS, n, name)
         for function in called.nested:
@@ -231,5 +234,5 @@ class Writes(Analysis):
         for inner in ast.walk(function):
             for w in self.of(inner):
                 if w.how is not How.BINDS or w.name in names:
-                    yield Write(w.how, n, w.name, w.objects, w.deep)
+                    yield replace(w, node=n)
         self._nested.discard(function)

@@ -209,9 +209,8 @@ class _Reading:
                 if (holder := owner_of_dict(held)) is not None:
                     self._set(holder, constant_name(key))
                 self._write(held)
-            case ast.AugAssign(target=ast.Name(id=name), value=value):
-                number = isinstance(value, ast.Constant) or name in self.fresh
-                self.writes |= not number
+            case ast.AugAssign(target=ast.Name(id=name)):
+                self.writes |= name not in self.fresh  # a number, when it is one, says so nowhere
             case ast.AugAssign(target=ast.Attribute()):
                 self.writes = True
             case ast.Global(names=names):

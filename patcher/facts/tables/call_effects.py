@@ -27,6 +27,10 @@ RESIZING = _set(
 ATTACHING = _set("register_hook retain_grad register_post_accumulate_grad_hook requires_grad_")
 #: Tensor methods that run code which is handed to them, or which hangs on the tensor.
 RUNNING_METHODS = _set("apply_ map_ map2_ backward register_hook register_post_accumulate_grad_hook")
+#: Methods that hang code on modules, which runs when these are called.
+HOOKING = _set(
+    "register_forward_hook register_forward_pre_hook register_module_forward_hook register_module_forward_pre_hook"
+)
 #: Special methods of tensors and containers that write.
 WRITING_SPECIAL = frozenset(
     f"__{n}__"

@@ -135,7 +135,7 @@ class Clusters(Analysis):
 
     def handed(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None) -> tuple[Handed, ...] | str:
         """What the statements from ``first`` to ``last`` need from above; or why they cannot be moved."""
-        if self._is_scripted:
+        if self.facts.scripted:
             return "`torch.jit.script` is used in this file"
         if self._has_namesake(function):
             return f"another class of that name may have a `{function.name}` as well"
@@ -168,11 +168,6 @@ class Clusters(Analysis):
             if isinstance(handed, str)
             else Cluster(inside, operations, first, handed, flag=flag, when=self._is_set(function, flag))
         )
-
-    @cached_property
-    def _is_scripted(self) -> bool:
-        """Whether this file compiles to TorchScript, which does not know of functions that are left out."""
-        return any(self.syntax.qualified(n) == "torch.jit.script" for n in self.syntax.by_type[ast.Attribute])
 
     def _is_borrowed(self, function: FunctionNode) -> bool:
         """Whether the method is taken from its class by name, for objects that may lack the one beside it."""
@@ -222,7 +217,7 @@ class Clusters(Analysis):
     def _why_whole(self, function: FunctionNode) -> str:
         if not isinstance(function, ast.FunctionDef):
             return f"`{function.name}` is a coroutine"
-        if self._is_scripted:
+        if self.facts.scripted:
             return "`torch.jit.script` is used in this file"
         for d in function.decorator_list:
             called = d.func if isinstance(d, ast.Call) else d

@@ -11,7 +11,7 @@ class Net(nn.Module):
         def shorten(turn):
             sizes[turn + 1 :] -= 1
 
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             height, width = sizes[i].tolist()
             out[i, : height * width] = x[i].mean()
             shorten(i)

@@ -20,7 +20,7 @@ class Net(nn.Module):
     def forward(self, x):
         sizes = self.sizes
         out = torch.zeros(x.shape[0], 12)
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             height, width = sizes[i].tolist()
             out[i, : height * width] = x[i].mean()
             self.left = 2

@@ -7,7 +7,7 @@ import torch.nn as nn
 class Net(nn.Module):
     def forward(self, x, sizes: torch.Tensor):
         out = torch.zeros(x.shape[0], 12)
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             height, width = sizes[i].tolist()
             out[i, : height * width] = x[i].mean()
             if i + 1 < len(sizes):

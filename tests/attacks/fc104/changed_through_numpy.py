@@ -8,7 +8,7 @@ class Net(nn.Module):
     def forward(self, x, sizes: torch.Tensor):
         out = torch.zeros(x.shape[0], 12)
         table = sizes.numpy()
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             height, width = sizes[i].tolist()
             out[i, : height * width] = x[i].mean()
             table[i + 1 :] = 1

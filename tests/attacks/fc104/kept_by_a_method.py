@@ -18,7 +18,7 @@ class Packer(nn.Module):
     def forward(self, x, sizes: torch.Tensor):
         self.begin(sizes)
         out = torch.zeros(x.shape[0], 12)
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             height, width = sizes[i].tolist()
             out[i, : height * width] = x[i].mean()
             self.spend(1)

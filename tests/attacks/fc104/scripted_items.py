@@ -7,10 +7,10 @@ import torch.nn as nn
 class Items(nn.Module):
     def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         out = torch.zeros(x.shape[0])
-        for i in range(x.shape[0]):
+        for i in range(lengths.shape[0]):
             n = int(lengths.view(-1)[i].item())
             out[i] = x[i, :n].sum()
-        for i in range(x.shape[0]):
+        for i in range(lengths.shape[0]):
             m = int(lengths[i].item())
             out[i] += x[i, :m].sum()
         return out

@@ -9,7 +9,7 @@ import torch.nn as nn
 class Rows(nn.Module):
     def forward(self, x: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
         out = torch.zeros(x.shape[0], 12)
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             row: List[int] = sizes[i].tolist()
             out[i, : row[0] * row[1]] = x[i].mean()
         return out.sin()

@@ -8,7 +8,7 @@ class Net(nn.Module):
     def forward(self, x, sizes: torch.Tensor):
         out = torch.zeros(x.shape[0], 12)
         kept = []
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             row = sizes[i].tolist()
             row.append(1)
             row[0] += 1

@@ -10,7 +10,7 @@ class Net(nn.Module):
     def forward(self, x, batch: Batch):
         sizes = batch.sizes.long()
         out = torch.zeros(x.shape[0], 12)
-        for i in range(x.shape[0]):
+        for i in range(sizes.shape[0]):
             height, width = sizes[i].tolist()
             out[i, : height * width] = x[i].mean()
             batch.narrow()
