@@ -266,7 +266,6 @@ def _beside(call: CompileCall, place: Place) -> Iterator[str]:
     loaded: list[int] = []
     ran: dict[str, int] = {}
     for n in place.syntax.by_type[ast.Call]:
-        assert isinstance(n, ast.Call)
         text = dotted(n.func.value) if isinstance(n.func, ast.Attribute) else None
         if text not in held or not isinstance(n.func, ast.Attribute) or not _runs_after(call, n, text, held, place):
             continue

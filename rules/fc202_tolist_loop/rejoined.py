@@ -280,8 +280,8 @@ class Rejoining(Analysis):
             name = n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else ""
             parent = self.syntax.parents[n]
             if name in makers and not (isinstance(parent, ast.Call) and parent.func is n) and self.facts.reached(n):
-                return f"`{name}` is handed on in line {n.lineno}"  # type: ignore[attr-defined]
-        named = [n for n in self.syntax.by_type[ast.Constant] if isinstance(n, ast.Constant) and n.value in makers]
+                return f"`{name}` is handed on in line {n.lineno}"
+        named = [n for n in self.syntax.by_type[ast.Constant] if n.value in makers]
         if named:
             return f"`{named[0].value!s}` is looked up by its name in line {named[0].lineno}"
         return None
@@ -296,7 +296,7 @@ class Rejoining(Analysis):
         return bool(found) and made and all(isinstance(r, ast.Name) and r.id == base.id for r in returned)
 
     def _reads(self, attr: str) -> list[ast.Attribute]:
-        found = [n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute) and n.attr == attr]
+        found = [n for n in self.syntax.by_type[ast.Attribute] if n.attr == attr]
         return [n for n in found if isinstance(n.ctx, ast.Load) and self.facts.reached(n)]
 
     def _makers(self, name: str) -> set[str]:
@@ -314,8 +314,7 @@ class Rejoining(Analysis):
         return makers
 
     def _calls(self, names: set[str]) -> list[ast.Call]:
-        calls = [c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call)]
-        return [c for c in calls if self._called(c) in names and self.facts.reached(c)]
+        return [c for c in self.syntax.by_type[ast.Call] if self._called(c) in names and self.facts.reached(c)]
 
     def _hands_on(self, record: ast.expr, makers: set[str]) -> bool:
         """Whether ``record``, an object with chunks in it, goes anywhere but to where its attributes are read."""

@@ -204,7 +204,7 @@ class _Allocating(ClassAnalysis):
                 named = isinstance(n, ast.Call) and last_name(n.func).strip("_") in ("setattr", "delattr")
                 if (loose and id(n) not in seen) or (named and _may_name(n, b)):
                     return f"`{b}` is also stored in a way that is not understood"
-        texts = {n.value for n in self.syntax.by_type[ast.Constant] if isinstance(n, ast.Constant)}
+        texts = {n.value for n in self.syntax.by_type[ast.Constant]}
         if {"freezing", "prepare_freezing"} & (self.project.foreign_stores | {t for t in texts if isinstance(t, str)}):
             return "`freezing` is set somewhere, and makes constants of marked tensors"
         return ""

@@ -25,7 +25,6 @@ class Marks(Analysis):
         self.inside: dict[ast.FunctionDef, list[ast.expr]] = {}
         self.elsewhere: set[str] = set()
         for n in self.syntax.by_type[ast.Call]:
-            assert isinstance(n, ast.Call)
             marked = self._marked(n)
             method = self.syntax.method_of(n)
             if marked and isinstance(method, ast.FunctionDef) and self.syntax.parents[method] is origins.cls:
@@ -89,7 +88,6 @@ class Marks(Analysis):
                 case ast.Assign(targets=targets, value=value) if last_name(value) == _MARK:
                     found |= {last_name(t) for t in targets}
         for f in self.syntax.by_type[ast.FunctionDef]:
-            assert isinstance(f, ast.FunctionDef)
             parameters = {a.arg for a in (*f.args.posonlyargs, *f.args.args)} - {"self", "cls"}
             calls = [n for n in ast.walk(f) if isinstance(n, ast.Call) and last_name(n.func) in found and n.args]
             if any(isinstance(n, ast.Name) and n.id in parameters for c in calls for n in ast.walk(c.args[0])):

@@ -105,7 +105,6 @@ class BufferObjects(Analysis):
         if any(self.project.attributes.reasons(self._class(target), target.attr)):
             return False
         for n in self.syntax.by_type[ast.Attribute]:
-            assert isinstance(n, ast.Attribute)
             if n.attr == target.attr and isinstance(n.ctx, ast.Store):
                 parent = self.syntax.parents[n]
                 made = isinstance(parent, (ast.Assign, ast.AnnAssign)) and self._makes(parent.value)

@@ -368,12 +368,7 @@ class Flags(Analysis):
     def _called(self, call: ast.Call) -> list[FunctionNode]:
         """The functions of this module that ``call`` may run."""
         found = [function for name in self.callees.of(call) if (function := self.callees.here(name)) is not None]
-        return found or [
-            function
-            for kind in _FUNCTIONS
-            for function in self.syntax.by_type[kind]
-            if isinstance(function, _FUNCTIONS) and self._is_named(call, function)
-        ]
+        return found or [function for function in self.syntax.functions if self._is_named(call, function)]
 
     def _is_named(self, call: ast.Call, function: FunctionNode) -> bool:
         """Whether ``call`` calls a function of that name: one in a function has no dotted name to go by."""
@@ -382,7 +377,7 @@ class Flags(Analysis):
 
     def _calls(self, function: FunctionNode) -> list[ast.Call]:
         """The calls in this module that may run ``function``."""
-        calls = (c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call))
+        calls = self.syntax.by_type[ast.Call]
         return [c for c in calls if last_name(c.func) == function.name and function in self._called(c)]
 
     def _parameter(self, function: FunctionNode, keyword: str | None, position: int | None, depth: int) -> Reach | None:

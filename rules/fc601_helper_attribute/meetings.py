@@ -118,7 +118,6 @@ class Meetings(Analysis):
             cls = self.syntax.class_of(function)
             read = any(dotted(d) in _PROPERTIES for d in function.decorator_list)
             for node in self.syntax.by_type[ast.Attribute]:
-                assert isinstance(node, ast.Attribute)
                 if node.attr == name and self.inference.instance_attribute(node) == (cls, name):
                     parent = self.syntax.parents[node]
                     if read:
@@ -126,10 +125,9 @@ class Meetings(Analysis):
                     elif isinstance(parent, ast.Call) and parent.func is node:
                         found.append(parent)
             return found
-        for node in self.syntax.by_type[ast.Name]:
-            assert isinstance(node, ast.Name)
-            parent = self.syntax.parents[node]
-            if node.id == name and isinstance(parent, ast.Call) and parent.func is node:
+        for called in self.syntax.by_type[ast.Name]:
+            parent = self.syntax.parents[called]
+            if called.id == name and isinstance(parent, ast.Call) and parent.func is called:
                 found.append(parent)
         return found
 

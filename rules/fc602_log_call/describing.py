@@ -117,11 +117,11 @@ class Describing(Analysis):
     @cached_property
     def _redirected(self) -> bool:
         """Whether the file puts something else in the place of the streams."""
-        attributes = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        attributes = self.syntax.by_type[ast.Attribute]
         stored = (imported(self.syntax, n) for n in attributes if isinstance(n.ctx, ast.Store))
         if any(what in ("sys.stdout", "sys.stderr") for what in stored):
             return True
-        calls = (n for n in self.syntax.by_type[ast.Call] if isinstance(n, ast.Call))
+        calls = self.syntax.by_type[ast.Call]
         return any(_called(c) in ("redirect_stdout", "redirect_stderr") for c in calls)
 
     def is_message(self, statement: ast.stmt) -> bool:
@@ -269,14 +269,12 @@ class Describing(Analysis):
     @cached_property
     def _own(self) -> frozenset[str]:
         """Names of functions and attributes that the file makes."""
-        functions = (n for n in self.syntax.by_type[ast.FunctionDef] if isinstance(n, ast.FunctionDef))
-        attributes = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
-        return frozenset(f.name for f in functions) | {a.attr for a in attributes if isinstance(a.ctx, ast.Store)}
+        stored = {a.attr for a in self.syntax.by_type[ast.Attribute] if isinstance(a.ctx, ast.Store)}
+        return frozenset(f.name for f in self.syntax.by_type[ast.FunctionDef]) | stored
 
     def _runs_code(self, name: str) -> bool:
         """Whether a property of the file has that name, and may do more than to look at something."""
         for f in self.syntax.by_type[ast.FunctionDef]:
-            assert isinstance(f, ast.FunctionDef)
             if f.name != name or not any((dotted(d) or "").rpartition(".")[2] in _PROPERTIES for d in f.decorator_list):
                 continue
             body = f.body[1:] if ast.get_docstring(f) is not None else f.body

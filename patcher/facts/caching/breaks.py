@@ -88,7 +88,6 @@ class GraphBreaks(Analysis):
     def _writes_globals(self) -> bool:
         """Whether the module may bind any name of its own: ``globals()[name] = ...``."""
         for call in self.syntax.by_type[ast.Call]:
-            assert isinstance(call, ast.Call)
             parent, what = self.syntax.parents[call], dotted(call.func)
             reads = isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Load)
             if what == "exec" or (what in ("globals", "vars") and not call.args and not reads):

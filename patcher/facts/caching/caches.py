@@ -48,7 +48,6 @@ def _candidates(syntax: Syntax) -> frozenset[ast.ClassDef]:
     making: set[ast.ClassDef | None] = set()
     writing: set[ast.ClassDef | None] = set()
     for call in syntax.by_type[ast.Call]:
-        assert isinstance(call, ast.Call)
         last = last_name(call.func)
         if last in CREATES:
             making.add(syntax.class_of(call))
@@ -56,7 +55,6 @@ def _candidates(syntax: Syntax) -> frozenset[ast.ClassDef]:
             writing.add(syntax.class_of(call))
     if making:
         for n in syntax.by_type[ast.Subscript]:
-            assert isinstance(n, ast.Subscript)
             if isinstance(n.ctx, ast.Store):
                 writing.add(syntax.class_of(n))
     return frozenset(c for c in making & writing if c is not None)

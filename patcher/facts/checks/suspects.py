@@ -46,17 +46,14 @@ def suspects(syntax: Syntax) -> Iterator[Suspect]:
     """All of them in the functions of one module. An assertion is one whether its test holds tensor data or not."""
     bindings = Bindings(syntax)
     for call in syntax.by_type[ast.Call]:
-        assert isinstance(call, ast.Call)
         named = _named(call, syntax, bindings)
         if named is not None and (function := syntax.function_of(call)) is not None:
             yield Suspect(call, named[0], named[1], function)
     for test in syntax.by_type[ast.Compare]:
-        assert isinstance(test, ast.Compare)
         function = syntax.function_of(test)
         if function is not None and _is_test_for_none(test):
             yield Suspect(test, "none", "tests for None", function)
     for statement in syntax.by_type[ast.Assert]:
-        assert isinstance(statement, ast.Assert)
         fixed = statement.msg is None or isinstance(statement.msg, ast.Constant)
         function = syntax.function_of(statement)
         if function is not None and fixed and _is_plain_operation(statement.test, syntax):

@@ -78,7 +78,6 @@ class GradientMode(Analysis):
         """Whether a call in ``around`` switches gradients on beyond its own end."""
         inside = {id(n) for s in around.body for n in ast.walk(s)}
         for call in self.syntax.by_type[ast.Call]:
-            assert isinstance(call, ast.Call)
             if id(call) not in inside:
                 continue
             if self.syntax.qualified(call.func) in api.GRAD_SWITCHES:

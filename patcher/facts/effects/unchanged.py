@@ -261,9 +261,9 @@ class Unchanged(Analysis):
 
     def _is_constant(self, name: str) -> bool:
         """Whether the module binds the global once, at its top level, and no function anywhere binds it again."""
-        stores = [n for n in self.syntax.by_type[ast.Name] if isinstance(n, ast.Name) and n.id == name]
+        stores = [n for n in self.syntax.by_type[ast.Name] if n.id == name]
         stores = [n for n in stores if not isinstance(n.ctx, ast.Load)]
-        declared = any(name in g.names for g in self.syntax.by_type[ast.Global])  # type: ignore[attr-defined]
+        declared = any(name in g.names for g in self.syntax.by_type[ast.Global])
         return len(stores) <= 1 and not declared and name not in self.project.foreign_stores
 
     def _rebound_by_nested(self, name: str, function: FunctionNode) -> bool:

@@ -103,7 +103,7 @@ class Writing(Analysis):
             for method in summary.methods:
                 function = project.function(f"{owner}.{method}")
                 taken |= {m[5:] for m in function.mentions if m.startswith("self.")} if function is not None else set()
-        taken |= {str(n.value) for n in self.syntax.by_type[ast.Constant] if isinstance(n, ast.Constant)}
+        taken |= {str(n.value) for n in self.syntax.by_type[ast.Constant]}
         name, n = wish, 2
         while n < 9 and (name in taken or any(project.attributes.computed(own, name))):
             name, n = f"{wish}_{n}", n + 1

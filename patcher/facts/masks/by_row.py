@@ -72,7 +72,7 @@ class RowCalls(Analysis):
     def rowwise(self, call: ast.Call) -> bool:
         """Whether the function is one of this module that works along last dimensions only, as far as can be seen."""
         name = call.func.id if isinstance(call.func, ast.Name) else None
-        functions = (f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef))
+        functions = self.syntax.by_type[ast.FunctionDef]
         found = [f for f in functions if f.name == name and self.syntax.qualname(f) == name]
         if len(found) != 1 or found[0].decorator_list or self.masked_reads.inference.definitions_of_root(call.func):
             return False

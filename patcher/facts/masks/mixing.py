@@ -25,7 +25,7 @@ _ALONG = frozenset(
 
 def mixes(cls: ast.ClassDef, syntax: Syntax) -> str | None:
     """What in ``cls``, or in a class of this file that it makes use of, mixes rows; None when nothing is seen."""
-    known = {c.name: c for c in syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef)}
+    known = {c.name: c for c in syntax.by_type[ast.ClassDef]}
     stack, seen = [cls], {cls}
     while stack:
         for n in ast.walk(stack.pop()):

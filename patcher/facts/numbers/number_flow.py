@@ -147,7 +147,7 @@ class NumberFlow(Analysis):
         if own is not None:
             found = [s for s in own[0].body if isinstance(s, _FUNCTIONS) and s.name == own[1]]
         else:
-            found = [f for kind in _FUNCTIONS for f in self.syntax.by_type[kind] if f.name == dotted(func)]  # type: ignore[attr-defined, misc]
+            found = [f for f in self.syntax.functions if f.name == dotted(func)]
         if len(found) != 1 or (own is None and self._rebound(func, found[0])):
             return None
         names = {dotted(d) for d in found[0].decorator_list}
@@ -158,7 +158,7 @@ class NumberFlow(Analysis):
         home = next(a for a in self.syntax.ancestors(function) if isinstance(a, _SCOPES))
         around = [a for a in self.syntax.ancestors(func) if isinstance(a, _SCOPES)]
         name = function.name
-        stores = [n for n in self.syntax.by_type[ast.Name] if isinstance(n, ast.Name) and n.id == name]
+        stores = [n for n in self.syntax.by_type[ast.Name] if n.id == name]
         return (
             isinstance(home, ast.ClassDef)
             or home not in around

@@ -14,7 +14,7 @@ _OF_BOOLS = frozenset({"torch._check", "torch._check_with"})
 
 def may_check(syntax: Syntax) -> bool:
     """Whether the module has one of torch's checks in it at all."""
-    attributes = (n for n in syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+    attributes = syntax.by_type[ast.Attribute]
     return any(n.attr.startswith(("_check", "_assert")) for n in attributes)
 
 

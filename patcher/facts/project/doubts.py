@@ -22,9 +22,8 @@ class Doubts:
         self.syntax = syntax
         self.module = module
         self.imports = imports
-        self.found = {doubt for n in syntax.by_type[ast.Call] for doubt in self._call(n)}  # type: ignore[arg-type]
+        self.found = {doubt for n in syntax.by_type[ast.Call] for doubt in self._call(n)}
         for n in syntax.by_type[ast.Return]:
-            assert isinstance(n, ast.Return)
             function: FunctionNode | None = owner(n)[0]  # type: ignore[assignment]
             if function is not None and isinstance(n.value, ast.Constant) and n.value.value is None:
                 self.found.add(f"{module}.{syntax.qualname(function)}()")

@@ -45,7 +45,7 @@ class Exposed:
         self.owner = owner
         self.loads: set[str] = set()
         self.opened: set[tuple[str, str]] = set()
-        functions = [n for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda) for n in syntax.by_type[kind]]
+        functions = [*syntax.functions, *syntax.by_type[ast.Lambda]]
         #: Whether ``self`` is the instance of a method wherever it stands.
         self._plain_self = not any(
             isinstance(syntax.parents[n], ast.stmt) and not isinstance(syntax.parents[n], ast.ClassDef)
@@ -55,21 +55,19 @@ class Exposed:
         called = _BY_NAME | {"vars"}
         loads = self.loads
         for n in syntax.by_type[ast.Attribute]:
-            attr = n.attr  # type: ignore[attr-defined]
-            if attr in _LAST or not (attr in loads or attr in TENSORS):
-                self._load(n)  # type: ignore[arg-type]
-        for n in syntax.by_type[ast.Name] if opening else ():
-            if n.id in opening:  # type: ignore[attr-defined]
-                self._mention(n)  # type: ignore[arg-type]
-        for n in syntax.by_type[ast.Call]:
-            if type(n.func) is ast.Name and n.func.id in called:  # type: ignore[attr-defined]
-                self._mention(n.func)  # type: ignore[attr-defined]
-        for n in syntax.by_type[ast.MatchClass]:
-            self.loads.update(n.kwd_attrs)  # type: ignore[attr-defined]
-        for n in syntax.by_type[ast.Constant]:
-            value = n.value  # type: ignore[attr-defined]
-            if type(value) is str and (value[:1] == "_" or "{" in value):
-                self._text(n, value)
+            if n.attr in _LAST or not (n.attr in loads or n.attr in TENSORS):
+                self._load(n)
+        for name in syntax.by_type[ast.Name] if opening else ():
+            if name.id in opening:
+                self._mention(name)
+        for call in syntax.by_type[ast.Call]:
+            if isinstance(call.func, ast.Name) and call.func.id in called:
+                self._mention(call.func)
+        for match in syntax.by_type[ast.MatchClass]:
+            self.loads.update(match.kwd_attrs)
+        for text in syntax.by_type[ast.Constant]:
+            if type(text.value) is str and (text.value[:1] == "_" or "{" in text.value):
+                self._text(text, text.value)
 
     def _load(self, n: ast.Attribute) -> None:
         attr, value = n.attr, n.value

@@ -163,7 +163,6 @@ class _Collector:
     def collect(self) -> None:
         by_type, parents = self.syntax.by_type, self.syntax.parents
         for n in by_type[ast.Attribute]:
-            assert isinstance(n, ast.Attribute)
             inner = not isinstance(n.value, ast.Name) or n.value.id in self.imports
             if inner and isinstance(parents[n], ast.Attribute):
                 continue
@@ -178,12 +177,11 @@ class _Collector:
                 self.stores[function].add(n.attr)
             else:
                 self.foreign.add(n.attr)
-        for n in (*by_type[ast.Attribute], *by_type[ast.Name]):
-            if (mention := self.mention(n)) is not None:
-                self.mentions[self.owner(n)[0]].add(mention)
-        for n in by_type[ast.Call]:
-            assert isinstance(n, ast.Call)
-            self.call(n)
+        for read in (*by_type[ast.Attribute], *by_type[ast.Name]):
+            if (mention := self.mention(read)) is not None:
+                self.mentions[self.owner(read)[0]].add(mention)
+        for call in by_type[ast.Call]:
+            self.call(call)
 
     def mention(self, n: ast.AST) -> str | None:
         """What ``n`` mentions when it reads a name or an attribute, as `FunctionSummary` has it."""
@@ -246,29 +244,27 @@ class _Collector:
 
     def functions(self) -> Iterator[FunctionSummary]:
         checking = may_check(self.syntax)
-        for kind in _FUNCTIONS:
-            for node in self.syntax.by_type[kind]:
-                assert isinstance(node, _FUNCTIONS)
-                qualname = self.syntax.qualname(node)
-                if qualname is None:
-                    continue
-                decorators = {
-                    self.resolve(t)
-                    for d in node.decorator_list
-                    if (t := dotted(d.func if isinstance(d, ast.Call) else d)) is not None
-                }
-                yield FunctionSummary(
-                    qualname,
-                    frozenset(self.mentions[node]),
-                    bool(decorators & torch_api.COMPILE),
-                    bool(decorators & torch_api.DISABLE),
-                    tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
-                    conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
-                    asks_for_compiling(node, self.resolve),
-                    does(node, self.within(node), self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
-                    returned(self.within(node), self.resolve, self.syntax.bound_in(node)),
-                    any(_is_wrapping(d) for d in decorators),
-                )
+        for node in self.syntax.functions:
+            qualname = self.syntax.qualname(node)
+            if qualname is None:
+                continue
+            decorators = {
+                self.resolve(t)
+                for d in node.decorator_list
+                if (t := dotted(d.func if isinstance(d, ast.Call) else d)) is not None
+            }
+            yield FunctionSummary(
+                qualname,
+                frozenset(self.mentions[node]),
+                bool(decorators & torch_api.COMPILE),
+                bool(decorators & torch_api.DISABLE),
+                tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
+                conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
+                asks_for_compiling(node, self.resolve),
+                does(node, self.within(node), self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
+                returned(self.within(node), self.resolve, self.syntax.bound_in(node)),
+                any(_is_wrapping(d) for d in decorators),
+            )
 
     def imported(self, text: str) -> str | None:
         root, _, rest = text.partition(".")
@@ -291,7 +287,6 @@ class _Collector:
 
     def classes(self) -> Iterator[ClassSummary]:
         for node in self.syntax.by_type[ast.ClassDef]:
-            assert isinstance(node, ast.ClassDef)
             qualname = self.syntax.qualname(node)
             if qualname is None:
                 continue

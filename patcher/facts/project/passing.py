@@ -39,7 +39,6 @@ class Passing:
         self.found: set[Passed] = set()
         self._parameters: dict[FunctionNode, dict[str, tuple[int | None, bool]]] = {}
         for call in syntax.by_type[ast.Call]:
-            assert isinstance(call, ast.Call)
             function = syntax.function_of(call)
             name = syntax.qualname(function) if function is not None else None
             if function is not None and name is not None and (call.args or call.keywords):

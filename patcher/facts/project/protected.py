@@ -62,17 +62,17 @@ class Protection:
     def regions(self) -> Iterator[tuple[ast.AST, frozenset[str], list[ast.AST]]]:
         """Where each begins, what it stops, and the code in it, by its outermost nodes."""
         by_type = self.syntax.by_type
-        for n in (n for kind in (*_TRIES, *_WITHS) for n in by_type[kind]):
-            yield from ((n, stops, inside) for stops, inside in self._parts(n) if stops)
-        for n in by_type[ast.Call]:
-            if isinstance(n, ast.Call) and (stopped := self._by_call(n)):
-                yield n, stopped, [*n.args, *(k.value for k in n.keywords)]
-        for n in by_type[ast.Return]:
-            method = self.syntax.function_of(n)
-            value = n.value if isinstance(n, ast.Return) else None
-            swallows = value is not None and not _is_false(value)
-            if swallows and getattr(method, "name", "") in ("__exit__", "__aexit__"):
-                yield n, frozenset({ANY}), []
+        kinds: tuple[type[ast.AST], ...] = (*_TRIES, *_WITHS)
+        for kind in kinds:
+            for statement in by_type[kind]:
+                yield from ((statement, stops, inside) for stops, inside in self._parts(statement) if stops)
+        for call in by_type[ast.Call]:
+            if stopped := self._by_call(call):
+                yield call, stopped, [*call.args, *(k.value for k in call.keywords)]
+        for end in by_type[ast.Return]:
+            swallows = end.value is not None and not _is_false(end.value)
+            if swallows and getattr(self.syntax.function_of(end), "name", "") in ("__exit__", "__aexit__"):
+                yield end, frozenset({ANY}), []
 
     def around(self, child: ast.AST, statement: ast.AST) -> frozenset[str]:
         """What ``statement`` stops of the errors of ``child``, a part of it."""

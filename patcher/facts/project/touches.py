@@ -94,21 +94,12 @@ class Touches:
         self._circular = False
         self._parameters: dict[ast.AST, dict[str, ast.arg]] = {}
         self._flows: dict[FunctionNode, Flow] = {}
-        self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}  # type: ignore[attr-defined]
+        self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}
         self._locals: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         for scope, names in syntax.bound.items():
             self._locals[owner(scope)[0]] |= names
-        self._inner: dict[str, FunctionNode] = {
-            f.name: f  # type: ignore[attr-defined, misc]
-            for kind in _FUNCTIONS
-            for f in syntax.by_type[kind]
-            if owner(f)[0] is not f
-        }
-        self._defined = {
-            d.name  # type: ignore[attr-defined]
-            for kind in (*_FUNCTIONS, ast.ClassDef)
-            for d in syntax.by_type[kind]
-        }
+        self._inner = {f.name: f for f in syntax.functions if owner(f)[0] is not f}
+        self._defined = {d.name for d in (*syntax.functions, *syntax.by_type[ast.ClassDef])}
         self._bindings()
         looks: dict[type[ast.AST], Callable[[Any], None]] = {
             ast.Assign: self._assign,
@@ -126,7 +117,6 @@ class Touches:
             self.found.add(Touch(f"~{name}", How.SET))
         filled = {t.to[1:].removesuffix("[]") for t in self.found if t.to[:1] == "~"}
         for n in syntax.by_type[ast.Name] if filled else ():
-            assert isinstance(n, ast.Name)
             if n.id in filled and isinstance(n.ctx, ast.Load) and self._scope(n) is None and (read := owner(n)[0]):
                 self.found.add(Touch(f"~{n.id}", How.GOES, inside=self._function(read), to="<"))
 
@@ -143,10 +133,9 @@ class Touches:
         for n in nodes:
             self._bind(n.target, _element(n.iter))
         for n in by_type[ast.withitem]:
-            if n.optional_vars is not None:  # type: ignore[attr-defined]
-                self._bind(n.optional_vars, n.context_expr)  # type: ignore[attr-defined]
+            if n.optional_vars is not None:
+                self._bind(n.optional_vars, n.context_expr)
         for n in by_type[ast.Call]:
-            assert isinstance(n, ast.Call)
             match n.func:
                 case ast.Attribute(value=ast.Name(id=name) as holder, attr=attr) if attr in tables.CONTAINER_WRITES:
                     self._bound[self._scope(holder), name].append(ast.List([*n.args, *(k.value for k in n.keywords)]))

@@ -32,8 +32,8 @@ class Variations(Analysis):
     @cached_property
     def definitions(self) -> dict[str, FunctionNode]:
         """Those of ``functions`` that stand in this module."""
-        here = [f for kind in _FUNCTIONS for f in self.syntax.by_type[kind] if isinstance(f, _FUNCTIONS)]
-        named = {f"{self.module}.{self.syntax.scope_of(f)}": f for f in here} if self.facts.settings.evidence else {}
+        here = self.syntax.functions if self.facts.settings.evidence else []
+        named = {f"{self.module}.{self.syntax.scope_of(f)}": f for f in here}
         return {name: f for name, f in named.items() if name in self._named}
 
     @cached_property

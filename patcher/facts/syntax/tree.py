@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -117,6 +118,19 @@ class Around:
         return replace(self, scopes=(scope, *self.scopes))
 
 
+Node = TypeVar("Node", bound=ast.AST)
+
+
+class ByType(Protocol):
+    """Type -> the nodes that are exactly of it."""
+
+    def __getitem__(self, kind: type[Node], /) -> list[Node]:
+        """Those of one type."""
+
+    def values(self) -> Iterable[list[ast.AST]]:
+        """All, type by type."""
+
+
 class Syntax:
     """The shape of one module. ``package`` is the dotted package that relative imports start from."""
 
@@ -124,11 +138,12 @@ class Syntax:
         self.tree = tree
         self.package = package
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.by_type: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        by_type: Any = defaultdict(list)
+        self.by_type: ByType = by_type
         self._around: dict[ast.AST, Around] = {}
         self._order: list[ast.AST] = []
         stack: list[ast.AST] = [tree]
-        parents, by_type, known, order = self.parents, self.by_type, self._around, self._order
+        parents, known, order = self.parents, self._around, self._order
         known[tree] = Around()
         while stack:
             node = stack.pop()
@@ -285,13 +300,11 @@ class Syntax:
     def runtime_imports(self) -> dict[str, str]:
         """Those of ``imports`` that are there when code runs: not those of a class body or of ``if TYPE_CHECKING``."""
         found: dict[str, str] = {}
-        for kind in (ast.Import, ast.ImportFrom):
-            for node in self.by_type[kind]:
-                assert isinstance(node, (ast.Import, ast.ImportFrom))
-                around = list(self.ancestors(node))
-                typing = any(isinstance(p, ast.If) and "TYPE_CHECKING" in ast.unparse(p.test) for p in around)
-                if not typing and not any(isinstance(p, _SCOPES[:-1]) for p in around):
-                    found.update(bindings_of_import(node, self.package))
+        for node in self._import_statements:
+            around = list(self.ancestors(node))
+            typing = any(isinstance(p, ast.If) and "TYPE_CHECKING" in ast.unparse(p.test) for p in around)
+            if not typing and not any(isinstance(p, _SCOPES[:-1]) for p in around):
+                found.update(bindings_of_import(node, self.package))
         return found
 
     def imports_locally(self, function: ast.AST, name: str) -> bool:
@@ -301,13 +314,17 @@ class Syntax:
     @cached_property
     def all_imports(self) -> list[tuple[str, str, FunctionNode | None]]:
         """Name, dotted thing and function (or None) of every imported name."""
-        found = []
-        for kind in (ast.Import, ast.ImportFrom):
-            for node in self.by_type[kind]:
-                assert isinstance(node, (ast.Import, ast.ImportFrom))
-                scope = self.function_of(node)
-                found += [(name, what, scope) for name, what in bindings_of_import(node, self.package)]
-        return found
+        nodes = self._import_statements
+        return [(name, what, self.function_of(n)) for n in nodes for name, what in bindings_of_import(n, self.package)]
+
+    @cached_property
+    def functions(self) -> list[FunctionNode]:
+        """All that ``def`` and ``async def`` define, wherever they stand."""
+        return [*self.by_type[ast.FunctionDef], *self.by_type[ast.AsyncFunctionDef]]
+
+    @cached_property
+    def _import_statements(self) -> list[ast.Import | ast.ImportFrom]:
+        return [*self.by_type[ast.Import], *self.by_type[ast.ImportFrom]]
 
     @cached_property
     def _local_imports(self) -> dict[tuple[FunctionNode, str], str]:
@@ -317,10 +334,10 @@ class Syntax:
     def bound(self) -> dict[ast.AST, set[str]]:
         """Scope -> names that it assigns or defines (imports aside, and methods)."""
         bound: dict[ast.AST, set[str]] = defaultdict(set)
-        for definition in [n for kind in (*_FUNCTIONS, ast.ClassDef) for n in self.by_type[kind]]:
+        for definition in (*self.functions, *self.by_type[ast.ClassDef]):
             scope = self.around(definition).scopes[0]
             if not isinstance(scope, ast.ClassDef):
-                bound[scope].add(definition.name)  # type: ignore[attr-defined]
+                bound[scope].add(definition.name)
         for kind in (ast.Name, ast.arg, ast.ExceptHandler):
             for node in self.by_type[kind]:
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -376,7 +393,7 @@ class Syntax:
     @cached_property
     def has_star(self) -> bool:
         """Whether the file imports names that it does not list."""
-        return any(alias.name == "*" for alias in self.by_type[ast.alias])  # type: ignore[attr-defined]
+        return any(alias.name == "*" for alias in self.by_type[ast.alias])
 
     def why_names_show(self, function: ast.AST) -> str:
         """What in ``function`` looks at all of its names, so that one more would be seen; "" when nothing does."""
@@ -390,8 +407,7 @@ class Syntax:
     @cached_property
     def _given(self) -> frozenset[str]:
         """Every name that something in the file binds, defines or imports, in whatever scope."""
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        defined = {d.name for kind in kinds for d in self.by_type[kind]}  # type: ignore[attr-defined]
+        defined = {d.name for d in (*self.functions, *self.by_type[ast.ClassDef])}
         return self._imported.union(defined, *self.bound.values())
 
     @cached_property

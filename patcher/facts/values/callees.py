@@ -44,8 +44,7 @@ class Callees(Analysis):
     def here(self, name: str) -> FunctionNode | None:
         """The definition of that dotted function, when it is in this module."""
         if self._here is None:
-            functions = (f for kind in _FUNCTIONS for f in self.syntax.by_type[kind] if isinstance(f, _FUNCTIONS))
-            named = ((self.syntax.qualname(f), f) for f in functions)
+            named = ((self.syntax.qualname(f), f) for f in self.syntax.functions)
             self._here = {f"{self.module}.{qualname}": f for qualname, f in named if qualname is not None}
         return self._here.get(name)
 
@@ -149,7 +148,7 @@ class Callees(Analysis):
             return name
         if name.rpartition(".")[0] != self.module:
             return None
-        classes = (c for c in self.syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef))
+        classes = self.syntax.by_type[ast.ClassDef]
         found = [self.syntax.qualname(c) for c in classes if c.name == name.rpartition(".")[2]]
         return f"{self.module}.{found[0]}" if len(found) == 1 else None
 

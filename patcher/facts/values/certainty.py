@@ -146,7 +146,6 @@ class Certainty(Analysis):
         if self.syntax.method_of(function) is function:
             positional = positional[1:]
         for call in self.syntax.by_type[ast.Call]:
-            assert isinstance(call, ast.Call)
             if (dotted(call.func) or "").rpartition(".")[2] != function.name:
                 continue
             given = [a for n, a in zip(positional, call.args, strict=False) if n == name]

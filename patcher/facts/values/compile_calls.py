@@ -81,11 +81,10 @@ def _words(syntax: Syntax) -> Iterator[str]:
     """What a module calls things: one of these words gives away a place of interest."""
     yield from (what for _, what, _ in syntax.all_imports)
     yield from syntax.names_in(syntax.tree)
-    yield from (k.arg or "" for call in syntax.by_type[ast.Call] for k in call.keywords)  # type: ignore[attr-defined]
-    yield from (c.value for c in syntax.by_type[ast.Constant] if c.value == "compile")  # type: ignore[attr-defined]
+    yield from (k.arg or "" for call in syntax.by_type[ast.Call] for k in call.keywords)
+    yield from (c.value for c in syntax.by_type[ast.Constant] if c.value == "compile")
 
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _Resolved = tuple[str, tuple[tuple[str, ast.expr], ...]]
 
 
@@ -98,14 +97,11 @@ class _Calls:
 
     def found(self) -> Iterator[CompileCall]:
         decorators: set[ast.AST] = set()
-        for nodes in map(self.syntax.by_type.__getitem__, _DEFINITIONS):
-            for definition in nodes:
-                assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-                for d in definition.decorator_list:
-                    decorators.update(ast.walk(d))
-                    yield from self._decorator(d, definition)
+        for definition in (*self.syntax.functions, *self.syntax.by_type[ast.ClassDef]):
+            for d in definition.decorator_list:
+                decorators.update(ast.walk(d))
+                yield from self._decorator(d, definition)
         for call in self.syntax.by_type[ast.Call]:
-            assert isinstance(call, ast.Call)
             if call not in decorators:
                 yield from self._call(call)
         for nodes in (self.syntax.by_type[ast.Assign], self.syntax.by_type[ast.AnnAssign]):

@@ -32,13 +32,11 @@ class Declarations:
         for path, syntax in files:
             self._paths[syntax] = path
             for cls in syntax.by_type[ast.ClassDef]:
-                assert isinstance(cls, ast.ClassDef)
                 for s in cls.body:
                     match s:
                         case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant()):
                             self._fields[name].append(Declared(cls.name, ast.unparse(s), f"{path}:{s.lineno}"))
             for call in syntax.by_type[ast.Call]:
-                assert isinstance(call, ast.Call)
                 if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
                     self._add_option(call, path, syntax)
 
@@ -70,9 +68,8 @@ class Declarations:
         makers = {(dotted(v.func) or "").rpartition(".")[2] for v in values if isinstance(v, ast.Call)}
         annotations = [
             p.annotation
-            for kind in _FUNCTIONS
-            for f in syntax.by_type[kind]
-            for p in (*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs)  # type: ignore[attr-defined]
+            for f in syntax.functions
+            for p in (*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs)
             if p.arg == root and p.annotation is not None
         ]
         makers |= {(dotted(a) or "").rpartition(".")[2] for a in annotations}

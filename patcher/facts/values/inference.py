@@ -203,7 +203,6 @@ class Inference:
         """The functions that give a tensor other sizes or another dtype, and those around them."""
         found: set[FunctionNode] = set()
         for n in self.syntax.by_type[ast.Attribute]:
-            assert isinstance(n, ast.Attribute)
             if n.attr in RESHAPING or (n.attr == "data" and isinstance(n.ctx, ast.Store)):
                 found.update(f for f in self.syntax.around(n).scopes if isinstance(f, _FUNCTIONS))
         return frozenset(found)
@@ -259,7 +258,7 @@ class Inference:
         """Where each name is bound or deleted, anywhere in the module."""
         found: dict[str, list[ast.Name]] = {}
         for n in self.syntax.by_type[ast.Name]:
-            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
+            if not isinstance(n.ctx, ast.Load):
                 found.setdefault(n.id, []).append(n)
         return found
 
@@ -467,12 +466,7 @@ class Inference:
             calls.append(parent)
         if method:
             cls = self.syntax.class_of(function)
-            others = [
-                f
-                for f in [*self.syntax.by_type[ast.FunctionDef], *self.syntax.by_type[ast.AsyncFunctionDef]]
-                if isinstance(f, _FUNCTIONS) and f.name == name and f is not function
-            ]
-            if others or cls is None:
+            if cls is None or any(f.name == name and f is not function for f in self.syntax.functions):
                 return []
         return calls
 

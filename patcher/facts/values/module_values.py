@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 from patcher.facts.syntax.classes import pairs, self_name
 from patcher.facts.syntax.tree import Syntax, dotted
@@ -47,25 +48,22 @@ class Bindings:
     def assigned(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
         """(function or module, text of a name or attribute) -> the values assigned to it there."""
         found: defaultdict[tuple[ast.AST, str], list[ast.expr]] = defaultdict(list)
-        for n in (*self.syntax.by_type[ast.Assign], *self.syntax.by_type[ast.AnnAssign], *self._walruses):
-            value = n.value  # type: ignore[attr-defined]
-            targets = n.targets if isinstance(n, ast.Assign) else [n.target]  # type: ignore[attr-defined]
-            for target, v in (pair for t in targets if value is not None for pair in pairs(t, value)):
+        by_type = self.syntax.by_type
+        nodes: list[Any] = [*by_type[ast.Assign], *by_type[ast.AnnAssign], *by_type[ast.NamedExpr]]
+        for n in nodes:
+            targets = n.targets if isinstance(n, ast.Assign) else [n.target]
+            for target, v in (pair for t in targets if n.value is not None for pair in pairs(t, n.value)):
                 text = dotted(target)
                 if text is not None and v is not None:
                     found[self.scope(n), text].append(v)
         return found
 
-    @property
-    def _walruses(self) -> list[ast.AST]:
-        return self.syntax.by_type[ast.NamedExpr]
-
     @cached_property
     def loops(self) -> dict[tuple[ast.AST, str], list[tuple[ast.expr, bool]]]:
         """(scope, loop variable) -> what is iterated, and whether the variable is the last of a tuple."""
         found: defaultdict[tuple[ast.AST, str], list[tuple[ast.expr, bool]]] = defaultdict(list)
-        for n in (*self.syntax.by_type[ast.For], *self.syntax.by_type[ast.comprehension]):
-            assert isinstance(n, (ast.For, ast.comprehension))
+        loops: list[Any] = [*self.syntax.by_type[ast.For], *self.syntax.by_type[ast.comprehension]]
+        for n in loops:
             target, last = n.target, False
             if isinstance(target, ast.Tuple) and target.elts:
                 target, last = target.elts[-1], True
@@ -78,7 +76,6 @@ class Bindings:
         """(scope or class, text) of what is asked for something that only a module has."""
         found = set()
         for n in self.syntax.by_type[ast.Call]:
-            assert isinstance(n, ast.Call)
             if isinstance(n.func, ast.Attribute) and n.func.attr in _ONLY_MODULES_HAVE:
                 text = dotted(n.func.value)
                 if text is not None:
@@ -133,7 +130,6 @@ class ModuleIndex:
         held: list[tuple[str, str]] = []
         for module, syntax in files:
             for cls in syntax.by_type[ast.ClassDef]:
-                assert isinstance(cls, ast.ClassDef)
                 bases = [imported(syntax, b) or dotted(b) or "?" for b in cls.bases]
                 self._bases[cls.name].append((module, bases))
                 held += _held(cls, syntax)

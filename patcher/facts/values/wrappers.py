@@ -41,7 +41,6 @@ def wrappings(syntax: Syntax, bindings: Bindings) -> tuple[Wrapping, ...]:
     found = list(_direct(syntax, bindings))
     makers = {f.name: w for w in found if (f := syntax.function_of(w.call)) is not None and _returns(f, w)}
     for call in syntax.by_type[ast.Call]:
-        assert isinstance(call, ast.Call)
         if isinstance(call.func, ast.Name) and (inner := makers.get(call.func.id)) is not None:
             found.append(_wrapping(call, inner.kind, inner.name, syntax, bindings))
     return tuple(sorted(found, key=lambda w: w.call.lineno))
@@ -49,7 +48,6 @@ def wrappings(syntax: Syntax, bindings: Bindings) -> tuple[Wrapping, ...]:
 
 def _direct(syntax: Syntax, bindings: Bindings) -> Iterator[Wrapping]:
     for call in syntax.by_type[ast.Call]:
-        assert isinstance(call, ast.Call)
         what = imported(syntax, call.func)
         last = what.rpartition(".")[2] if what is not None and what.startswith("torch.") else ""
         if last in _BY_NAME:

@@ -141,7 +141,7 @@ class Bookkeepers(Analysis):
     @cached_property
     def _properties(self) -> set[str]:
         """The names of all properties that this module defines."""
-        functions = (f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef))
+        functions = self.syntax.by_type[ast.FunctionDef]
         return {f.name for f in functions if any(ast.unparse(d).endswith("property") for d in f.decorator_list)}
 
     def _is_module(self, func: ast.Attribute) -> bool:

@@ -130,7 +130,7 @@ class Clusters(Analysis):
     @cached_property
     def _is_captured(self) -> bool:
         """Whether this file asks for graphs that go on through reads."""
-        named = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        named = self.syntax.by_type[ast.Attribute]
         return any(n.attr in _CAPTURES and not isinstance(n.ctx, ast.Load) for n in named)
 
     def handed(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None) -> tuple[Handed, ...] | str:
@@ -173,13 +173,13 @@ class Clusters(Analysis):
         """Whether the method is taken from its class by name, for objects that may lack the one beside it."""
         if self.syntax.method_of(function) is not function:
             return False
-        named = (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute))
+        named = self.syntax.by_type[ast.Attribute]
         cls = self.syntax.class_of(function)
         elsewhere = f"{self.module}.{self.syntax.qualname(function)}"
         if cls is not None and any(elsewhere in f.mentions for s in self.project.modules.values() for f in s.functions):
             return True
         owners = [n.value for n in named if n.attr == function.name and isinstance(n.value, ast.Name)]
-        classes = {c.name for c in self.syntax.by_type[ast.ClassDef] if isinstance(c, ast.ClassDef)}
+        classes = {c.name for c in self.syntax.by_type[ast.ClassDef]}
         return any(o.id in classes or (o.id in self.syntax.imports and o.id[:1].isupper()) for o in owners)
 
     def has_relatives(self, function: FunctionNode) -> bool:

@@ -142,7 +142,7 @@ class HostReads(Analysis):
     @cached_property
     def _methods(self) -> set[str]:
         """The names of all methods that this file defines."""
-        functions = (f for f in self.syntax.by_type[ast.FunctionDef] if isinstance(f, ast.FunctionDef))
+        functions = self.syntax.by_type[ast.FunctionDef]
         return {f.name for f in functions if isinstance(self.syntax.parents[f], ast.ClassDef)}
 
     def _is_mask(self, e: ast.expr) -> bool:
