@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.tables import torch_api as api
 
 _FROM_LIST = frozenset({"torch.tensor", "torch.as_tensor", "torch.LongTensor", "torch.IntTensor"})
 _KEEPING = frozenset({"to", "long", "int", "cuda", "cpu", "contiguous"})
 #: Those that hold any int that a list of sizes may hold; the others cut it off.
 _WIDE = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
-_PROPERTIES = frozenset({"shape", "dtype", "device", "ndim"})
 
 
 @dataclass(frozen=True)
@@ -114,46 +112,9 @@ class RepeatTotals(Analysis):
             found = self.inference.definitions(e)
             only = next(iter(found)) if len(found) == 1 else None
             if only is not None and only.how == "assign" and only.value is not None and not only.path:
-                return e if self._written(only, e) else self._origin(only.value, depth - 1)
+                changed = self.facts.ask(Unchanged).why_changed(e, self.syntax.statement_of(only.node), e)
+                return e if changed else self._origin(only.value, depth - 1)
         return e
-
-    def _written(self, d: Definition, followed: ast.Name) -> bool:
-        """Whether a tensor that ``d`` binds may be changed in place, through any use but ``followed``."""
-        function = self.syntax.function_of(d.node)
-        if function is None or d.name in self.flow_of(function).captured:
-            return True
-        return not all(use is followed or self._only_read(use) for use in self.flow_of(function).uses.get(d, ()))
-
-    def _only_read(self, use: ast.expr) -> bool:
-        """Whether nothing can change the tensor ``use`` by what is made of it there."""
-        parent = self.syntax.parents[use]
-        match parent:
-            case ast.BinOp() | ast.Compare() | ast.UnaryOp() | ast.Return():
-                return True
-            case ast.Tuple():
-                return isinstance(self.syntax.parents[parent], ast.Return)
-            case ast.Subscript():
-                return parent.slice is use
-            case ast.keyword():
-                call = self.syntax.parents[parent]
-                return isinstance(call, ast.Call) and self._looks(call)
-            case ast.Call():
-                return use in parent.args and self._looks(parent)
-            case ast.Attribute(attr=attr, ctx=ast.Load()):
-                looks = attr in api.TENSOR_ONLY and attr not in api.ALIASING and not attr.endswith("_")
-                return looks or attr in _PROPERTIES
-        return False
-
-    def _looks(self, call: ast.Call) -> bool:
-        """Whether ``call`` is one of torch, or of a tensor method, that makes something new of its arguments."""
-        if any(k.arg in ("out", "inplace", None) for k in call.keywords):
-            return False
-        what = self.syntax.qualified(call.func)
-        if what is not None and not what.startswith("torch."):
-            return False
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        known = what is not None or name in api.TENSOR_ONLY
-        return known and name != "" and name not in api.ALIASING and not name.endswith("_")
 
     def _is_wide(self, call: ast.Call) -> bool:
         """Whether ``call`` gives its elements no dtype that cuts off a large one, or makes truth values of them."""
@@ -164,15 +125,6 @@ class RepeatTotals(Analysis):
                 return False
         given = [a for a in call.args if self.syntax.qualified(a) not in _WIDE] if conversion else []
         return all(isinstance(a, ast.Constant) or ast.unparse(a).endswith("device") for a in given)
-
-    def _bound_once(self, name: ast.Name) -> bool:
-        """Whether the name is bound at one place of its function, so that it is the same object wherever it is read."""
-        function = self.syntax.function_of(name)
-        if function is None:
-            return False
-        flow = self.flow_of(function)
-        bound = [d for d in flow.by_node.values() if d.name == name.id]
-        return len(bound) == 1 and name.id not in flow.captured and len(self.inference.definitions(name)) == 1
 
     def _listed(self, x: ast.expr, counts: ast.Name) -> ast.Call | None:
         """The call that gives ``x`` one element for each of ``counts``: ``torch.arange(len(counts))``."""
@@ -213,6 +165,6 @@ class RepeatTotals(Analysis):
         other = self._origin(parent.left if parent.right is call else parent.right)
         if isinstance(other, ast.Call) and self.syntax.qualified(other.func) == "torch.arange" and len(other.args) == 1:
             size = other.args[0]
-            plain = isinstance(size, ast.Name) and not self.presumed.of(size).is_tensor and self._bound_once(size)
-            return size if plain else None
+            if isinstance(size, ast.Name) and not self.presumed.of(size).is_tensor:
+                return size if not self.facts.ask(Unchanged).why_changed(size, other, call) else None
         return None
