@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
-from patcher.facts.caching.bookkeeping import elements_of, last_name
 from patcher.facts.caching.caches import Cache, Caches
-from patcher.facts.caching.origins import Origins
+from patcher.facts.caching.origins import Origins, elements_of, last_name
 from patcher.facts.syntax.classes import Store, pairs, self_name
 from patcher.facts.syntax.tree import own_nodes
 from patcher.facts.tensor_state import TensorStates
@@ -132,11 +131,7 @@ class _Allocating(ClassAnalysis):
     def _index_is_tensor(self, cache: Cache) -> bool:
         index = cache.index
         values = [s.value for name in index for s in self.members.stores.get(name, ()) if s.value is not None]
-        for f in self.methods:
-            for n in own_nodes(f):
-                match n:
-                    case ast.Call(func=ast.Attribute(value=base, attr="append"), args=[value]):
-                        values += [value] if self.origins.attribute(base) in index else []
+        values += [value for name in index for _, value in self.members.appended.get(name, ())]
         return any(map(self._may_be_tensor, values)) or any(m.host_reads for m in cache.methods)
 
     def _may_be_tensor(self, e: ast.expr) -> bool:

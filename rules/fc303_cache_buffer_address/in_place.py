@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.bookkeeping import elements_of, makes_tensor
 from patcher.facts.caching.origins import parts_of
 from patcher.facts.syntax.tree import own_nodes
 from patcher.facts.tables import torch_api as api
@@ -92,17 +91,12 @@ class InPlace(Analysis):
 
     def _elements(self, name: str) -> Iterator[ast.expr]:
         """What is put into the list or dict ``self.name``, one by one."""
-        for f in self.running.methods:
-            for n in own_nodes(f):
-                match n:
-                    case ast.Assign(targets=[ast.Subscript(value=base)], value=value):
-                        pass
-                    case ast.Call(func=ast.Attribute(value=base, attr="append"), args=[value]):
-                        pass
-                    case _:
-                        continue
-                if self.origins.attribute(base) == name:
-                    yield value
+        yield from (value for _, value in self.origins.members.appended.get(name, ()))
+        for n in (n for f in self.running.methods for n in own_nodes(f)):
+            match n:
+                case ast.Assign(targets=[ast.Subscript(value=base)], value=value):
+                    if self.origins.attribute(base) == name:
+                        yield value
 
     def _seems_tensor(self, e: ast.expr | None) -> bool:
         """Whether ``e``, into which something is written as into a tensor, may be one."""
@@ -122,24 +116,8 @@ class InPlace(Analysis):
     def _made_with(self, name: str) -> int:
         """The least number of dimensions of the tensors that are kept in ``name``, as far as it is known."""
         stores = [s.value for s in self.origins.members.stores.get(name, ()) if s.method is not None]
-        ranks = [self._rank(v) for v in (*stores, *self._elements(name)) if v is not None]
+        ranks = [self.origins.rank(v) for v in (*stores, *self._elements(name)) if v is not None]
         return min((r for r in ranks if r is not None), default=0)
-
-    def _rank(self, e: ast.expr) -> int | None:
-        """None when ``e`` is nothing, or an empty list."""
-        inner = elements_of(e)
-        if inner is not None:
-            return min((r for i in inner if (r := self._rank(i)) is not None), default=None)
-        if isinstance(e, ast.Constant):
-            return None
-        rank = self.inference.of(e).rank
-        if rank is not None:
-            return rank.offset if rank.base is None else 0
-        match e:
-            case ast.Call(args=[ast.Name() as shape, *_]) if makes_tensor(e):
-                written = [p for d in self.inference.definitions(shape) for p in parts_of(d)]
-                return min((len(p.elts) if isinstance(p, (ast.Tuple, ast.List)) else 0 for p in written), default=0)
-        return 0
 
 
 def _gives_view(call: ast.Call) -> bool:

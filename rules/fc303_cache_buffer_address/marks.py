@@ -6,8 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.bookkeeping import last_name
-from patcher.facts.caching.origins import Origins, parts_of
+from patcher.facts.caching.origins import Origins, last_name, parts_of
 
 _MARK = "mark_static_address"
 #: A buffer, the method that stores it and the value.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.bookkeeping import CREATES, last_name
+from patcher.facts.caching.origins import CREATES, last_name
 from patcher.facts.syntax.classes import INITIALISERS, pairs
 from patcher.facts.syntax.tree import FunctionNode, own_nodes
 from patcher.facts.tables.wording import words

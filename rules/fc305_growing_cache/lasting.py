@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.bookkeeping import last_name
+from patcher.facts.caching.origins import last_name
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import INITIALISERS, pairs
 from patcher.facts.syntax.tree import FunctionNode, own_nodes

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.bookkeeping import last_name
+from patcher.facts.caching.origins import last_name
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import FunctionNode, own_nodes

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.bookkeeping import last_name
+from patcher.facts.caching.origins import last_name
 from patcher.facts.checks.caught import Caught
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import self_name

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.caching.breaks import GraphBreaks
-from patcher.facts.caching.origins import Origins, is_python
+from patcher.facts.caching.origins import (
+    CREATES,
+    Origins,
+    elements_of,
+    is_python,
+    last_name,
+    makes_tensor,
+    numbers_needed,
+)
 from patcher.facts.syntax.tree import own_nodes
 from patcher.facts.tables import torch_api as api
 
@@ -17,10 +25,6 @@ OUTSIDE = frozenset(
     f"__{n}__"
     for n in "repr str format reduce reduce_ex getstate setstate copy deepcopy del hash sizeof init_subclass".split()
 ) | {"extra_repr"}
-#: Functions that make a tensor, by their last name.
-CREATES = frozenset(
-    "zeros ones empty full zeros_like ones_like empty_like full_like tensor new_zeros new_empty".split()
-)
 #: Calls that move or describe data: what they cost is no loss outside of a graph.
 _CHEAP = (
     api.ALIASING
@@ -88,7 +92,8 @@ class Bookkeeping(Analysis):
                 continue
             touched = [n for n in nodes if self.origins.attribute(n) in index | buffers | tensors]
             calls = [n for n in nodes if self.origins.attribute(n) in readers - {f.name}]
-            reads = tuple(e for n in nodes for e in self._read_by_host(n, tensors))
+            needed = (e for n in nodes for e in numbers_needed(n))
+            reads = tuple(e for e in needed if not is_python(self.inference, e) and self.origins.of(e) & tensors)
             direct = any(self.origins.attribute(n) in index for n in touched)
             through = bool(calls) and any(self.origins.attribute(n) in buffers for n in touched)
             if not (direct or through or reads):
@@ -117,24 +122,6 @@ class Bookkeeping(Analysis):
         found = path[path.index(f) - 1]
         assert isinstance(found, ast.stmt)
         return found
-
-    def _read_by_host(self, n: ast.AST, tensors: frozenset[str]) -> Iterator[ast.expr]:
-        """Parts of ``n`` that come from the cache's integer tensors and that the host needs a number for."""
-        found: list[ast.expr | None] = []
-        match n:
-            case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in api.HOST_READS:
-                found = [value]
-            case ast.Call(func=ast.Name(id="int" | "float" | "bool" | "range"), args=arguments):
-                found = list(arguments)
-            case ast.Slice(lower=lower, upper=upper, step=step):
-                found = [lower, upper, step]
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                found = [test]
-            case ast.Assert(msg=ast.JoinedStr(values=values)):
-                found = [v.value for v in values if isinstance(v, ast.FormattedValue)]
-        for e in found:
-            if e is not None and not is_python(self.inference, e) and self.origins.of(e) & tensors:
-                yield e
 
     def _only_resets(self, nodes: list[ast.AST], index: frozenset[str]) -> bool:
         """Whether the index is only set to constants."""
@@ -202,31 +189,3 @@ class Bookkeeping(Analysis):
             isinstance(p, ast.Raise) or (isinstance(p, ast.stmt) and self.facts.ask(GraphBreaks).is_break(p))
             for p in self.syntax.ancestors(n)
         )
-
-
-def elements_of(e: ast.expr) -> list[ast.expr] | None:
-    """What a list, tuple or dict that is written out holds, or None when ``e`` is none."""
-    match e:
-        case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return list(elements)
-        case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element) | ast.DictComp(value=element):
-            return [element]
-        case ast.Dict(values=values):
-            return list(values)
-        case ast.BinOp(left=ast.List() as left, op=ast.Mult()):
-            return left.elts
-        case ast.BinOp(op=ast.Mult(), right=ast.List() as right):
-            return right.elts
-        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]):
-            return elements_of(inner)
-    return None
-
-
-def makes_tensor(call: ast.Call) -> bool:
-    """Whether ``call`` is one of the functions that make a tensor, whatever they are called through."""
-    return last_name(call.func) in CREATES
-
-
-def last_name(func: ast.expr) -> str:
-    """``c`` of ``a.b.c``; "" when ``func`` is neither a name nor an attribute."""
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis, ClassAnalysis
-from patcher.facts.caching.bookkeeping import CREATES, Bookkeeping, CacheMethod, elements_of, last_name, makes_tensor
-from patcher.facts.caching.origins import WRAPS, Origins, is_python, parts_of
+from patcher.facts.caching.bookkeeping import Bookkeeping, CacheMethod
+from patcher.facts.caching.origins import CREATES, WRAPS, Origins, elements_of, is_python, last_name, parts_of
 from patcher.facts.syntax.tree import Syntax, own_nodes
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Category
@@ -131,12 +131,8 @@ class _Reading(ClassAnalysis):
                 values = [v for s in stores if s.method is None and (v := _declared(s.value)) is not None]
             empty = [v for v in values if isinstance(v, (ast.List, ast.Dict)) and not ast.unparse(v)[1:-1]]
             made[name] = [v for v in values if v not in empty]
-        for f in (m for m in self.origins.methods if m in first):
-            for n in own_nodes(f):
-                match n:
-                    case ast.Call(func=ast.Attribute(value=base, attr="append"), args=[value]):
-                        if (filled := self.origins.attribute(base)) is not None:
-                            made.setdefault(filled, []).append(value)
+        for name, items in self.members.appended.items():
+            made.setdefault(name, []).extend(value for method, value in items if method in first)
         return made
 
     def _counts(self, e: ast.expr) -> bool:
@@ -174,31 +170,13 @@ class _Reading(ClassAnalysis):
 
     def _dimensions(self, attribute: str, made: list[ast.expr]) -> int:
         """The least number of dimensions that ``attribute`` has, a list of tensors counting as one dimension more."""
-        least = [self._rank(e) for e in made]
+        least = [(self.origins.rank(e) or 0) + (elements_of(e) is not None) for e in made]
         deepest = 0
         for m in self.methods:
             for n in own_nodes(m):
                 if isinstance(n, ast.Subscript) and (found := self._chain(n)) and found[0] == attribute:
                     deepest = max(deepest, sum(1 for p in found[1] if not _no_dimension(p)))
         return max([deepest, *least])
-
-    def _rank(self, e: ast.expr) -> int:
-        inner = elements_of(e)
-        if inner is not None:
-            return 1 + min(map(self._rank, inner), default=0)
-        rank = self.inference.of(e).rank
-        if rank is not None:
-            return rank.offset if rank.base is None else 0
-        if isinstance(e, ast.Call) and e.args and makes_tensor(e):
-            sizes = {len(s.elts) if isinstance(s, (ast.Tuple, ast.List)) else 0 for s in self._written_out(e.args[0])}
-            return min(sizes, default=0)
-        return 0
-
-    def _written_out(self, e: ast.expr) -> list[ast.AST]:
-        """``e``, or what the name ``e`` may be bound to."""
-        if not isinstance(e, ast.Name):
-            return [e]
-        return [part for d in self.inference.definitions(e) for part in (list(parts_of(d)) or [d.node])]
 
     # --- what the methods do ----------------------------------------------------------------------------------------
 

@@ -16,7 +16,10 @@ from patcher.facts.values.inference import Inference
 from patcher.facts.values.types import Kind
 
 _ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "requires_grad", *api.HOST_VALUES})
-_READERS = frozenset({"int", "float", "bool", "range"})
+#: Functions that make a tensor, by their last name.
+CREATES = frozenset(
+    "zeros ones empty full zeros_like ones_like empty_like full_like tensor new_zeros new_empty".split()
+)
 #: Stands among the origins of a value on whose way a remainder was taken: what wraps round is no length.
 WRAPS = "%"
 
@@ -124,8 +127,9 @@ class Origins(ClassAnalysis):
     def read_of_data(self, e: ast.AST, state: frozenset[str], seen: frozenset[object] = frozenset()) -> ast.expr | None:
         """A place on the way to ``e`` where the host reads tensor data that does not come from ``state``."""
         if isinstance(e, ast.Call):
-            for read in self.host_reads(e):
-                if not self.of(read) & state:
+            for read in numbers_needed(e):
+                sure = isinstance(e.func, ast.Attribute) or self.inference.of(read).is_tensor
+                if sure and not self.of(read) & state:
                     return read
         if isinstance(e, ast.Attribute) and e.attr in _ABOUT:
             return None
@@ -138,13 +142,41 @@ class Origins(ClassAnalysis):
             children = [part for d in fresh for part in parts_of(d)]
         return next((found for c in children if (found := self.read_of_data(c, state, seen)) is not None), None)
 
-    def host_reads(self, e: ast.AST) -> Iterator[ast.expr]:
-        """The tensors that evaluating ``e`` itself (not its parts) reads on the host, as far as it is known."""
-        match e:
-            case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in api.HOST_READS:
-                yield value
-            case ast.Call(func=ast.Name(id=name), args=arguments) if name in _READERS:
-                yield from (a for a in arguments if self.inference.of(a).is_tensor)
+    # --- shapes -----------------------------------------------------------------------------------------------------
+
+    def rank(self, e: ast.expr) -> int | None:
+        """The least number of dimensions of the tensors that ``e`` is or holds; None when it holds none."""
+        inner = elements_of(e)
+        if inner is not None:
+            return min((r for i in inner if (r := self.rank(i)) is not None), default=None)
+        if isinstance(e, ast.Constant):
+            return None
+        rank = self.inference.of(e).rank
+        if rank is not None:
+            return rank.offset if rank.base is None else 0
+        if not (isinstance(e, ast.Call) and e.args and makes_tensor(e)):
+            return 0
+        shape = e.args[0]
+        written: list[ast.AST] = [shape]
+        if isinstance(shape, ast.Name):
+            written = [part for d in self.inference.definitions(shape) for part in (list(parts_of(d)) or [d.node])]
+        return min((len(s.elts) if isinstance(s, (ast.Tuple, ast.List)) else 0 for s in written), default=0)
+
+
+def numbers_needed(n: ast.AST) -> Iterator[ast.expr]:
+    """The parts of ``n`` of which the host needs the value, be they tensors or not."""
+    match n:
+        case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in api.HOST_READS:
+            yield value
+        case ast.Call(func=ast.Name(id="int" | "float" | "bool" | "range"), args=arguments):
+            yield from arguments
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            yield from (e for e in (lower, upper, step) if e is not None)
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot))):
+                yield test
+        case ast.Assert(msg=ast.JoinedStr(values=values)):
+            yield from (v.value for v in values if isinstance(v, ast.FormattedValue))
 
 
 def parts_of(d: Definition) -> Iterator[ast.AST]:
@@ -160,3 +192,31 @@ def parts_of(d: Definition) -> Iterator[ast.AST]:
 def is_python(inference: Inference, e: ast.expr) -> bool:
     """Whether ``e`` is a Python value for sure."""
     return inference.of(e).kind is Kind.PYTHON
+
+
+def elements_of(e: ast.expr) -> list[ast.expr] | None:
+    """What a list, tuple or dict that is written out holds, or None when ``e`` is none."""
+    match e:
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return list(elements)
+        case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element) | ast.DictComp(value=element):
+            return [element]
+        case ast.Dict(values=values):
+            return list(values)
+        case ast.BinOp(left=ast.List() as left, op=ast.Mult()):
+            return left.elts
+        case ast.BinOp(op=ast.Mult(), right=ast.List() as right):
+            return right.elts
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]):
+            return elements_of(inner)
+    return None
+
+
+def makes_tensor(call: ast.Call) -> bool:
+    """Whether ``call`` is one of the functions that make a tensor, whatever they are called through."""
+    return last_name(call.func) in CREATES
+
+
+def last_name(func: ast.expr) -> str:
+    """``c`` of ``a.b.c``; "" when ``func`` is neither a name nor an attribute."""
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""

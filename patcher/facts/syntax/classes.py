@@ -29,7 +29,7 @@ class Store:
 
 
 class ClassFacts:
-    """The attributes and methods of one class definition."""
+    """The attributes and methods of one class definition. ``appended``: what its methods append to lists it holds."""
 
     def __init__(self, node: ast.ClassDef, syntax: Syntax) -> None:
         self.node = node
@@ -37,6 +37,7 @@ class ClassFacts:
             s.name: s for s in node.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))
         }
         self.stores: defaultdict[str, list[Store]] = defaultdict(list)
+        self.appended: defaultdict[str, list[tuple[FunctionNode, ast.expr]]] = defaultdict(list)
         self.bases = tuple(syntax.qualified(b) or dotted(b) or "?" for b in node.bases)
         for s in node.body:
             match s:
@@ -95,6 +96,11 @@ class ClassFacts:
                 self.stores[name].append(Store(name, method, s, None, "other"))
 
     def _registration(self, s: ast.stmt, call: ast.Call, method: FunctionNode, me: str) -> None:
+        match call:
+            case ast.Call(func=ast.Attribute(value=held, attr="append"), args=[item]):
+                if (name := attribute_of(held, me)) is not None:
+                    self.appended[name].append((method, item))
+                return
         how = {"register_buffer": "buffer", "register_parameter": "parameter", "add_module": "module"}.get(
             attribute_of(call.func, me) or ""
         )

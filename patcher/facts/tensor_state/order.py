@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.bookkeeping import makes_tensor
-from patcher.facts.caching.origins import Origins
+from patcher.facts.caching.origins import Origins, makes_tensor
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.effects.writes import How, Write
 from patcher.facts.syntax.classes import INITIALISERS, pairs, self_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import Origins
+from patcher.facts.caching.origins import Origins, numbers_needed
 from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tensor_state.creation import Creations
@@ -95,21 +95,10 @@ class TensorStates(Analysis):
             if store.how == "other" or store.value is None:
                 continue
             appended = isinstance(store.value, ast.List) and not store.value.elts
-            if appended and store.method is not None and self._appends(facts, attribute):
+            items = [item for _, item in facts.appended.get(attribute, ())]
+            if appended and store.method is not None and any(map(self.creations.is_integer, items)):
                 return store
         return None
-
-    def _appends(self, facts: ClassFacts, attribute: str) -> bool:
-        return any(
-            isinstance(n, ast.Call)
-            and isinstance(n.func, ast.Attribute)
-            and n.func.attr == "append"
-            and self.inference.instance_attribute(n.func.value) == (facts.node, attribute)
-            and n.args
-            and self.creations.is_integer(n.args[0])
-            for method in facts.methods.values()
-            for n in ast.walk(method)
-        )
 
     def _read_by_host(self, origins: Origins, state: frozenset[str]) -> list[ast.expr]:
         """Places in methods that may be compiled where the host needs a number of the state."""
@@ -119,7 +108,7 @@ class TensorStates(Analysis):
                 if function.name in INITIALISERS or self.facts.is_disabled(function):
                     continue
                 for n in ast.walk(function):
-                    found += [e for e in _numbers_needed(n) if self._is_state(origins, e, state)]
+                    found += [e for e in numbers_needed(n) if self._is_state(origins, e, state)]
         return found
 
     def _is_state(self, origins: Origins, e: ast.expr, state: frozenset[str]) -> bool:
@@ -174,20 +163,6 @@ class TensorStates(Analysis):
         if wide is None:
             doubts.append(f"no other file uses `{sorted(wanted)[0]}`: there are too many to look at")
         return next(Exposure(self.facts, cls, wide).reasons(wanted), "")
-
-
-def _numbers_needed(n: ast.AST) -> list[ast.expr]:
-    """The parts of ``n`` of which the host needs the value, be they tensors or not."""
-    match n:
-        case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist"), args=[]):
-            return [value]
-        case ast.Call(func=ast.Name(id="int" | "bool" | "range" | "float"), args=arguments):
-            return list(arguments)
-        case ast.Slice(lower=lower, upper=upper, step=step):
-            return [e for e in (lower, upper, step) if e is not None]
-        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-            return [] if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot)) else [test]
-    return []
 
 
 def _left_out(value: ast.expr | None) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from patcher.facts.caching.bookkeeping import OUTSIDE, last_name
+from patcher.facts.caching.bookkeeping import OUTSIDE
+from patcher.facts.caching.origins import last_name
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, dotted, own_nodes
 from patcher.facts.tensor_state.forms import (

@@ -11,7 +11,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import FunctionNode, dotted, walk
+from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -106,18 +106,8 @@ class Callees(Analysis):
         stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
         found = {self._held(s.value) for s in stores if s.value is not None}
         if own is not None and found == {None}:
-            found = {self._built(item) for item in self._appended(*own)}
+            found = {self._built(item) for _, item in self.inference.class_facts(own[0]).appended.get(own[1], ())}
         return found.pop() if len(found) == 1 else None
-
-    def _appended(self, cls: ast.ClassDef, name: str) -> list[ast.expr]:
-        """What methods of ``cls`` append to the list in the attribute ``name``."""
-        found: list[ast.expr] = []
-        for call in (n for n in walk(cls) if isinstance(n, ast.Call)):
-            match call:
-                case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr) as held, attr="append"), args=[item]):
-                    if attr == name and self.inference.instance_attribute(held) == (cls, name):
-                        found.append(item)
-        return found
 
     def _held(self, e: ast.expr) -> str | None:
         match e:
