@@ -46,20 +46,27 @@ class Code:
 
 def block(header: Code, lines: Sequence[Code]) -> Code:
     """A compound statement: ``header`` (with its colon) and ``lines`` indented below it."""
-    template, parts = header.template, list(header.parts)
-    for line in lines:
+    return stacked(header, *lines, indent="    ")
+
+
+def stacked(first: Code, *others: Code, indent: str = "") -> Code:
+    """``others`` below ``first``, indented by ``indent``."""
+    template, parts = first.template, list(first.parts)
+    for line in others:
         shift = len(parts)
         shifted = _HOLE.sub(lambda hole, shift=shift: f"{{{int(hole[1]) + shift}}}", line.template)  # type: ignore[misc]
-        template += "".join(f"\n    {text}" for text in shifted.split("\n"))
+        template += "".join(f"\n{indent}{text}" for text in shifted.split("\n"))
         parts += line.parts
     return Code(template, tuple(parts))
 
 
 def filled(expr: ast.expr, replaced: Mapping[ast.AST, Code]) -> ast.expr | Code:
-    """``expr`` with the expressions in it that are keys of ``replaced`` written as those say, the outermost first.
+    """``expr`` with the expressions in it that are keys of ``replaced`` written as those say, the outermost first."""
+    return respelled(expr, replaced) if any(n in replaced for n in ast.walk(expr)) else expr
 
-    Where something inside is replaced, the rest of ``expr`` is spelled as ``ast.unparse`` does.
-    """
+
+def respelled(expr: ast.expr, replaced: Mapping[ast.AST, Code]) -> Code:
+    """As `filled`, with all that is not replaced spelled as ``ast.unparse`` does: for code that is there twice."""
     parts: list[Code] = []
 
     def rebuilt(node: ast.AST) -> ast.AST:
@@ -77,8 +84,6 @@ def filled(expr: ast.expr, replaced: Mapping[ast.AST, Code]) -> ast.expr | Code:
         return type(node)(**fields)
 
     spelled = ast.unparse(ast.fix_missing_locations(rebuilt(expr)))
-    if not parts:
-        return expr
     template = spelled.replace("{", "{{").replace("}", "}}")
     return Code(re.sub(r"__hole_(\d+)__", r"{\1}", template), tuple(parts))
 

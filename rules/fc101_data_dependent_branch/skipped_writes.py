@@ -67,7 +67,7 @@ class SkippingTests(Analysis):
         late = values[values.index(reading[0]) + 1 :]
         if any(self.effects.why_not_total(v) is not None for v in late):
             return None  # it was not asked when nothing is set
-        region = self.row_regions.of(node.body[0], ("", "")) if regions else None
+        region = self.row_regions.of(node.body[0]) if regions else None
         if isinstance(region, RowRegion) and region.statements == tuple(node.body) and region.masks <= masks:
             taken = " and ".join(f"`{t}`" for t in region.taken_for) or "what is computed"
             doubt = f"{taken} has no state, and may get a gradient of zeros rather than none, where nothing is set"

@@ -24,10 +24,15 @@ from patcher.rule import (
     Replace,
     ReplaceStatements,
     Rule,
+    block,
     filled,
+    respelled,
+    stacked,
 )
 from rules.fc402_mask_read.by_element import ByElement
 from rules.fc402_mask_read.examples import INVALID, VALID
+
+_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 class MaskRead(Rule):
@@ -87,7 +92,7 @@ class MaskRead(Rule):
         outcome = form.fix()
         region = facts.ask(RowRegions).holding(facts.syntax.statement_of(node)) if isinstance(outcome, str) else None
         if region is not None:
-            if node is not region.first:
+            if node is not region.reads[0]:
                 return  # told with the first one
             outcome = form.over_all(region)
         fix, reason = (outcome, form.assumption) if isinstance(outcome, Fix) else (None, outcome)
@@ -234,6 +239,31 @@ class _Form:
         facts, first = self.facts, region.statements[0]
         if facts.writing.spelled("torch", first) != "torch":
             return "`torch` is not imported here"
-        names = (facts.writing.fresh_name("_rows", first), facts.writing.fresh_name("_picked", first))
-        header, self.assumption = facts.ask(RowRegions).enclosing(region, names), region.granted
-        return Fix((Enclose(region.statements, Code(header)),), Applicability.UNSAFE)
+        rows, picked = facts.writing.fresh_name("_rows", first), facts.writing.fresh_name("_picked", first)
+        masks = " and ".join(f"`{m}`" for m in sorted(region.masks))
+        taken = f", and takes {' and '.join(f'`{t}`' for t in region.taken_for)} row by row" if region.taken_for else ""
+        self.assumption = f"compiled code computes all rows for {masks}{taken}: more work and other rounding"
+        static = block(Code("if torch.compiler.is_compiling():"), list(_static(region, rows, picked)))
+        return Fix((Enclose(region.statements, stacked(static, Code("else:"))),), Applicability.UNSAFE)
+
+
+def _static(region: RowRegion, rows: str, picked: str) -> Iterator[Code]:
+    """What ``region`` does, over all rows. ``rows``, ``picked``: names for rows and their mask."""
+    reads: dict[ast.AST, Code] = {r: Code("{0}.clone()", (_row_by_row(r.value, r.slice),)) for r in region.reads}
+    for step in region.steps:
+        value = respelled(step.value, reads)
+        if step.into is None:
+            yield Code(f"{', '.join(step.names)} = {{0}}", (value,))
+            continue
+        old = _row_by_row(step.into, step.mask)
+        changed = Code(f"{{0}} {_SIGNS[type(step.op)]} {{1}}", (old, value)) if step.op is not None else value
+        yield Code(f"{rows} = {{0}}", (changed,))
+        yield Code(f"{picked} = {{0}}.reshape({rows}.shape[0], *[1] * ({rows}.dim() - 1))", (step.mask,))
+        merged = Code(f"torch.where({picked}, {rows}, {{0}}).reshape({{1}}.shape)", (old, step.into))
+        yield Code("{0} = {1}" if step.anew else "{0}.copy_({1})", (step.into, merged))
+
+
+def _row_by_row(e: ast.expr, mask: ast.expr) -> Code:
+    """``e``, which ``mask`` fits, with one row after the other."""
+    shaped = mask.operand if isinstance(mask, ast.UnaryOp) else mask  # which has the shape of what it turns
+    return Code("{0}.flatten(0, {1}.dim() - 1)", (e, shaped))

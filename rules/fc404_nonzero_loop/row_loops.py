@@ -10,41 +10,51 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeGuard
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.groups.row_values import FIXED, Held, Refused, RowValues, Sort
-from patcher.facts.syntax.tree import FunctionNode, walk
+from patcher.facts.groups.row_values import FIXED, GroupMask, Held, Picked, Refused, RowValues, Sort, short
+from patcher.facts.syntax.tree import FunctionNode, dotted, walk
 from patcher.facts.tables import torch_api as api
 from rules.fc404_nonzero_loop.group_counts import GroupCounts
 from rules.fc404_nonzero_loop.group_hits import GroupHits, Hits
 
-#: An expression longer than this gets a line of its own.
-LONG = 24
+_CHANGES = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What a statement does to the rows of ``into``: it adds ``source``, or, for "copy", puts it there.
+
+    ``how``: "add", "copy", or "anew", which makes another tensor. ``mask``: of rows; None where they have numbers.
+    """
+
+    into: ast.Name
+    source: ast.expr
+    how: str = "add"
+    mask: ast.Name | None = None
 
 
 @dataclass(frozen=True)
 class RowLoop:
-    """The loop in its static form.
+    """The loop, and what its ``turns`` are over all rows.
 
-    ``chosen``: the expression that gives the groups and reads tensor data, or the loop's own iterable. ``target`` and
-    ``groups``: the header of the static loop. ``body``: its statements, as text. ``taken_for``: the callables that are
-    taken to compute each row by itself. ``doubtful``: the mask that is taken to have no negative element, or "".
-    ``counted``: what says how many rows each group has, when nothing but the loop reads it.
+    ``chosen``: the expression that gives the groups and reads tensor data, or the loop's own iterable. ``whole``: the
+    mask whose groups it visits; None where it goes on over its own iterable. ``absent``: what there may be fewer of
+    than groups: rows for those are an error, as they were. ``doubtful``: ``whole`` is taken to have no negative
+    element. ``counted``: what says how many rows each group has, when nothing but the loop reads it.
     """
 
     chosen: ast.expr
-    target: str
-    groups: str
-    body: tuple[str, ...]
-    taken_for: tuple[str, ...]
-    doubtful: str = ""
+    turns: Turns
+    whole: ast.Name | None = None
+    absent: ast.expr | None = None
+    doubtful: bool = False
     counted: ast.expr | None = None
 
 
 class RowLoops(Analysis):
-    """Finds such loops and writes their static form."""
+    """Finds such loops."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -62,8 +72,8 @@ class RowLoops(Analysis):
         attributes = self.syntax.by_type[ast.Attribute]
         return any(isinstance(a, ast.Attribute) and a.attr in ("nonzero", "where") for a in attributes)
 
-    def of(self, loop: ast.For, names: tuple[str, str, str]) -> RowLoop | str | None:
-        """The static form of ``loop``, with ``names`` for its mask, weights and rows; why there is none, or None."""
+    def of(self, loop: ast.For) -> RowLoop | str | None:
+        """``loop`` over all rows; why that cannot be, or None for a loop of another kind."""
         if self.hits.none_when_compiled(loop.iter):
             return None
         picks = [n for s in loop.body for n in ast.walk(s) if self._picked(n) is not None]
@@ -74,7 +84,7 @@ class RowLoops(Analysis):
         if not picks and not self._by_mask(loop):
             return None
         try:
-            return self._static(loop, hits, picks, names)
+            return self._static(loop, hits, picks)
         except Refused as refusal:
             return str(refusal)
 
@@ -106,46 +116,33 @@ class RowLoops(Analysis):
                 return mask if _as_tuple(k) else None
         return None
 
-    def _static(self, loop: ast.For, hits: Hits | None, picks: list[ast.AST], names: tuple[str, str, str]) -> RowLoop:
+    def _static(self, loop: ast.For, hits: Hits | None, picks: list[ast.AST]) -> RowLoop:
         function = self.syntax.function_of(loop)
         if function is None or loop.orelse:
             raise Refused("the loop has an `else`")
         if len(picks) > 1:
             raise Refused("the loop picks rows more than once")
         if hits is None and not self.hits.is_plain(loop.iter):
-            raise Refused(f"which groups `{_short(loop.iter)}` gives is not known")
+            raise Refused(f"which groups `{short(loop.iter)}` gives is not known")
         self._stays_inside(loop, function)
-        pick = picks[0] if picks else None
-        assert pick is None or isinstance(pick, ast.Assign)
-        writing = _Writing(self, loop, hits, pick, names)
-        body = writing.lines()
-        if not writing.added:
+        turns = Turns(self, loop, hits, picks[0] if picks else None)
+        turns.block(loop.body)
+        if not turns.sums:
             raise Refused("the loop adds no weighted rows to a result")
         if hits is None:
-            counted = self.hits.read_in(writing.counted, loop) if writing.counted is not None else None
-            assumed, groups = writing.values.assumed(), ast.unparse(loop.iter)
-            return RowLoop(loop.iter, _target(loop.target), groups, tuple(body), assumed, counted=counted)
-        if writing.whole is None or not self.hits.same(writing.whole, hits.mask):
-            raise Refused(f"the groups that `{_short(hits.chosen)}` leaves out may have rows")
-        short = self.counts.short(loop, hits.count, writing.values.parts)
-        if short is not None:
-            body = [*self._absent(short, writing, hits.mask.id), *body]
+            counted = self.hits.read_in(turns.counted, loop) if turns.counted is not None else None
+            return RowLoop(loop.iter, turns, counted=counted)
+        whole = turns.mask.of if turns.mask is not None and turns.mask.of_group else None
+        if not isinstance(whole, ast.Name) or not self.hits.same(whole, hits.mask):
+            raise Refused(f"the groups that `{short(hits.chosen)}` leaves out may have rows")
+        absent = self.counts.short(loop, hits.count, turns.values.parts)
+        if absent is not None:
+            bound = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and _is_store(n)}
+            if not self.counts.is_tensor(absent) or bound & self.syntax.names_in(absent):
+                raise Refused(f"`{short(absent)}` may have fewer parts than there are groups")
         if not self.syntax.is_builtin(ast.Name("range", ast.Load())):
             raise Refused("`range` is another name here")
-        groups, doubtful = f"range({hits.mask.id}.shape[0])", hits.mask.id if hits.doubtful else ""
-        return RowLoop(hits.chosen, writing.values.group, groups, tuple(body), writing.values.assumed(), doubtful)
-
-    def _absent(self, part: ast.expr, writing: _Writing, mask: str) -> list[str]:
-        """Lines for groups that ``part`` has nothing for: rows that are sent there are an error, as they were."""
-        bound = {n.id for s in writing.loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and _is_store(n)}
-        if not self.counts.is_tensor(part) or bound & {n.id for n in ast.walk(part) if isinstance(n, ast.Name)}:
-            raise Refused(f"`{_short(part)}` may have fewer parts than there are groups")
-        group = writing.values.group
-        return [
-            f"if {group} >= {ast.unparse(part)}.shape[0]:",
-            f"    torch._assert_async({mask}[{group}].logical_not().all(), 'rows for a group that is not there')",
-            "    continue",
-        ]
+        return RowLoop(hits.chosen, turns, hits.mask, absent, hits.doubtful)
 
     def _stays_inside(self, loop: ast.For, function: FunctionNode) -> None:
         """What the loop binds must not be read behind it, nor in the next round; sums are meant to be."""
@@ -167,211 +164,182 @@ class RowLoops(Analysis):
                     raise Refused(f"`{definition.name}` goes from one round into the next")
 
 
-class _Writing:
-    """One loop on its way into the static form."""
+class Turns:
+    """What the statements of one loop are over all rows.
 
-    def __init__(
-        self, loops: RowLoops, loop: ast.For, hits: Hits | None, pick: ast.Assign | None, names: tuple[str, str, str]
-    ) -> None:
-        self.loops, self.loop, self.hits, self.pick = loops, loop, hits, pick
-        self.mask, self.weights, self.sum = names
-        self.values = RowValues(loops.facts, self.mask, self.weights)
-        self.rows, self.places, self.transposed = "", "", False
-        if pick is not None:
-            target = pick.targets[0]
-            assert isinstance(target, ast.Tuple)
-            first, second = (e.id for e in target.elts if isinstance(e, ast.Name))
-            self.rows, self.places = self._roles(first, second)
-            self.transposed = self.rows == second
-        self.whole: ast.Name | None = None
-        self.added = False
-        self.hits_of = loops.hits
+    ``pick``: the one that picks rows, by ``mask``, with places first when ``transposed``. ``values``: what is picked
+    where. ``gone``: those that have no part in it; ``opened``: tests that always hold; ``sums``: what is added up.
+    """
+
+    def __init__(self, loops: RowLoops, loop: ast.For, hits: Hits | None, pick: ast.AST | None) -> None:
+        self.loops, self.loop, self.hits = loops, loop, hits
+        self.values = RowValues(loops.facts)
+        self.pick: ast.stmt | None = None
+        self.mask: GroupMask | None = None
+        self.gone: set[ast.stmt] = set()
+        self.opened: set[ast.stmt] = set()
+        self.sums: dict[ast.stmt, Sum] = {}
         self.counted: ast.Subscript | None = None
+        self.rows, self.places, self.transposed, self._picking = "", "", False, pick
+        if isinstance(pick, ast.Assign):
+            names = self.loops.syntax.names_in(pick.targets[0])
+            at = {a.id for n in ast.walk(loop) if isinstance(a := _added_at(n), ast.Name) and a.id in names}
+            first, second = (e.id for e in pick.targets[0].elts)  # type: ignore[attr-defined]
+            if not at:
+                raise Refused("the loop adds no weighted rows to a result")
+            self.rows, self.places = (first, second) if first in at else (second, first)
+            self.transposed = self.rows == second
         if hits is not None:
             if not isinstance(loop.target, ast.Name):
                 raise Refused("the loop takes its groups apart")
             self.values.index(loop.target.id, hits.one_element)
 
-    def _roles(self, first: str, second: str) -> tuple[str, str]:
-        """Which of both names numbers the rows: the one that results are added at."""
-        for node in ast.walk(self.loop):
-            at = _added_at(node)
-            if isinstance(at, ast.Name) and at.id in (first, second):
-                return (first, second) if at.id == first else (second, first)
-        raise Refused("the loop adds no weighted rows to a result")
-
-    def block(self, body: list[ast.stmt]) -> list[str]:
-        """The static form of ``body``, line by line."""
-        lines: list[str] = []
+    def block(self, body: list[ast.stmt]) -> None:
+        """All of ``body``. Raises Refused where it cannot be told what it is over all rows."""
         for i, s in enumerate(body):
-            if _skips(s) and (counted := self.hits_of.none_of(s.test)) is not None:
-                self.counted = counted
-                continue
-            if isinstance(s, ast.If) and (empty := self.values.emptiness(s.test)) is not None:
-                if empty and [type(t) for t in s.body] == [ast.Continue] and not s.orelse:
+            empty = self.values.emptiness(s.test) if isinstance(s, ast.If) else None
+            if isinstance(s, ast.If) and _ends(s.body) and not s.orelse:
+                counted = self.loops.hits.none_of(s.test)
+                self.counted = counted or self.counted
+                if counted is not None or empty:
+                    self.gone.add(s)
                     continue
-                if not empty and not s.orelse:
-                    lines += self.block(s.body)
-                    continue
-                if not empty and [type(t) for t in s.orelse] == [ast.Continue]:
-                    lines += self.block(s.body)
-                    continue
-                raise Refused(f"what happens without rows (`{_short(s.test)}`) is more than nothing")
-            lines += self.statement(s, first=i == 0 and body is self.loop.body)
-        return lines
+            if isinstance(s, ast.If) and empty is not None:
+                if empty or not (not s.orelse or _ends(s.orelse)):
+                    raise Refused(f"what happens without rows (`{short(s.test)}`) is more than nothing")
+                self.opened.add(s)
+                self.block(s.body)
+            else:
+                self.statement(s, first=i == 0 and body is self.loop.body)
 
-    def statement(self, s: ast.stmt, first: bool) -> list[str]:
-        values = self.values
-        if s is self.pick:
-            return [self.picked()]
+    def statement(self, s: ast.stmt, first: bool) -> None:
+        """One statement; ``first``: it is the first one of the loop."""
         match s:
+            case _ if s is self._picking:
+                self.picked(s)
+            case ast.With(items=[ast.withitem(context_expr=ast.Call(func=func))], body=[inner]) if (
+                inner is self._picking and self.loops.syntax.qualified(func) in api.GRAD_OFF
+            ):
+                self.picked(s)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
-                return []
+                self.gone.add(s)
             case ast.Continue():
-                return ["continue"]
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if (summed := self.summed(value)) is not None and summed[0] == name:
-                    return summed[1]
-                if self.hits is not None and values.is_index(value):
-                    values.index(name, one_element=False)
-                    if first:
-                        values.group = name
-                        return []
-                    return [] if name == values.group else [f"{name} = {values.group}"]
-                if self.pick is None and values.is_mask(value):
-                    line = f"{name} = {values.mask_written(value)}"
-                    values.bind_mask(name, value)
-                    return [line]
-                held, line = values.of(value), f"{name} = {values.written(value)}"
-                values.bind(name, held)
-                return [line]
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=each) as value) if _are_names(
-                targets
-            ) and len(each) == len(targets):
-                several = [values.of(v) for v in each]
-                for t, held in zip(targets, several, strict=True):
-                    assert isinstance(t, ast.Name)
-                    values.bind(t.id, held)
-                return [f"{', '.join(ast.unparse(t) for t in targets)} = {values.written(value)[1:-1]}"]
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if _are_names(targets):
-                held = values.of(value)
-                if held.sort not in (Sort.PARTS, Sort.FIXED):
-                    raise Refused(f"`{_short(value)}` is not known to keep rows apart")
-                for t in targets:
-                    assert isinstance(t, ast.Name)
-                    values.bind(t.id, Held(Sort.ROWS, held.raw) if held.sort is Sort.PARTS else FIXED)
-                return [f"{', '.join(ast.unparse(t) for t in targets)} = {values.written(value)}"]
-            case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
-                old = values.of(target)
-                if old.sort is Sort.FIXED:
-                    raise Refused(f"`{name}` goes from one round into the next")
-                if type(op) not in _SIGNS or old.raw:
-                    raise Refused(f"`{_short(s)}` changes rows in place")
-                values.bind(name, values.binary(s, old, op, values.of(value)))
-                right = values.written(value)
-                bare = isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
-                return [f"{name} {_SIGNS[type(op)]}= {right if bare else f'({right})'}"]
-            case ast.AugAssign(target=ast.Subscript(value=into, slice=ast.Name(id=at)), op=ast.Add(), value=value):
-                if at == self.rows:
-                    return self.add(into, value)
-                if self.values.is_mask(ast.Name(at, ast.Load())):
-                    return self.add(into, value, at)
-            case ast.Assign(targets=[ast.Subscript(value=into, slice=ast.Name(id=at))], value=value):
-                if self.values.is_mask(ast.Name(at, ast.Load())):
-                    *before, rows = self.source(into, value, at)
-                    return [*before, f"{ast.unparse(into)}.copy_({rows})"]
-            case ast.Expr(value=ast.Call() as call):
-                if (summed := self.summed(call)) is not None:
-                    return summed[1]
-            case ast.With(items=[ast.withitem(context_expr=ast.Call(func=func))], body=[inner]) if inner is self.pick:
-                if self.loops.syntax.qualified(func) in api.GRAD_OFF:
-                    return [self.picked()]
+                pass
             case ast.If(test=test, body=body, orelse=orelse):
-                return self.branch(test, body, orelse)
-        raise Refused(f"`{_short(s)}` is more than a computation on rows")
+                self.branch(test, body, orelse)
+            case ast.AugAssign(target=ast.Name() as target, op=op, value=value):
+                old = self.values.of(target)
+                if old.sort is Sort.FIXED:
+                    raise Refused(f"`{target.id}` goes from one round into the next")
+                if not isinstance(op, _CHANGES) or old.raw:
+                    raise Refused(f"`{short(s)}` changes rows in place")
+                self.values.bind(target.id, self.values.binary(s, old, op, self.values.of(value)))
+            case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value) if not self.sum_of(s):
+                self.bind(s, target, value, first)
+            case _ if not self.sum_of(s):
+                raise Refused(f"`{short(s)}` is more than a computation on rows")
 
-    def branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[str]:
+    def bind(self, s: ast.stmt, target: ast.Name | ast.Tuple, value: ast.expr, first: bool) -> None:
+        """Names get a value, which may be the number of the group, or a mask."""
+        values = self.values
+        elements = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [t.id for t in elements if isinstance(t, ast.Name)]
+        if len(names) != len(elements):
+            raise Refused(f"`{short(s)}` is more than a computation on rows")
+        if isinstance(target, ast.Name) and self.hits is not None and values.is_index(value):
+            values.index(target.id, one_element=False)
+            values.group = target.id if first else values.group
+            values.picked[value] = Picked()
+            if target.id == values.group:
+                self.gone.add(s)
+            return
+        if isinstance(target, ast.Name) and self.pick is None and values.is_mask(value):
+            values.bind_mask(target.id, value)
+            return
+        if isinstance(target, ast.Name):
+            several = [values.of(value)]
+        elif isinstance(value, ast.Tuple) and len(value.elts) == len(names):
+            several = [values.of(v) for v in value.elts]
+        else:
+            held = values.of(value)
+            if held.sort not in (Sort.PARTS, Sort.FIXED):
+                raise Refused(f"`{short(value)}` is not known to keep rows apart")
+            several = [Held(Sort.ROWS, held.raw) if held.sort is Sort.PARTS else FIXED] * len(names)
+        for name, held in zip(names, several, strict=True):
+            values.bind(name, held)
+
+    def branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
         """A branch that has nothing to do with rows stays one."""
         held = self.values.of(test)
         if held.sort is not Sort.FIXED or self.loops.inference.of(test).is_tensor:
-            raise Refused(f"`{_short(test)}` reads rows")
+            raise Refused(f"`{short(test)}` reads rows")
         before = self.values.known()
-        taken = self.block(body)
+        self.block(body)
         after = self.values.known()
         self.values.restore(before)
-        other = self.block(orelse)
-        ends = [type(b[-1]) is ast.Continue if b else False for b in (body, orelse)]
+        self.block(orelse)
+        ends = [bool(b) and isinstance(b[-1], ast.Continue) for b in (body, orelse)]
         if ends[1] and not ends[0]:
             self.values.restore(after)
         elif not any(ends):
             self.values.meet(after)
-        lines = [f"if {self.values.written(test)}:", *(f"    {line}" for line in taken or ["pass"])]
-        return [*lines, "else:", *(f"    {line}" for line in other)] if other else lines
 
-    def picked(self) -> str:
-        mask = self.loops._picked(self.pick) if self.pick is not None else None
+    def picked(self, s: ast.stmt) -> None:
+        """``s`` is, or holds, the statement that picks."""
+        mask = self.loops._picked(self._picking) if self._picking is not None else None
         assert mask is not None
-        where, self.whole = self.values.mask(mask)
+        self.pick, self.mask = s, self.values.group_mask(mask)
         self.values.pick(self.rows, self.places)
-        if self.counted is not None and not self.hits_of.counts(self.counted, mask):
-            raise Refused(f"`{_short(self.counted)}` does not count the rows of `{_short(mask)}`")
-        if self.transposed:
-            where = f"{where}.T" if where.endswith(".bool()") else f"({where}).T"
-        return f"{self.mask} = {where}"
+        if self.counted is not None and not self.loops.hits.counts(self.counted, mask):
+            raise Refused(f"`{short(self.counted)}` does not count the rows of `{short(mask)}`")
 
-    def lines(self) -> list[str]:
-        """The body of the static loop."""
-        lines = self.block(self.loop.body)
-        if not self.values.weights:
-            return lines
-        of_each = next(i for i, line in enumerate(lines) if line.lstrip().startswith(f"{self.mask} = "))
-        indent = lines[of_each][: len(lines[of_each]) - len(lines[of_each].lstrip())]
-        lines.insert(of_each + 1, f"{indent}{self.weights} = {self.values.weights}")
-        return lines
+    # --- what is added up -------------------------------------------------------------------------------------------
 
-    def summed(self, e: ast.expr) -> tuple[str, list[str]] | None:
-        """``into.index_add_(0, rows, source)``: the name of ``into``, and the static form."""
-        match e:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name) as into, attr="index_add_" | "index_add" as how)):
+    def sum_of(self, s: ast.stmt) -> bool:
+        """Whether ``s`` adds to rows of a result, or puts rows there; it is kept in ``sums`` then."""
+        match s:
+            case ast.AugAssign(target=ast.Subscript(value=into, slice=ast.Name(id=at) as mask), op=ast.Add()):
+                if at == self.rows:
+                    return self.add(s, into, s.value)
+                return self.values.is_mask(mask) and self.add(s, into, s.value, "add", mask)
+            case ast.Assign(targets=[ast.Subscript(value=into, slice=ast.Name() as mask)]):
+                return self.values.is_mask(mask) and self.add(s, into, s.value, "copy", mask)
+            case ast.Assign(targets=[target], value=ast.Call() as call):
+                into = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+                return dotted(target) == dotted(into) is not None and self._indexed(s, call)
+            case ast.Expr(value=ast.Call() as call):
+                return self._indexed(s, call)
+        return False
+
+    def _indexed(self, s: ast.stmt, e: ast.Call) -> bool:
+        """``into.index_add_(0, rows, source)``."""
+        match e.func:
+            case ast.Attribute(value=ast.Name() as into, attr="index_add_" | "index_add" as how):
                 pass
             case _:
-                return None
+                return False
         given = dict(zip(("dim", "index", "source"), e.args, strict=False))
         given |= {k.arg: k.value for k in e.keywords if k.arg is not None}
         dim, at, source = given.get("dim"), given.get("index"), given.get("source")
         if len(given) != 3 or not isinstance(dim, ast.Constant) or dim.value != 0 or source is None:
-            raise Refused(f"`{_short(e)}` adds in a way that is not known")
+            raise Refused(f"`{short(e)}` adds in a way that is not known")
         if not isinstance(at, ast.Name) or at.id != self.rows:
-            raise Refused(f"`{_short(e)}` adds at other rows")
-        if how == "index_add":
-            *before, rows = self.source(into, source)
-            return name, [*before, f"{name} = {name} + {rows}"]
-        return name, self.add(into, source)
+            raise Refused(f"`{short(e)}` adds at other rows")
+        return self.add(s, into, source, "anew" if how == "index_add" else "add")
 
-    def add(self, into: ast.expr, source: ast.expr, mask: str = "") -> list[str]:
-        *before, rows = self.source(into, source, mask, added=True)
-        return [*before, f"{ast.unparse(into)}.add_({rows})"]
-
-    def source(self, into: ast.expr, source: ast.expr, mask: str = "", added: bool = False) -> list[str]:
-        """What ``into`` is changed by, as the last of some lines; ``mask``: the name of a mask of rows."""
+    def add(self, s: ast.stmt, into: ast.expr, source: ast.expr, how: str = "add", at: ast.Name | None = None) -> bool:
+        """``s`` changes rows of ``into`` by ``source``; see `Sum`."""
         if self.values.of(into).sort is not Sort.FIXED or not isinstance(into, ast.Name):
-            raise Refused(f"`{_short(into)}` is made in the loop")
+            raise Refused(f"`{short(into)}` is made in the loop")
         if any(isinstance(n, ast.Name) and n.id == into.id and _reads_more(n, self.loop) for n in ast.walk(self.loop)):
             raise Refused(f"the loop reads `{into.id}`, which it adds to")
         sort = self.values.of(source).sort
-        if sort is not Sort.WEIGHED and not (mask and sort is Sort.ROWS):
-            raise Refused(f"`{_short(source)}` is not known to be rows with their weights")
-        self.added = True
-        text = self.values.written(source)
-        before = []
-        if len(text) > LONG or mask:
-            before, text = [f"{self.sum} = {text}"], self.sum
-        if mask:
-            self.values.use_mask(mask)
-            other = "0" if added else f"{into.id}.flatten(0, {mask}.dim() - 1)"
-            before.append(f"{self.mask} = {mask}.reshape(-1, *[1] * ({text}.dim() - 1))")
-            return [*before, f"torch.where({self.mask}, {text}, {other}).view({into.id}.shape)"]
-        return [*before, f"torch.where({self.mask}.any(-1, keepdim=True), {text}, 0)"]
+        if sort is not Sort.WEIGHED and not (at is not None and sort is Sort.ROWS):
+            raise Refused(f"`{short(source)}` is not known to be rows with their weights")
+        if at is not None:
+            self.values.use_mask(at.id)
+        self.sums[s] = Sum(into, source, how, at)
+        return True
 
 
 def _adds(e: ast.expr, name: str) -> bool:
@@ -409,13 +377,9 @@ def _reads_more(name: ast.Name, loop: ast.For) -> bool:
     return isinstance(name.ctx, ast.Load)
 
 
-def _skips(s: ast.stmt) -> TypeGuard[ast.If]:
-    return isinstance(s, ast.If) and [type(t) for t in s.body] == [ast.Continue] and not s.orelse
-
-
-def _target(target: ast.expr) -> str:
-    text = ast.unparse(target)
-    return text[1:-1] if isinstance(target, ast.Tuple) else text
+def _ends(body: list[ast.stmt]) -> bool:
+    """Whether ``body`` does nothing but go on with the next round."""
+    return [type(s) for s in body] == [ast.Continue]
 
 
 def _fills(node: ast.AST, loop: ast.For) -> bool:
@@ -434,17 +398,5 @@ def _is_store(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
 
-def _are_names(targets: list[ast.expr]) -> bool:
-    return all(isinstance(t, ast.Name) for t in targets)
-
-
 def _as_tuple(k: ast.keyword) -> bool:
     return k.arg == "as_tuple" and isinstance(k.value, ast.Constant) and k.value.value is True
-
-
-def _short(node: ast.AST) -> str:
-    text = ast.unparse(node).splitlines()[0]
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}

@@ -7,9 +7,24 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Edit, Enclose, Example, Finding, Fix, NearMiss, Replace, Rule, block
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Edit,
+    Enclose,
+    Example,
+    Finding,
+    Fix,
+    NearMiss,
+    Replace,
+    Rule,
+    block,
+    stacked,
+)
 from rules.fc404_nonzero_loop.examples import INVALID, VALID
 from rules.fc404_nonzero_loop.row_loops import RowLoops
+from rules.fc404_nonzero_loop.static_form import StaticForm
 
 
 class NonzeroLoop(Rule):
@@ -54,8 +69,7 @@ class NonzeroLoop(Rule):
         assert isinstance(node, ast.For)
         if not facts.ask(RowLoops).may_be(node):
             return
-        names = [facts.writing.fresh_name(wish, node) for wish in ("_picked", "_weights", "_rows")]
-        static = facts.ask(RowLoops).of(node, (names[0], names[1], names[2]))
+        static = facts.ask(RowLoops).of(node)
         if static is None:
             return
         message = "a loop over groups picks rows, the number of which depends on data"
@@ -65,18 +79,19 @@ class NonzeroLoop(Rule):
             yield Finding(node, message, assumption=static)
             return
         compiling = "torch.compiler.is_compiling()"
-        lines = [Code(line.replace("{", "{{").replace("}", "}}")) for line in static.body]
-        loop = block(Code(f"for {static.target} in {static.groups}:"), lines)
         chosen = facts.syntax.statement_of(static.chosen)
         together = chosen is not node and facts.syntax.following(chosen)[:1] == [node]
-        header = Code(f"{block(Code(f'if {compiling}:'), [loop]).template}\nelse:")
+        mask, weights, rows = (facts.writing.fresh_name(wish, node) for wish in ("_picked", "_weights", "_rows"))
+        loop = StaticForm(static, mask, weights, rows).loop()
+        header = stacked(block(Code(f"if {compiling}:"), [loop]), Code("else:"))
         edits: list[Edit] = [Enclose((chosen, node) if together else (node,), header)]
         if chosen is not node and not together:
             edits.append(Replace(static.chosen, Code(f"() if {compiling} else {{0}}", (static.chosen,))))
         if static.counted is not None:
             edits.append(Replace(static.counted, Code(f"() if {compiling} else {{0}}", (static.counted,))))
-        taken = [f"`{t}` row by row" for t in static.taken_for]
-        taken += [f"`{static.doubtful}` to have no negative element"] if static.doubtful else []
+        taken = [f"`{t}` row by row" for t in static.turns.values.taken_for]
+        if static.doubtful and static.whole is not None:
+            taken.append(f"`{static.whole.id}` to have no negative element")
         taken.append("all masks to have a row for each row that is picked from")
         yield Finding(
             node,

@@ -18,6 +18,12 @@ _FLOAT_ONLY = frozenset(
 )
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult)
 
+#: What computes each element by itself, and those of them that may be given numbers.
+_BY_ELEMENT = api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | frozenset(api.CASTS)
+_TAKE_NUMBERS = frozenset(n for n in _BY_ELEMENT if n.startswith("clamp")) | frozenset(
+    "clip softplus elu leaky_relu nan_to_num celu".split()
+)
+
 
 class Effects(Aliasing):
     """Purity, totality, smoothness and aliasing of expressions."""
@@ -133,74 +139,73 @@ class Effects(Aliasing):
         return f"`{_text(e)}` may be out of range"
 
     def _why_not_call(self, e: ast.Call) -> str | None:
-        of = self.inference.of
-        what = self.syntax.qualified(e.func)
-        keywords = [k.value for k in e.keywords]
         if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
             return f"`{_text(e)}` may raise"
-        if what is not None:
-            if what in api.RANDOM:
-                return f"`{_text(e.func)}` draws random numbers"
-            name = what.rpartition(".")[2]
-            if not what.startswith("torch.") or not e.args:
-                return f"`{_text(e.func)}` may raise or have an effect"
-            receiver, rest = e.args[0], e.args[1:]
-            if name in ("zeros_like", "ones_like", "full_like") and of(receiver).is_tensor:
-                return self._first(receiver, *rest, *keywords)
-            if name == "where" and len(e.args) == 3 and not keywords:
-                if not _is_bool(of(receiver)):
-                    return f"`{_text(receiver)}` is not known to be boolean"
-                for a, b in ((e.args[1], e.args[2]), (e.args[0], e)):
-                    if broadcast(of(a), of(b))[1] is None:
-                        return f"the shapes in `{_text(e)}` are not known to fit"
-                return self._first(*e.args)
-        elif isinstance(e.func, ast.Attribute):
-            own = self.inference.instance_attribute(e.func)
-            if own is not None:
-                return f"`{_text(e.func)}` may have an effect or state of its own"
-            name, receiver, rest = e.func.attr, e.func.value, e.args
-        else:
-            name = e.func.id if isinstance(e.func, ast.Name) else ""
-            arity = {"float": 1, "abs": 1, "min": 2, "max": 2}.get(name)
-            numbers = arity == len(e.args) and not keywords and all(of(a).is_number for a in e.args)
-            length = name == "len" and len(e.args) == 1 and _has_dimension(of(e.args[0]), ast.Constant(0))
-            if (numbers or length) and isinstance(e.func, ast.Name) and not self.inference.is_rebound(e.func):
-                return self._first(*e.args)
+        if (what := self.syntax.qualified(e.func)) is not None:
+            return self._why_not_function(e, what)
+        if not isinstance(e.func, ast.Attribute):
+            return self._why_not_builtin(e)
+        if self.inference.instance_attribute(e.func) is not None:
+            return f"`{_text(e.func)}` may have an effect or state of its own"
+        return self._why_not_operation(e, e.func.attr, e.func.value, e.args)
+
+    def _why_not_builtin(self, e: ast.Call) -> str | None:
+        name = e.func.id if isinstance(e.func, ast.Name) else ""
+        numbers = {"float": 1, "abs": 1, "min": 2, "max": 2}.get(name) == len(e.args) and not e.keywords
+        numbers = numbers and all(self.inference.of(a).is_number for a in e.args)
+        length = name == "len" and len(e.args) == 1 and _has_dimension(self.inference.of(e.args[0]), ast.Constant(0))
+        if (numbers or length) and isinstance(e.func, ast.Name) and not self.inference.is_rebound(e.func):
+            return self._first(*e.args)
+        return f"`{_text(e.func)}` may raise or have an effect"
+
+    def _why_not_function(self, e: ast.Call, what: str) -> str | None:
+        of = self.inference.of
+        if what in api.RANDOM:
+            return f"`{_text(e.func)}` draws random numbers"
+        name = what.rpartition(".")[2]
+        if not what.startswith("torch.") or not e.args:
             return f"`{_text(e.func)}` may raise or have an effect"
-        x = of(receiver)
+        if name in ("zeros_like", "ones_like", "full_like") and of(e.args[0]).is_tensor:
+            return self._first(*e.args, *(k.value for k in e.keywords))
+        if name == "where" and len(e.args) == 3 and not e.keywords:
+            if not _is_bool(of(e.args[0])):
+                return f"`{_text(e.args[0])}` is not known to be boolean"
+            for a, b in ((e.args[1], e.args[2]), (e.args[0], e)):
+                if broadcast(of(a), of(b))[1] is None:
+                    return f"the shapes in `{_text(e)}` are not known to fit"
+            return self._first(*e.args)
+        return self._why_not_operation(e, name, e.args[0], e.args[1:])
+
+    def _why_not_operation(self, e: ast.Call, name: str, receiver: ast.expr, rest: list[ast.expr]) -> str | None:
+        """``name`` of a tensor, as a method or a function of PyTorch."""
+        of, x = self.inference.of, self.inference.of(receiver)
+        given = [*rest, *(k.value for k in e.keywords)]
         if not x.is_tensor:
             return f"what `{_text(receiver)}` holds is not known"
         if in_place(e, name):
             return f"`{_text(e)}` changes a tensor in place"
         if not _accepts(name, x):
             return f"`{_text(e)}` may raise for integers"
-        if name in api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | frozenset(api.CASTS):
-            if (
-                name.startswith("clamp")
-                or name == "clip"
-                or name in ("softplus", "elu", "leaky_relu", "nan_to_num", "celu")
-            ):
-                if not all(of(a).is_number or of(a).python == "none" for a in [*rest, *keywords]):
+        if name in _BY_ELEMENT:
+            if name in _TAKE_NUMBERS:
+                if not all(of(a).is_number or of(a).python == "none" for a in given):
                     return f"the shapes in `{_text(e)}` are not known to fit"
-                if name.startswith("cl") and all(of(a).python == "none" for a in [*rest, *keywords]):
+                if name.startswith("cl") and all(of(a).python == "none" for a in given):
                     return f"`{_text(e)}` may raise"
-            elif rest and name not in ("gelu",):
+            elif rest and name != "gelu":
                 return f"`{_text(e)}` may raise"
-            return self._first(receiver, *rest, *keywords)
+            return self._first(receiver, *given)
         if name == "size":
-            plain = not keywords and (not rest or (len(rest) == 1 and _has_dimension(x, rest[0])))
+            plain = not e.keywords and (not rest or (len(rest) == 1 and _has_dimension(x, rest[0])))
             return self._first(receiver) if plain else f"`{_text(e)}` may raise"
         if name in ("detach", "dim", "numel", "sum", "mean", "any", "all"):
-            return self._first(receiver) if not (rest or keywords) else f"`{_text(e)}` may raise"
+            return self._first(receiver) if not given else f"`{_text(e)}` may raise"
         if name in ("to", "type_as"):
-            targets = [*rest, *keywords]
-            if all(of(a).python == "dtype" or of(a).is_tensor or _is_device(a) for a in targets):
-                return self._first(receiver, *(a for a in targets if of(a).is_tensor))
+            if all(of(a).python == "dtype" or of(a).is_tensor or _is_device(a) for a in given):
+                return self._first(receiver, *(a for a in given if of(a).is_tensor))
             return f"`{_text(e)}` may raise"
-        if name in ("softmax", "log_softmax"):
-            dims = [*rest, *keywords]
-            if len(dims) == 1 and isinstance(dims[0], ast.UnaryOp) and _text(dims[0]) == "-1":
-                return self._first(receiver)
+        if name in ("softmax", "log_softmax") and [_text(d) for d in given] == ["-1"]:
+            return self._first(receiver)
         return f"`{_text(e)}` may raise or have an effect"
 
     def _nonzero(self, e: ast.expr) -> bool:

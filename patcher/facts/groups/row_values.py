@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -64,26 +64,65 @@ FIXED, ROWS = Held(Sort.FIXED), Held(Sort.ROWS)
 _LINEAR = (Sort.FACTOR, Sort.COLUMN, Sort.WEIGHED)
 
 
+@dataclass(frozen=True)
+class Picked:
+    """What stands in the place of an expression that picks rows, or weights of rows, or one group.
+
+    ``of``: what it is picked from. ``mask``: the mask that picks them, row by row; None: their numbers do. ``at``: the
+    number of the weight, None for rows; with ``places``, it is the place of each row. ``turned``: ``of`` has places
+    first. ``column``: weights as a column. The group's number itself has no ``of``.
+    """
+
+    of: ast.expr | None = None
+    mask: ast.Name | None = None
+    at: ast.expr | None = None
+    places: bool = False
+    turned: bool = False
+    column: bool = False
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it is a weight for each row that is picked by its number."""
+        return self.mask is None and (self.places or self.at is not None)
+
+    def alike(self, other: Picked) -> bool:
+        """Whether both are written alike."""
+        ours, theirs = ([ast.dump(e) if e else "" for e in (p.of, p.at)] for p in (self, other))
+        return ours == theirs and replace(self, of=None, at=None) == replace(other, of=None, at=None)
+
+
+@dataclass(frozen=True)
+class GroupMask:
+    """The mask that rows are picked by: ``of``, or what ``of`` has for the group, without the dimension in front.
+
+    ``boolean``: it is known to be of bools.
+    """
+
+    of: ast.expr
+    of_group: bool = False
+    squeezed: bool = False
+    boolean: bool = False
+
+
 class RowValues(Analysis):
     """Goes through the statements of one loop.
 
-    ``mask`` and ``weights``: how the mask (rows by places), and what is picked by both numbers, are to be called.
-    ``group``: the name of the group's number. ``weights``: what is picked by both numbers, of all rows.
-    ``parts``: what one part is taken of for each group.
+    ``picked``: what expressions pick; ``copied``: those that are handed on to what may change them in place.
+    ``weights``: what is picked by both numbers. ``group``: the name of the group's number. ``parts``: what one part is
+    taken of for each group. ``taken_for``: the callables that are taken to compute each row by itself.
     """
 
-    def __init__(self, facts: Facts, mask: str = "", weights: str = "") -> None:
+    def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.mask_name = mask
-        self.weights_name = weights
-        self.weights = ""
+        self.picked: dict[ast.AST, Picked] = {}
+        self.copied: set[ast.AST] = set()
+        self.weights: Picked | None = None
         self.group = ""
+        self.parts: list[ast.expr] = []
+        self.taken_for: dict[str, None] = {}
         self._bound: dict[str, Held] = {}
         self._index: dict[str, bool] = {}
         self._rows = self._places = ""
-        self._taken_for: dict[str, None] = {}
-        self._replaced: dict[ast.AST, ast.expr] = {}
-        self.parts: list[ast.expr] = []
         self._masks: dict[str, str] = {}
         self._used: set[str] = set()
 
@@ -122,10 +161,6 @@ class RowValues(Analysis):
             a, b = self._bound.get(name, FIXED), other.get(name, FIXED)
             self._bound[name] = Held(a.sort, a.raw or b.raw) if a.sort is b.sort else Held(Sort.EITHER)
 
-    def assumed(self) -> tuple[str, ...]:
-        """The callables that are taken to compute each row by itself."""
-        return tuple(self._taken_for)
-
     def is_mask(self, e: ast.expr) -> bool:
         """Whether ``e`` is a mask of rows: ``numbers == group``, whether any of those is, or a view of one."""
         match e:
@@ -142,7 +177,10 @@ class RowValues(Analysis):
         return False
 
     def bind_mask(self, name: str, e: ast.expr) -> None:
-        """``name`` holds the mask ``e`` from here on."""
+        """``name`` holds the mask ``e``, after `is_mask`, from here on: it is the same for all rows."""
+        for n in ast.walk(e):
+            if isinstance(n, ast.Name) and self._sort(n.id) not in (Sort.FIXED, Sort.MASK):
+                raise Refused(f"`{short(e)}` is made of picked rows")
         first = next((n.id for n in ast.walk(e) if isinstance(n, ast.Name) and n.id in self._masks), name)
         if name in self._masks:
             raise Refused(f"`{name}` is assigned twice")
@@ -154,13 +192,6 @@ class RowValues(Analysis):
         self._used.add(self._masks[name])
         if len(self._used) > 1:
             raise Refused("the rows are picked by one mask, and go where another one says")
-
-    def mask_written(self, e: ast.expr) -> str:
-        """A mask, after `is_mask`, for all rows as it is for those that were picked."""
-        for n in ast.walk(e):
-            if isinstance(n, ast.Name) and self._sort(n.id) not in (Sort.FIXED, Sort.MASK):
-                raise Refused(f"`{_short(e)}` is made of picked rows")
-        return ast.unparse(e)
 
     def _sort(self, name: str) -> Sort:
         return self._bound.get(name, FIXED).sort
@@ -220,26 +251,13 @@ class RowValues(Analysis):
 
     # --- expressions ------------------------------------------------------------------------------------------------
 
-    def written(self, e: ast.expr) -> str:
-        """``e`` over all rows, after `of` has said what it is."""
-        return ast.unparse(self._over_all(e))
-
-    def _over_all(self, node: ast.AST) -> ast.expr:
-        if node in self._replaced:
-            return self._replaced[node]
-        fields = {
-            name: [self._over_all(x) if isinstance(x, ast.AST) else x for x in value]
-            if isinstance(value, list)
-            else self._over_all(value)
-            if isinstance(value, ast.AST)
-            else value
-            for name, value in ast.iter_fields(node)
-        }
-        return type(node)(**fields)  # type: ignore[return-value]
-
-    def mask(self, e: ast.expr) -> tuple[str, ast.Name | None]:
-        """The mask that rows are picked by, as bools, and the name of the mask of all groups that it is a part of."""
-        if isinstance(e, ast.Name) and self._index:
+    def group_mask(self, e: ast.expr) -> GroupMask:
+        """The mask that rows are picked by."""
+        if not self._index:
+            if self.of(e).sort is not Sort.FIXED:
+                raise Refused(f"`{short(e)}` is made of picked rows")
+            return GroupMask(e, boolean=isinstance(e, ast.Compare))
+        if isinstance(e, ast.Name):
             known = [d.value for d in self.inference.definitions(e) if d.how == "assign" and not d.path]
             e = known[0] if len(known) == 1 and known[0] is not None else e
         inner = e
@@ -249,24 +267,16 @@ class RowValues(Analysis):
         match inner:
             case ast.Subscript(value=ast.Name() as whole, slice=ast.Name() as at) if self._holds(at):
                 if inner is e:
-                    raise Refused(f"`{_short(e)}` has three dimensions")
-                return f"{whole.id}[{self.group}].bool()", whole
-            case ast.Subscript(value=ast.Name() as whole, slice=at) if self._index and self.is_index(at):
-                tail = "" if inner is e else ".squeeze(0)"
-                return f"{whole.id}[{self.group}]{tail}.bool()", whole
-        if self._index:
-            raise Refused(f"`{_short(e)}` is not known to be the mask of one group")
-        if self.of(e).sort is not Sort.FIXED:
-            raise Refused(f"`{_short(e)}` is made of picked rows")
-        if isinstance(e, ast.Compare):
-            return ast.unparse(e), None
-        plain = isinstance(e, (ast.Name, ast.Subscript, ast.Attribute, ast.Call))
-        return (f"{ast.unparse(e)}.bool()" if plain else f"({ast.unparse(e)}).bool()"), None
+                    raise Refused(f"`{short(e)}` has three dimensions")
+                return GroupMask(whole, of_group=True)
+            case ast.Subscript(value=ast.Name() as whole, slice=at) if self.is_index(at):
+                return GroupMask(whole, of_group=True, squeezed=inner is not e)
+        raise Refused(f"`{short(e)}` is not known to be the mask of one group")
 
     def of(self, e: ast.expr) -> Held:
         """What ``e`` is. Raises Refused when a row of it may depend on others."""
         if self._index and self.is_index(e):
-            self._replaced[e] = ast.Name(self.group, ast.Load())
+            self.picked[e] = Picked()
             return FIXED
         match e:
             case ast.Constant():
@@ -284,8 +294,8 @@ class RowValues(Analysis):
                 inner = self.of(value)
                 if inner.sort is Sort.FIXED or attr in ("dtype", "device"):
                     return FIXED
-            case ast.Subscript(value=value, slice=at):
-                return self._subscript(e, value, at)
+            case ast.Subscript():
+                return self._subscript(e)
             case ast.UnaryOp(op=op, operand=operand):
                 inner = self.of(operand)
                 if inner.sort is Sort.FIXED or (inner.sort is Sort.ROWS and not isinstance(op, ast.Not)):
@@ -303,12 +313,12 @@ class RowValues(Analysis):
                 return FIXED
             case ast.Call():
                 return self._call(e)
-        raise Refused(f"`{_short(e)}` is not known to keep rows apart")
+        raise Refused(f"`{short(e)}` is not known to keep rows apart")
 
     def fixed(self, e: ast.expr) -> None:
         """Refuse when ``e`` depends on rows."""
         if self.of(e).sort is not Sort.FIXED:
-            raise Refused(f"`{_short(e)}` depends on which rows were picked")
+            raise Refused(f"`{short(e)}` depends on which rows were picked")
 
     def binary(self, e: ast.AST, a: Held, op: ast.operator, b: Held) -> Held:
         """``a op b``, written as ``e``."""
@@ -325,69 +335,49 @@ class RowValues(Analysis):
                 return Held((sorts - {Sort.FIXED}).pop())
         elif isinstance(op, ast.Div) and b.sort is Sort.FIXED and a.sort is not Sort.PARTS:
             return Held(a.sort)
-        raise Refused(f"`{_short(e)}` is not known to keep rows and weights apart")
+        raise Refused(f"`{short(e)}` is not known to keep rows and weights apart")
 
-    def _subscript(self, e: ast.expr, value: ast.expr, at: ast.expr) -> Held:
+    def _subscript(self, e: ast.Subscript) -> Held:
+        """``x[rows]`` and ``x[mask]``, rows; with one more index, of places or one number, a weight for each."""
+        value, at = e.value, e.slice
         parts = at.elts if isinstance(at, ast.Tuple) else [at]
         names = [p.id if isinstance(p, ast.Name) else "" for p in parts]
-        if names[0] and self._sort(names[0]) is Sort.MASK:
-            return self._masked(e, value, parts)
-        if not any(n and self._sort(n) is Sort.PICKED for n in names):
-            return self._part(e, value, at, parts)
+        masked = bool(names[0]) and self._sort(names[0]) is Sort.MASK
+        if not masked and not any(n and self._sort(n) is Sort.PICKED for n in names):
+            return self._part(value, at, parts)
         self.fixed(value)
         if any(isinstance(n, ast.Name) and (n.id in self._bound or n.id in self._index) for n in ast.walk(value)):
-            raise Refused(f"`{_short(value)}` is made in the loop")
-        if names == [self._rows] or (len(names) == 2 and names[1] == self._rows and _is_none(parts[0])):
-            self._replaced[e] = self._over_all(value)
+            raise Refused(f"`{short(value)}` is made in the loop")
+        mask = parts[0] if masked and isinstance(parts[0], ast.Name) else None
+        if mask is not None:
+            self.use_mask(mask.id)
+        if names == [mask.id if mask is not None else self._rows] or (names == ["", self._rows] and _is_none(parts[0])):
+            self.picked[e] = Picked(value, mask)
             return Held(Sort.ROWS, raw=True)
-        if names[:2] in ([self._rows, self._places], [self._places, self._rows]):
-            turned = ".T" if names[0] == self._places else ""
-            weights = f"{_atom(self._over_all(value))}{turned}[:, : {self.mask_name}.shape[1]]"
-            column = len(parts) == 3 and _is_none(parts[2])
-            keep = ", keepdim=True" if column else ""
-            if column or len(parts) == 2:
-                text = f"torch.where({self.mask_name}, {weights}, 0).sum(-1{keep})"
-                self._weigh(e, text)
-                return Held(Sort.COLUMN if column else Sort.FACTOR)
         column = len(parts) == 3 and _is_none(parts[2])
-        if names[0] == self._rows and len(parts) == 2 + column and self._index and self.is_index(parts[1]):
-            weights = f"{self.mask_name}.sum(-1) * {_atom(self._over_all(value))}[:, {self.group}]"
-            self._weigh(e, f"({weights})[:, None]" if column else weights)
-            return Held(Sort.COLUMN if column else Sort.FACTOR)
-        raise Refused(f"`{_short(e)}` picks in a way that is not known")
+        found = None
+        if len(parts) == 2 + column:
+            if mask is not None and isinstance(parts[1], (ast.Name, ast.Constant)) and not _is_none(parts[1]):
+                self.fixed(parts[1])
+                found = Picked(value, mask, parts[1], column=column)
+            elif mask is None and set(names[:2]) == {self._rows, self._places}:
+                found = Picked(value, places=True, turned=names[0] == self._places, column=column)
+            elif mask is None and names[0] == self._rows and self._index and self.is_index(parts[1]):
+                found = Picked(value, at=parts[1], column=column)
+        if found is None:
+            raise Refused(f"`{short(e)}` picks in a way that is not known")
+        if found.weighs:
+            if self.weights is not None and not self.weights.alike(found):
+                raise Refused("the rows have two kinds of weights")
+            self.weights = found
+        self.picked[e] = found
+        return Held(Sort.COLUMN if column else Sort.FACTOR)
 
-    def _masked(self, e: ast.expr, value: ast.expr, parts: list[ast.expr]) -> Held:
-        """``value[mask]``, rows, or ``value[mask, number]``, one weight for each."""
-        self.fixed(value)
-        assert isinstance(parts[0], ast.Name)
-        self.use_mask(parts[0].id)
-        if any(isinstance(n, ast.Name) and n.id in self._bound for n in ast.walk(value)):
-            raise Refused(f"`{_short(value)}` is made in the loop")
-        whole = f"{_atom(self._over_all(value))}.flatten(0, {parts[0].id}.dim() - 1)"
-        column = len(parts) == 3 and _is_none(parts[2])
-        if len(parts) == 1:
-            text, held = whole, Held(Sort.ROWS, raw=True)
-        elif isinstance(parts[1], (ast.Name, ast.Constant)) and not _is_none(parts[1]) and len(parts) == 2 + column:
-            self.fixed(parts[1])
-            text = f"{whole}[:, {ast.unparse(parts[1])}{', None' if column else ''}]"
-            held = Held(Sort.COLUMN if column else Sort.FACTOR)
-        else:
-            raise Refused(f"`{_short(e)}` picks in a way that is not known")
-        self._replaced[e] = ast.parse(text, mode="eval").body
-        return held
-
-    def _weigh(self, e: ast.expr, text: str) -> None:
-        """Write ``e``, the weights of the rows that were picked, as the weights of all rows."""
-        if self.weights not in ("", text):
-            raise Refused("the rows have two kinds of weights")
-        self._replaced[e] = ast.Name(self.weights_name, ast.Load())
-        self.weights = text
-
-    def _part(self, e: ast.expr, value: ast.expr, at: ast.expr, parts: list[ast.expr]) -> Held:
+    def _part(self, value: ast.expr, at: ast.expr, parts: list[ast.expr]) -> Held:
         """A part of what is not picked, or of rows."""
         inner = self.of(value)
         if self._holds(at) and self._is_list(value):
-            self._replaced[at] = ast.Name(self.group, ast.Load())
+            self.picked[at] = Picked()
             return FIXED
         for p in parts:
             self.fixed(p)
@@ -403,7 +393,7 @@ class RowValues(Analysis):
                 return inner
         if inner.sort is Sort.PARTS and isinstance(at, ast.Constant):
             return ROWS
-        raise Refused(f"`{_short(e)}` is not known to keep rows apart")
+        raise Refused(f"`{short(value)}[{short(at)}]` is not known to keep rows apart")
 
     def _is_list(self, e: ast.expr) -> bool:
         """Whether ``e`` is a list of modules, which takes a tensor with one element for its number."""
@@ -416,9 +406,9 @@ class RowValues(Analysis):
 
     def _call(self, e: ast.Call) -> Held:
         if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
-            raise Refused(f"`{_short(e)}` has arguments that are not known")
+            raise Refused(f"`{short(e)}` has arguments that are not known")
         if any(k.arg in ("inplace", "out") for k in e.keywords):
-            raise Refused(f"`{_short(e)}` may change rows in place")
+            raise Refused(f"`{short(e)}` may change rows in place")
         what = self.syntax.qualified(e.func)
         if what is None and isinstance(e.func, ast.Attribute) and self.inference.instance_attribute(e.func) is None:
             receiver = self.of(e.func.value)
@@ -428,9 +418,9 @@ class RowValues(Analysis):
                 return FIXED
         elif what is not None and what.startswith("torch."):
             if what in api.RANDOM:
-                raise Refused(f"`{_short(e.func)}` draws random numbers")
+                raise Refused(f"`{short(e.func)}` draws random numbers")
             if what.endswith("_"):
-                raise Refused(f"`{_short(e.func)}` changes something in place")
+                raise Refused(f"`{short(e.func)}` changes something in place")
             if self._all_fixed(e):
                 return FIXED
             return self._method(e, what.rpartition(".")[2], self._arguments(e))
@@ -457,13 +447,11 @@ class RowValues(Analysis):
         if module == "torch.nn.Dropout" and len(held) == 1 and sorts <= {Sort.ROWS, Sort.WEIGHED}:
             return Held(held[0].sort, held[0].raw)
         if Sort.ROWS not in sorts or not sorts <= {Sort.FIXED, Sort.ROWS}:
-            raise Refused(f"what `{_short(e)}` does is not known")
+            raise Refused(f"what `{short(e)}` does is not known")
         if module in _MIXES:
-            raise Refused(f"`{_short(e.func)}` mixes rows")
-        for a, h in zip(arguments, held, strict=True):
-            if h.raw:
-                self._replaced[a] = ast.Call(ast.Attribute(self._over_all(a), "clone", ast.Load()), [], [])
-        self._taken_for[_short(e.func)] = None
+            raise Refused(f"`{short(e.func)}` mixes rows")
+        self.copied |= {a for a, h in zip(arguments, held, strict=True) if h.raw}
+        self.taken_for[short(e.func)] = None
         return ROWS
 
     def _rounds(self, e: ast.Call, name: str) -> bool:
@@ -478,7 +466,7 @@ class RowValues(Analysis):
         fixed = others <= {Sort.FIXED}
         if fixed and name in _CONVERSIONS:
             if first.sort in _LINEAR and self._rounds(e, name):
-                raise Refused(f"`{_short(e)}` rounds what is weighed")  # the sum of two is not the one of their sum
+                raise Refused(f"`{short(e)}` rounds what is weighed")  # the sum of two is not the one of their sum
             return first
         if first.sort is Sort.ROWS:
             if name in _ELEMENTWISE and others <= {Sort.FIXED, Sort.ROWS}:
@@ -497,7 +485,7 @@ class RowValues(Analysis):
                 return Held(Sort.COLUMN)
         if name in ("mul", "div") and len(held) == 2:
             return self.binary(e, first, ast.Mult() if name == "mul" else ast.Div(), held[1])
-        raise Refused(f"`{_short(e)}` is not known to keep rows apart")
+        raise Refused(f"`{short(e)}` is not known to keep rows apart")
 
 
 def _last(e: ast.Call) -> bool:
@@ -510,11 +498,7 @@ def _is_none(e: ast.expr) -> bool:
     return isinstance(e, ast.Constant) and e.value is None
 
 
-def _atom(e: ast.expr) -> str:
-    text = ast.unparse(e)
-    return text if isinstance(e, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"
-
-
-def _short(node: ast.AST) -> str:
+def short(node: ast.AST) -> str:
+    """``node`` in a reason."""
     text = ast.unparse(node).splitlines()[0]
     return text if len(text) <= 60 else text[:57] + "..."

@@ -7,13 +7,13 @@ the same, with a choice by the mask where something is written, and every shape 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.gradient_mode import GradientMode
-from patcher.facts.groups.row_values import Held, Refused, RowValues, Sort
+from patcher.facts.groups.row_values import ROWS, Held, Refused, RowValues, Sort
 from patcher.facts.masks.by_row import RowCalls
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.mixing import mixes
@@ -22,30 +22,38 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Kind
 
 _STEEP = api.STEEP_FLOAT | frozenset("norm std var pow div prod true_divide".split())
-_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_CHANGES = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement of a region: ``names`` get ``value``, which is made of rows; or rows of ``into`` get it.
+
+    ``mask``: which rows these are. ``op``: what brings old rows and ``value`` together; None: it takes their place.
+    ``anew``: ``into`` is another tensor afterwards.
+    """
+
+    value: ast.expr
+    mask: ast.expr
+    names: tuple[str, ...] = ()
+    into: ast.Name | None = None
+    op: ast.operator | None = None
+    anew: bool = False
 
 
 @dataclass(frozen=True)
 class RowRegion:
-    """Neighbours in one block, and ``lines``, their static form.
+    """Neighbours in one block, and what they do, step by step.
 
-    ``first``: the first read through a mask. ``masks``: how the masks are spelled. ``taken_for``: the callables that
-    are taken to compute each row by itself.
+    ``reads``: all reads through a mask, in order. ``masks``: how the masks are spelled. ``taken_for``: the callables
+    that are taken to compute each row by itself.
     """
 
     statements: tuple[ast.stmt, ...]
-    lines: tuple[str, ...]
-    first: ast.expr
+    steps: tuple[Step, ...]
+    reads: tuple[ast.Subscript, ...]
     masks: frozenset[str]
     taken_for: tuple[str, ...]
-
-    @property
-    def granted(self) -> str:
-        """What its static form takes for granted."""
-        masks = " and ".join(f"`{m}`" for m in sorted(self.masks))
-        takes = " and ".join(f"`{t}`" for t in self.taken_for)
-        taken = f", and takes {takes} row by row" if takes else ""
-        return f"compiled code computes all rows for {masks}{taken}: more work and other rounding"
 
 
 class RowRegions(Analysis):
@@ -56,8 +64,8 @@ class RowRegions(Analysis):
         self.masked_reads = facts.ask(MaskedReads)
         self.by_row = facts.ask(RowCalls).rowwise
 
-    def of(self, statement: ast.stmt, names: tuple[str, str]) -> RowRegion | str | None:
-        """The region that ``statement`` starts, with ``names`` for rows and mask; why there is none, or None.
+    def of(self, statement: ast.stmt) -> RowRegion | str | None:
+        """The region that ``statement`` starts; why there is none, or None.
 
         None for a statement that writes nothing through a mask and computes nothing of rows.
         """
@@ -66,39 +74,29 @@ class RowRegions(Analysis):
         function, block = self.syntax.function_of(statement), self.syntax.block_of(statement)
         if function is None or not self.starts(statement):
             return None
-        writing = _Writing(self, names)
+        growing = _Region(self)
         taken: list[ast.stmt] = []
         whole: RowRegion | str = "the rows are packed, and their number goes on with them"
         for s in block[block.index(statement) :]:
             if not isinstance(s, (ast.Assign, ast.AugAssign)) or not self.syntax.alone(s):
                 break
             try:
-                writing.add(s)
+                growing.add(s)
             except Refused as refusal:
                 whole = str(refusal) if isinstance(whole, str) else whole
                 break
             taken.append(s)
-            if writing.written and not self._leaves(writing.packed, taken, function) and writing.joined(s):
-                assumed = tuple(dict.fromkeys(t for v in writing.values.values() for t in v.assumed()))
-                assert writing.first is not None
-                whole = RowRegion(tuple(taken), tuple(writing.lines), writing.first, frozenset(writing.values), assumed)
+            if growing.steps[-1].into is not None and not self._leaves(growing.packed, taken, function):
+                assumed = tuple(dict.fromkeys(t for v in growing.values.values() for t in v.taken_for))
+                steps, reads = tuple(growing.steps), tuple(growing.reads)
+                whole = RowRegion(tuple(taken), steps, reads, frozenset(growing.values), assumed)
         return whole
 
     def holding(self, statement: ast.stmt) -> RowRegion | None:
         """The region that ``statement`` is a part of."""
         block = self.syntax.block_of(statement)
-        for s in block[: block.index(statement) + 1]:
-            region = self.of(s, ("", ""))
-            if isinstance(region, RowRegion) and statement in region.statements:
-                return region
-        return None
-
-    def enclosing(self, region: RowRegion, names: tuple[str, str]) -> str:
-        """The template of an ``if`` with the static form in its first clause; ``region`` goes into the second one."""
-        written = self.of(region.statements[0], names)
-        assert isinstance(written, RowRegion)
-        text = "".join(["if torch.compiler.is_compiling():", *(f"\n    {line}" for line in written.lines), "\nelse:"])
-        return text.replace("{", "{{").replace("}", "}}")
+        found = (self.of(s) for s in block[: block.index(statement) + 1])
+        return next((r for r in found if isinstance(r, RowRegion) and statement in r.statements), None)
 
     def starts(self, statement: ast.stmt) -> bool:
         """Whether ``statement`` reads through a mask in an expression."""
@@ -122,63 +120,47 @@ class RowRegions(Analysis):
 
 
 class _Rows(RowValues):
-    """What is computed of the rows that the mask ``key`` selects."""
+    """What is computed of the rows that ``mask`` selects."""
 
-    def __init__(self, regions: RowRegions, mask: ast.expr, first: Callable[[ast.expr], None]) -> None:
+    def __init__(self, regions: RowRegions, mask: ast.expr, reads: dict[ast.Subscript, None]) -> None:
         super().__init__(regions.facts)
-        self.regions = regions
-        self.key = ast.unparse(mask)
-        self.dimensions = f"{_bare(mask)}.dim() - 1"
-        self.first = first
+        self.regions, self.mask, self.key, self.reads = regions, mask, ast.unparse(mask), reads
 
-    def over_all(self, e: ast.expr) -> str:
-        """``e``, a tensor that the mask fits, with one row after the other."""
-        text = ast.unparse(e)
-        return f"{text}.flatten(0, {self.dimensions})"
-
-    def _subscript(self, e: ast.expr, value: ast.expr, at: ast.expr) -> Held:
+    def _subscript(self, e: ast.Subscript) -> Held:
         if not self.regions.read(e):
-            return super()._subscript(e, value, at)
-        if ast.unparse(at) != self.key:
+            return super()._subscript(e)
+        if ast.unparse(e.slice) != self.key:
             raise Refused(f"`{ast.unparse(e)}` has other rows than `{self.key}` selects")
-        self.fixed(value)
-        if not isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-            raise Refused(f"`{ast.unparse(value)}` is not a plain name")
-        self.first(e)
-        self._replaced[e] = ast.parse(f"{self.over_all(value)}.clone()", mode="eval").body
-        return Held(Sort.ROWS)
+        self.fixed(e.value)
+        if not isinstance(e.value, (ast.Name, ast.Attribute, ast.Subscript)):
+            raise Refused(f"`{ast.unparse(e.value)}` is not a plain name")
+        self.reads[e] = None
+        return ROWS
 
     def _taken(self, e: ast.Call) -> Held:
-        syntax, inference = self.regions.syntax, self.regions.inference
-        own, text = inference.instance_attribute(e.func), f"`{ast.unparse(e.func)}`"
-        if isinstance(e.func, ast.Name) and inference.of(e.func).kind is not Kind.MODULE:
+        own, text = self.inference.instance_attribute(e.func), f"`{ast.unparse(e.func)}`"
+        if isinstance(e.func, ast.Name) and self.inference.of(e.func).kind is not Kind.MODULE:
             if not self.regions.by_row(e):
                 raise Refused(f"{text} may mix rows")
-        elif own is not None and own[1] in inference.class_facts(own[0]).methods:
+        elif own is not None and own[1] in self.class_facts(own[0]).methods:
             raise Refused(f"{text} is a method, which may mix rows")
-        name = inference.of(e.func).module.rpartition(".")[2]
-        for cls in syntax.by_type[ast.ClassDef]:
-            if isinstance(cls, ast.ClassDef) and cls.name == name and (sign := mixes(cls, syntax)) is not None:
+        name = self.inference.of(e.func).module.rpartition(".")[2]
+        for cls in self.syntax.by_type[ast.ClassDef]:
+            if isinstance(cls, ast.ClassDef) and cls.name == name and (sign := mixes(cls, self.syntax)) is not None:
                 raise Refused(f"{text} may mix rows, by `{sign}`")
         return super()._taken(e)
 
 
-class _Writing:
-    """One region on its way into the static form."""
+class _Region:
+    """One region as it grows."""
 
-    def __init__(self, regions: RowRegions, names: tuple[str, str]) -> None:
+    def __init__(self, regions: RowRegions) -> None:
         self.regions = regions
-        self.rows, self.picked = names
-        self.lines: list[str] = []
+        self.steps: list[Step] = []
+        self.reads: dict[ast.Subscript, None] = {}
         self.values: dict[str, _Rows] = {}
-        self.first: ast.expr | None = None
         self.packed: set[str] = set()
-        self.written = False
         self._held: dict[str, str] = {}
-
-    def joined(self, s: ast.stmt) -> bool:
-        """Whether the region may end with ``s``: it writes."""
-        return not isinstance(s, ast.Assign) or not isinstance(s.targets[0], ast.Name) or _scattered(s) is not None
 
     def add(self, s: ast.Assign | ast.AugAssign) -> None:
         """One statement more. Raises Refused when it cannot be told what it is over all rows."""
@@ -191,22 +173,20 @@ class _Writing:
                 key = _key(mask)
                 if into.id != name or key is None:
                     raise Refused(f"`{ast.unparse(mask)}` is not known to spread a mask over rows")
-                self._write(into, key, value, "", f"{name} = ")
+                self._write(into, key, value, anew=True)
             case ast.Assign(targets=[ast.Subscript(value=ast.Name() as into, slice=at)], value=value):
-                self._write(into, ast.unparse(at), value, "", f"{into.id}.copy_")
+                self._write(into, ast.unparse(at), value)
             case ast.AugAssign(target=ast.Subscript(value=ast.Name() as into, slice=at), op=op, value=value):
-                if type(op) not in _SIGNS:
+                if not isinstance(op, _CHANGES):
                     raise Refused(f"`{ast.unparse(s)}` changes rows in a way that is not known")
-                self._write(into, ast.unparse(at), value, _SIGNS[type(op)], f"{into.id}.copy_")
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self._bind([name], value)
-            case ast.Assign(targets=[ast.Tuple(elts=elts)], value=value) if all(isinstance(t, ast.Name) for t in elts):
-                self._bind([t.id for t in elts if isinstance(t, ast.Name)], value)
+                self._write(into, ast.unparse(at), value, op)
+            case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
+                names = target.elts if isinstance(target, ast.Tuple) else [target]
+                if not all(isinstance(n, ast.Name) for n in names):
+                    raise Refused(f"`{ast.unparse(s).splitlines()[0]}` is more than a computation on rows")
+                self._bind(tuple(n.id for n in names if isinstance(n, ast.Name)), value)
             case _:
                 raise Refused(f"`{ast.unparse(s).splitlines()[0]}` is more than a computation on rows")
-
-    def _seen(self, e: ast.expr) -> None:
-        self.first = self.first or e
 
     def _of(self, e: ast.expr) -> _Rows:
         """What knows the rows that ``e`` is made of, which are all selected by one mask."""
@@ -217,26 +197,27 @@ class _Writing:
             raise Refused(f"`{ast.unparse(e).splitlines()[0]}` is not made of the rows of one mask")
         key = keys.pop()
         if key not in self.values:
-            mask = masks[0]
-            if not _plain(mask):
+            if not _plain(masks[0]):
                 raise Refused(f"`{key}` is not a plain name")
-            self.values[key] = _Rows(self.regions, mask, self._seen)
+            self.values[key] = _Rows(self.regions, masks[0], self.reads)
         return self.values[key]
 
-    def _bind(self, names: list[str], value: ast.expr) -> None:
+    def _bind(self, names: tuple[str, ...], value: ast.expr) -> None:
         values = self._of(value)
         held = values.of(value)
         wanted = Sort.ROWS if len(names) == 1 else Sort.PARTS
         if held.sort is not wanted and (len(names) > 1 or held.sort is not Sort.PARTS):
             raise Refused(f"`{ast.unparse(value).splitlines()[0]}` is not known to keep rows apart")
         self._smooth(value)
-        text = values.written(value)
-        self._rebound(names)
         for name in names:
-            values.bind(name, Held(Sort.ROWS) if len(names) > 1 else Held(held.sort))
+            if name in self._in_masks():
+                raise Refused(f"the mask `{name}` changes")
+            for others in self.values.values():
+                others.bind(name, Held(Sort.EITHER))
+            values.bind(name, ROWS if len(names) > 1 else Held(held.sort))
             self._held[name] = values.key
         self.packed |= set(names)
-        self.lines.append(f"{', '.join(names)} = {text}")
+        self.steps.append(Step(value, values.mask, names))
 
     def _smooth(self, value: ast.expr) -> None:
         """Refuse what could send an infinite gradient to rows that the mask leaves out, where it would become a NaN."""
@@ -259,17 +240,11 @@ class _Writing:
         return any((isinstance(n, ast.Name) and n.id in self._held) or self.regions.read(n) for n in ast.walk(e))
 
     def _in_masks(self) -> set[str]:
-        return {n.id for key in self.values for n in ast.walk(ast.parse(key)) if isinstance(n, ast.Name)}
+        return {n.id for v in self.values.values() for n in ast.walk(v.mask) if isinstance(n, ast.Name)}
 
-    def _rebound(self, names: list[str]) -> None:
-        """Names get another meaning."""
-        for name in names:
-            if name in self._in_masks():
-                raise Refused(f"the mask `{name}` changes")
-            for values in self.values.values():
-                values.bind(name, Held(Sort.EITHER))
-
-    def _write(self, into: ast.Name, key: str, value: ast.expr, sign: str, how: str) -> None:
+    def _write(
+        self, into: ast.Name, key: str, value: ast.expr, op: ast.operator | None = None, anew: bool = False
+    ) -> None:
         values = self._of(value)
         if values.key != key:
             raise Refused(f"what `{values.key}` selects goes where `{key}` says")
@@ -280,18 +255,7 @@ class _Writing:
         if values.of(value).sort is not Sort.ROWS:
             raise Refused(f"`{ast.unparse(value).splitlines()[0]}` is not known to keep rows apart")
         self._smooth(value)
-        text, old = values.written(value), values.over_all(into)
-        if sign:
-            bare = isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-            text = f"{old} {sign} {text}" if bare else f"{old} {sign} ({text})"
-        mask = key if key.isidentifier() else f"({key})"
-        merged = f"torch.where({self.picked}, {self.rows}, {old}).reshape({into.id}.shape)"
-        self.lines += [
-            f"{self.rows} = {text}",
-            f"{self.picked} = {mask}.reshape({self.rows}.shape[0], *[1] * ({self.rows}.dim() - 1))",
-            f"{how}{merged}" if how.endswith("= ") else f"{how}({merged})",
-        ]
-        self.written = True
+        self.steps.append(Step(value, values.mask, (), into, op, anew))
 
 
 def _scattered(s: ast.Assign) -> tuple[ast.Name, ast.expr, ast.expr] | None:
@@ -325,8 +289,3 @@ def _plain(mask: ast.expr) -> bool:
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
             return isinstance(operand, (ast.Name, ast.Attribute))
     return isinstance(mask, (ast.Name, ast.Attribute))
-
-
-def _bare(mask: ast.expr) -> str:
-    """``mask``, or what is turned there; both have the same shape."""
-    return ast.unparse(mask.operand if isinstance(mask, ast.UnaryOp) else mask)
