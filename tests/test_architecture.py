@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -309,6 +310,7 @@ OURS = {"patcher", "rules", "fix_compile", "tests", "fixtures", "benchmarks"}
 each_module = pytest.mark.parametrize("module", sorted(SOURCES))
 
 
+@cache
 def parsed(module: str) -> ast.Module:
     return ast.parse(SOURCES[module].read_text(encoding="utf-8"))
 
@@ -318,15 +320,20 @@ def resolve(base: str, name: str) -> str:
     return f"{base}.{name}" if f"{base}.{name}" in SOURCES else base
 
 
-def imported(module: str, for_types: bool = True) -> Iterator[str]:
+@cache
+def imported(module: str, for_types: bool = True) -> tuple[str, ...]:
     """The full names of the modules that ``module`` imports, anywhere in its text, or but for types."""
+    return tuple(imports(module, for_types))
+
+
+def imports(module: str, for_types: bool) -> Iterator[str]:
     package = module if SOURCES[module].name == "__init__.py" else module.rpartition(".")[0]
-    tree = parsed(module)
-    if not for_types:
-        tests = (n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
-        for test in tests:
-            test.body = [ast.Pass()]
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(parsed(module)))
+    tests = (n for n in nodes if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
+    left_out = {n for test in tests for s in test.body for n in ast.walk(s)} if not for_types else set()
+    for node in nodes:
+        if node in left_out:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -341,14 +348,14 @@ def imported(module: str, for_types: bool = True) -> Iterator[str]:
 
 def needed() -> dict[str, set[str]]:
     """For each module outside of facts, the modules in facts that it imports, directly or through others there."""
-    imports = {m: {n for n in imported(m) if n in SOURCES} for m in SOURCES}
+    ours = {m: {n for n in imported(m) if n in SOURCES} for m in SOURCES}
     found = {}
     for module in SOURCES:
         if module.startswith("patcher.facts."):
             continue
         reached, todo = set(), [module]
         while todo:
-            for name in imports[todo.pop()]:
+            for name in ours[todo.pop()]:
                 if name.startswith("patcher.facts.") and name not in reached:
                     reached.add(name)
                     todo.append(name)
