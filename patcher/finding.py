@@ -17,6 +17,7 @@ from patcher.spans import says, targets_of
 from patcher.suppress import Suppressions, suppressions
 
 _NO_TORCH = "`torch` is not imported here, or is another name"
+_NEVER_RUN = "a part of what would change is never got to"
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,10 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         finding = replace(finding, fix=None, strategy="", assumption=settings.distrusted[rule.code])
     if finding.fix is not None and (seen := _why_names_show(finding.fix, facts)):
         finding = replace(finding, fix=None, strategy="", assumption=seen)
+    if finding.fix is not None and (taken := _rebound(finding.fix, facts)):
+        finding = replace(finding, fix=None, strategy="", assumption=f"`{taken}` is another name here")
+    if finding.fix is not None and any(facts.is_dead(t) for edit in finding.fix.edits for t in targets_of(edit)):
+        finding = replace(finding, fix=None, strategy="", assumption=_NEVER_RUN)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
     if isinstance(at, ast.stmt) and hasattr(at, "body"):
@@ -173,6 +178,12 @@ def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:
                 return None
             needed.add("torch")
     return frozenset(needed)
+
+
+def _rebound(fix: Fix, facts: Facts) -> str:
+    """A name of Python's own that the new code says, and that the file gives another meaning; "" when there is none."""
+    names = facts.syntax.rebound_builtins
+    return next((name for edit in fix.edits for name in sorted(names) if says(edit, name)), "")
 
 
 def _why_names_show(fix: Fix, facts: Facts) -> str:

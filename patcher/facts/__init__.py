@@ -109,6 +109,19 @@ class Facts:
             self._reached[function] = known
         return known
 
+    def is_dead(self, node: ast.AST) -> bool:
+        """Whether ``node`` stands where its function never gets to: below a ``return``, say."""
+        function, child = self.syntax.function_of(node), node
+        while function is not None and child is not function:
+            parent = self.syntax.parents[child]
+            if isinstance(child, ast.stmt) and not isinstance(parent, ast.ClassDef):
+                if child not in self.flow(function).reached:
+                    return True
+            elif isinstance(parent, ast.ClassDef):
+                return False  # its body belongs to no flow
+            child = parent
+        return False
+
     def may_be_used_in_graph(self, cls: ast.ClassDef) -> bool:
         """Whether compiled code calls a method of ``cls``, or one of that name on an object that may be of ``cls``."""
         methods = [s for s in cls.body if isinstance(s, _FUNCTIONS)]

@@ -12,6 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.conditions import Conditions
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
@@ -142,7 +143,7 @@ class SkippingTests(Analysis):
         if granted is None or (self.inference.of(root).trainable and not self.facts.ask(GradientMode).off(node)):
             return None
         overlap = [f"`{ast.unparse(into)}` is no expanded view"] if self.effects.may_overlap(into) else []
-        return [*granted, *overlap, *self._recorded(root, into, node)]
+        return [*granted, *overlap, *self._recorded(root, into, mask, node)]
 
     def _copied(
         self, name: str, into: ast.Name, value: ast.expr, masks: frozenset[str], node: ast.If
@@ -228,11 +229,15 @@ class SkippingTests(Analysis):
         granted = f"{text} can be evaluated, and fits, where nothing is set"
         return [granted, "a parameter in it may get a gradient of zeros rather than none"]
 
-    def _recorded(self, root: ast.Name, into: ast.expr, node: ast.If) -> list[str]:
+    def _recorded(self, root: ast.Name, into: ast.expr, mask: ast.expr, node: ast.If) -> list[str]:
         """What has to be granted where gradients are recorded."""
         dtype = self.inference.of(into).dtype
         without = dtype is not None and dtype.category in (Category.INT, Category.BOOL)
-        if without or self.facts.ask(GradientMode).off(node) or self._unkept(root, node):
+        if without or self.facts.ask(GradientMode).off(node):
+            return []
+        if changed := self.facts.ask(Unchanged).why_written_later(_inside_out(mask), node):
+            return [f"no backward pass needs `{ast.unparse(mask)}` as it was, and {changed}"]
+        if self._unkept(root, node):
             return []
         return [f"`{root.id}` is no leaf that requires a gradient, and no backward pass needs what it held"]
 

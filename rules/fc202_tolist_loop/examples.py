@@ -234,7 +234,7 @@ class Rows(nn.Module):
         after="""\
 class Rows(nn.Module):
     def forward(self, x, grid):
-        return x.to(grid.device) * grid.shape[0]
+        return x.to(grid.device) * len(grid)
 """,
         run="""\
 def make(): return Rows()

@@ -36,7 +36,7 @@ class TolistLoop(Rule):
     What it does:
         Where the numbers are sizes of ``torch.split``, and all chunks are concatenated again along that dimension, code
         that is being compiled splits into one chunk, and checks on the device that the sizes add up. Eager code does
-        what it did. ``len(x.tolist())`` becomes ``x.shape[0]``. Everything else is reported with the reason.
+        what it did. ``len(x.tolist())`` becomes ``len(x)``. Everything else is reported with the reason.
 
     Why it breaks compilation:
         The numbers are needed while Dynamo is tracing, before there are any. The graph ends there, and whatever loops
@@ -75,8 +75,7 @@ class TolistLoop(Rule):
         message = "reading a tensor into a list ends the graph"
         rejoined = facts.ask(Rejoining).of(read)
         if _counted(read, facts) and facts.ask(Certainty).is_used(_tensor(read)):
-            edit = Replace(facts.syntax.parents[read], Code("{0}.shape[0]", (_tensor(read),)))  # type: ignore[arg-type]
-            yield Finding(read, message, Fix((edit,)))
+            yield Finding(read, message, Fix((Replace(read, Code("{0}", (_tensor(read),))),)))
         elif rejoined is None:
             yield Finding(read, message, assumption=_use(read, facts))
         elif obstacle := rejoined.obstacle or _why_not_written(rejoined, facts):

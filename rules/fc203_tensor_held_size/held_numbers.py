@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.attributes import UNCANNY, Found
 from patcher.facts.project.instance_terms import MAKERS, converts, instance_terms, spelled, with_known
@@ -84,6 +85,7 @@ class HeldNumbers(ClassAnalysis):
 
     def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
         super().__init__(facts, cls)
+        self.unchanged = facts.ask(Unchanged)
         self.found: dict[str, HeldNumber] = {}
         self.refused: dict[str, str] = {}
         init = self.members.methods.get("__init__")
@@ -100,7 +102,8 @@ class HeldNumbers(ClassAnalysis):
         recipe = self._recipe(value) if value is not None else None
         if recipe is None or isinstance(recipe, (Plain, Own)):
             return
-        others = [s for s in self.members.stores[store.name] if s is not store and s.value is not None]
+        stores = self.members.stores[store.name]
+        others = [s for s in stores if s is not store and (s.how != "declared" or s.value is not None)]
         if others or store.name in self.members.methods:
             self.refused[store.name] = f"`self.{store.name}` is assigned again"
             return
@@ -153,6 +156,8 @@ class HeldNumbers(ClassAnalysis):
             case ast.Name():
                 found = self.flow_of(self.init).reaching.get(e, frozenset())
                 d = next(iter(found)) if len(found) == 1 else None
+                if d is not None and self.unchanged.why_changed(e, d.node, e):
+                    return None
                 if d is not None and d.how == "assign" and not d.path and d.value is not None:
                     inner = self._recipe(d.value, depth - 1)
                     statement = self.syntax.statement_of(d.node)
@@ -218,7 +223,8 @@ class HeldNumbers(ClassAnalysis):
         for n in walk(e):
             if isinstance(n, ast.Call):
                 name = ast.unparse(n.func)
-                if name not in _PURE_CALLS:
+                own = isinstance(n.func, ast.Name) and not self.syntax.is_builtin(n.func)
+                if name not in _PURE_CALLS or own:
                     return False
             elif isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda, ast.comprehension)):
                 return False

@@ -124,6 +124,8 @@ class BufferObjects(Analysis):
         stores = self.class_facts(own[0]).stores[target.attr] if own is not None else []
         if any(s.how == "buffer" for s in stores):
             return "it is registered as a buffer as well"
+        if any(isinstance(s.statement, ast.Delete) for s in stores):
+            return "it is deleted"
         found = self.project.attributes.touched(self._class(target), target.attr, (How.SET,))
         return next((f.told for f in found), "")
 

@@ -33,7 +33,8 @@ class SizeComparisonFlag(Rule):
     Fix safety:
         Safe: a comparison of numbers is True or False, and so is the conditional expression; it is evaluated once, in
         the same place. What is compared need not be known to be numbers when the operator is sure to get the flag, for
-        it raises for everything but True and False. Elsewhere, an operand that may be a tensor makes the rewrite
+        it raises for everything but True and False; a number that NumPy is seen to make, whose comparison it refuses,
+        makes the rewrite unsafe. Elsewhere, an operand that may be a tensor makes the rewrite
         unsafe, and one that is known to be a tensor is never touched. Each outcome gets a graph of its own: one that
         comes up only later is compiled then.
 
@@ -62,7 +63,8 @@ class SizeComparisonFlag(Rule):
             return
         message = f"a comparison of sizes is no bool while compiling: as `{reach.argument}` it ends the graph"
         doubtful = [e for c in comparisons for e in facts.ask(Flags).unproven(c)]
-        doubtful = [] if reach.strict or facts.ask(Flags).is_bool_call(root) else doubtful
+        if reach.strict or facts.ask(Flags).is_bool_call(root):
+            doubtful = [e for e in doubtful if reach.strict and facts.ask(Flags).is_of_numpy(e)]
         edits = tuple(_edits(root, facts))
         if doubtful:
             assumption = f"`{ast.unparse(doubtful[0])}` is a number of Python, no tensor and none of NumPy"

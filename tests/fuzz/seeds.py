@@ -79,6 +79,12 @@ def patched(text: str, settings: Settings) -> PatchResult:
     return patch(text, "example.py", RULES, settings)
 
 
+@cache
+def patched_seed(seed: Seed) -> str:
+    """What the rule of the seed makes of it as it stands."""
+    return patched(PREAMBLE + seed.source, replace(seed.settings, select=(seed.code,))).text
+
+
 @lru_cache(maxsize=1)
 def seeds() -> tuple[Seed, ...]:
     """The examples of all rules that are run, in the order of the rules."""
@@ -169,9 +175,8 @@ def _start(statement: ast.stmt) -> int:
 
 def _changed(seed: Seed) -> set[int]:
     """The lines of the seed that the safe fixes change, from 1."""
-    text = PREAMBLE + seed.source
-    after = patched(text, seed.settings).text
-    before = text.split("\n")
+    after = patched_seed(seed)
+    before = (PREAMBLE + seed.source).split("\n")
     skip = PREAMBLE.count("\n")
     found = set()
     for kind, low, high, _, _ in difflib.SequenceMatcher(None, before, after.split("\n"), autojunk=False).get_opcodes():

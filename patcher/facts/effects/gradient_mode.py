@@ -46,6 +46,15 @@ class GradientMode(Analysis):
                 return False
         return False
 
+    def in_inference_mode(self, node: ast.AST) -> bool:
+        """Whether a context or decorator around ``node`` makes its tensors such as cannot be changed outside of it."""
+        for parent in self.syntax.ancestors(node):
+            items = [i.context_expr for i in parent.items] if isinstance(parent, (ast.With, ast.AsyncWith)) else []
+            for e in (*items, *(parent.decorator_list if isinstance(parent, _FUNCTIONS) else ())):
+                if self.syntax.qualified(e.func if isinstance(e, ast.Call) else e) == "torch.inference_mode":
+                    return True
+        return False
+
     def _by_decorators(self, function: FunctionNode) -> bool:
         for decorator in reversed(function.decorator_list):
             if (off := self._said_by(decorator, _PASSING)) is not None:

@@ -227,7 +227,7 @@ class Storage:
                         self._holding(e, [side])
             case ast.Call():
                 yield from self._result(e, self.calls.of(e))
-            case ast.Constant() | ast.Compare() | ast.JoinedStr():
+            case ast.Constant() | ast.JoinedStr():
                 return
             case _:
                 yield e

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.calls import Calls
-from patcher.facts.effects.storage import Sharers, Storage
+from patcher.facts.effects.storage import WORLD, Sharers, Storage
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.flow.graph import Graph, Step, inside
 from patcher.facts.project.touches import How as Touching
@@ -94,6 +94,26 @@ class Unchanged(Analysis):
         if graph is None or first is None or last is None:
             return [Write(How.RUNS, until)]
         return list(self._between(graph, first, last, since, until))
+
+    def why_written_later(self, e: ast.expr, since: ast.AST) -> str:
+        """What writes into what ``e`` gives, as the object was, after ``since`` in one call; "" when nothing does.
+
+        A backward pass may need what was given to an operation as it was then. Code that is not read counts where it is
+        handed the object itself.
+        """
+        function = self._around(since)
+        graph = self.graph(function) if function is not None else None
+        first = graph.step_of(since) if graph is not None else None
+        if function is None or graph is None or first is None:
+            return "the code stands in no function"
+        storage = self.storage(function)
+        mine = storage.within(storage.objects(e)) - {WORLD}
+        for w in self._between(graph, first, graph.exit, since, function):
+            if w.how is How.RUNS and mine.isdisjoint(o for part in w.objects for o in storage.objects(part)):
+                continue
+            if reason := self._touches_object(w, e, Aspect.MEMORY, function):
+                return reason
+        return ""
 
     def why_written(self, e: ast.expr, nodes: Iterable[ast.AST], aspect: Aspect = Aspect.CONTENTS) -> str:
         """What in ``nodes`` (statements with all that stands in them) may change what ``e`` gives; "" when nothing."""
@@ -238,7 +258,7 @@ class Unchanged(Analysis):
         storage = self.storage(function)
         mine = storage.within(storage.objects(e))
         parts = [part for part in w.objects if w.deep or not self._is_other(part, e)]
-        changed = {o for part in parts for o in storage.objects(part)}
+        changed = storage.known_to({o for part in parts for o in storage.objects(part)})
         if w.deep or w.how is How.RUNS:
             changed = storage.within(changed)
         if w.how is How.RUNS and aspect is Aspect.SHAPE and self._tensor(e):

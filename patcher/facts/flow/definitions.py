@@ -76,7 +76,7 @@ class Flow:
 
     ``state[name_load]``: two loads of a name whose states have one ``version`` (``is``) have no assignment and no
     meeting of paths between them. The same definitions may reach both all the same, in a loop. ``shared``: names that
-    other code may bind between two statements.
+    other code may bind between two statements. ``reached``: the statements that may run at all.
     """
 
     def __init__(self, function: FunctionNode) -> None:
@@ -88,6 +88,7 @@ class Flow:
         self.by_node: dict[ast.AST, Definition] = {}
         self.captured: set[str] = set()
         self.shared: set[str] = set()
+        self.reached: set[ast.stmt] = set()
         self._unbound: dict[str, Definition] = {}
         self._breaks: list[list[Env]] = []
         self._continues: list[list[Env]] = []
@@ -130,6 +131,7 @@ class Flow:
 
     def _statement(self, s: ast.stmt, env: Env) -> Env | None:
         """What is bound after ``s``; None when nothing comes after it."""
+        self.reached.add(s)
         match s:
             case ast.If(test=test, body=body, orelse=orelse):
                 self.before[s] = dict(env)

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.checks.caught import Caught
 from patcher.facts.syntax.tree import dotted
 
 _PLAIN = (ast.Constant, ast.Slice, ast.List, ast.JoinedStr, ast.Lambda, ast.Dict, ast.Set)
@@ -183,8 +184,8 @@ class MaskedReads(Analysis):
         if callee is not None and e in call.args and not any(isinstance(a, ast.Starred) for a in call.args):
             at = call.args.index(e)
             name = callee.positional[at] if at < len(callee.positional) else None
-        if callee is not None and name in callee.conditions:
-            return None
+        if callee is not None and name in callee.conditions:  # compiled, what checks a tensor raises at a later moment
+            return self.facts.ask(Caught).why(self.syntax.statement_of(call), ("RuntimeError",))
         return f"`{ast.unparse(call.func)}` is not known to take a tensor for a bool"
 
 

@@ -78,7 +78,7 @@ class Attributes:
             if not known and (not direct or t.how is How.GOES) and not self._near(s, home, cls):
                 continue
             if t.how in wanted and not (
-                t.how is How.SET and direct and cls in known and t.inside.startswith(f"{cls}.")
+                t.how is How.SET and t.listed and direct and cls in known and t.inside.startswith(f"{cls}.")
             ):
                 yield Found(attribute, t, s.module)
             elif t.how is How.GOES and How.WRITTEN in wanted:

@@ -32,7 +32,10 @@ def _only_checked(function: FunctionNode, name: str, syntax: Syntax, resolve: Ca
     uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
     uses = [n for n in uses if not _in_annotation(n, function) and not _when_callable(n, name, syntax)]
     loads = [n for n in uses if isinstance(n.ctx, ast.Load)]
-    return bool(loads) and len(loads) == len(uses) and all(_checked(n, name, syntax, resolve) for n in loads)
+    if not loads or len(loads) != len(uses) or not all(_checked(n, name, syntax, resolve) for n in loads):
+        return False
+    tests = [n for n in ast.walk(function) if isinstance(n, ast.expr) and _asks(n, name, syntax, resolve)]
+    return all(_chooses_a_check(test, name, syntax, resolve) for test in tests)
 
 
 def _checked(load: ast.Name, name: str, syntax: Syntax, resolve: Callable[[str], str]) -> bool:
@@ -48,9 +51,9 @@ def _checked(load: ast.Name, name: str, syntax: Syntax, resolve: Callable[[str],
         return True
     if not isinstance(parent, ast.Call) or parent.func is load:
         return False
-    what = resolve(dotted(parent.func) or "?")
-    if what == "torch.is_tensor" or what.endswith((".isinstance", ".callable")):
+    if _asks(parent, name, syntax, resolve) or _is_callable(parent, syntax):
         return True
+    what = resolve(dotted(parent.func) or "?")
     if what in _OF_TENSORS:
         return _branch(load, name, syntax, resolve) is True
     return what in _OF_BOOLS and _branch(load, name, syntax, resolve) is False
@@ -60,16 +63,44 @@ def _branch(load: ast.Name, name: str, syntax: Syntax, resolve: Callable[[str], 
     """True where ``name`` is a tensor for sure, False where it is none; None where that is not known."""
     child: ast.AST = load
     for parent in syntax.ancestors(load):
-        if isinstance(parent, ast.If) and child is not parent.test and _asks(parent.test, name, resolve):
+        if isinstance(parent, ast.If) and child is not parent.test and _asks(parent.test, name, syntax, resolve):
             return child in parent.body
         child = parent
     return None
 
 
-def _asks(test: ast.expr, name: str, resolve: Callable[[str], str]) -> bool:
+def _chooses_a_check(test: ast.expr, name: str, syntax: Syntax, resolve: Callable[[str], str]) -> bool:
+    """Whether the test for a tensor decides nothing but how ``name`` is checked: each arm does that, and no more."""
+    statement = syntax.parents[test]
+    if not isinstance(statement, ast.If) or statement.test is not test:
+        return False
+    return all(len(arm) == 1 and _is_check(arm[0], name, resolve) for arm in (statement.body, statement.orelse))
+
+
+def _is_check(statement: ast.stmt, name: str, resolve: Callable[[str], str]) -> bool:
+    match statement:
+        case ast.Assert(test=test):
+            return _mentions(test, name)
+        case ast.If(test=test, body=[ast.Raise()], orelse=[]):
+            return _mentions(test, name)
+        case ast.Expr(value=ast.Call(func=func, args=args)):
+            what = resolve(dotted(func) or "?")
+            return what in _OF_TENSORS | _OF_BOOLS and any(_mentions(a, name) for a in args)
+    return False
+
+
+def _mentions(e: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(e))
+
+
+def _is_callable(call: ast.Call, syntax: Syntax) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "callable" and syntax.is_builtin(call.func)
+
+
+def _asks(test: ast.expr, name: str, syntax: Syntax, resolve: Callable[[str], str]) -> bool:
     match test:
-        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=of), kind]):
-            return of == name and resolve(dotted(kind) or "?") == "torch.Tensor"
+        case ast.Call(func=ast.Name(id="isinstance") as func, args=[ast.Name(id=of), kind]):
+            return of == name and syntax.is_builtin(func) and resolve(dotted(kind) or "?") == "torch.Tensor"
         case ast.Call(func=ast.Attribute() as func, args=[ast.Name(id=of)]):
             return of == name and resolve(dotted(func) or "?") == "torch.is_tensor"
     return False
@@ -81,7 +112,7 @@ def _when_callable(load: ast.Name, name: str, syntax: Syntax) -> bool:
     for parent in syntax.ancestors(load):
         if isinstance(parent, ast.If) and child in parent.body:
             match parent.test:
-                case ast.Call(func=ast.Name(id="callable"), args=[ast.Name(id=of)]) if of == name:
+                case ast.Call(args=[ast.Name(id=of)]) as test if of == name and _is_callable(test, syntax):
                     return True
         child = parent
     return False

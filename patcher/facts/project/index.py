@@ -21,7 +21,7 @@ from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.passing import Passed, Passing
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.touches import Touch, Touches
-from patcher.facts.syntax.classes import pairs
+from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.tree import Syntax, dotted, walk
 from patcher.facts.tables import torch_api
 
@@ -229,6 +229,9 @@ class _Collector:
             if setting[1] != "*":
                 self.foreign.add(setting[1])
             return
+        function, first = self.owner(n)
+        if (name := registered(n)) is not None and dotted(n.func.value) == first:  # type: ignore[attr-defined]
+            self.stores[function].add(name)
         last = n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id if isinstance(n.func, ast.Name) else ""
         full = next((k.value for k in n.keywords if k.arg == "fullgraph"), None)
         if last == "compile" and full is not None and not (isinstance(full, ast.Constant) and not full.value):

@@ -20,14 +20,13 @@ from typing import Any
 from patcher.facts.flow.definitions import Flow
 from patcher.facts.project.does import QUIET_METHODS, in_place
 from patcher.facts.project.instance_terms import instance_terms
-from patcher.facts.syntax.classes import INITIALISERS, pairs, self_name
+from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
 
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_REGISTRATIONS = frozenset("register_buffer register_parameter add_module register_module".split())
 _BY_NAME = frozenset("setattr delattr __setattr__ __delattr__".split())
 #: What gives all tensors that a module holds besides its parameters, or all attributes, without naming them.
 _SWEEPING = frozenset("buffers named_buffers state_dict _buffers __dict__ vars".split())
@@ -62,9 +61,9 @@ class Touch:
     """What happens to ``place`` in ``inside``, a function, at ``line``.
 
     ``owners``: dotted classes of the object whose attribute it is; none when that is not known. ``early``: an
-    initialiser does it to its own instance. ``value``: what is written, in terms of the object ("" when not known).
-    ``to``: where it goes: a place, of one of ``to_owners``, or an argument of what is called, as "callee[key" ("?":
-    code that is not read; "<": ``inside`` reads the global).
+    initialiser does it to its own instance. ``listed``: the summary of its class has it. ``value``: what is written,
+    in terms of the object ("" when not known). ``to``: where it goes: a place, of one of ``to_owners``, or an argument
+    of what is called, as "callee[key" ("?": code that is not read; "<": ``inside`` reads the global).
     """
 
     place: str
@@ -73,6 +72,7 @@ class Touch:
     inside: str = ""
     line: int = 0
     early: bool = False
+    listed: bool = False
     value: str = ""
     to: str = ""
     to_owners: tuple[str, ...] = ()
@@ -336,7 +336,9 @@ class Touches:
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
-    def _add(self, at: ast.AST, sources: Iterable[Source], how: How, value: ast.expr | None = None) -> None:
+    def _add(
+        self, at: ast.AST, sources: Iterable[Source], how: How, value: ast.expr | None = None, listed: bool = False
+    ) -> None:
         inside = self._function(self.owner(at)[0])
         own, _, method = inside.rpartition(".")
         for place, owners, depth in sources:
@@ -344,7 +346,7 @@ class Touches:
                 early = method in INITIALISERS and owners == (own,)
                 text = self._text(at, value) if value is not None and not depth else ""
                 where = place if not depth else f"{place}[]"
-                self.found.add(Touch(where, how, owners, inside, at.lineno, early, text))  # type: ignore[attr-defined]
+                self.found.add(Touch(where, how, owners, inside, at.lineno, early, listed, text))  # type: ignore[attr-defined]
 
     def _goes(self, at: ast.AST, value: ast.expr, to: str, owners: tuple[str, ...] = (), given: bool = True) -> None:
         """``value`` becomes a part of ``to``; what is ``given`` to the function is left out where that is off."""
@@ -443,7 +445,7 @@ class Touches:
         for k in n.keywords:
             if k.arg == "out":
                 self._write(n, k.value)
-        if last in _BY_NAME or last in _REGISTRATIONS:
+        if last in _BY_NAME or last in REGISTRATIONS:
             self._by_name(n, last)
         elif last == "__new__":
             if args and not (isinstance(func, ast.Attribute) and _last(func.value) == "super"):
@@ -482,11 +484,12 @@ class Touches:
             if any(_writes(_last(a)) for a in given):
                 for a in given:
                     self._write(n, a)
+                    self._write(n, _element(a))
             self._hands_on(n, last, what)
 
     def _by_name(self, n: ast.Call, last: str) -> None:
         """An attribute is set under a name that is an argument."""
-        plain = not isinstance(n.func, ast.Attribute) or (last not in _REGISTRATIONS and len(n.args) > 2)
+        plain = not isinstance(n.func, ast.Attribute) or (last not in REGISTRATIONS and len(n.args) > 2)
         owner, rest = (n.args[0], n.args[1:]) if plain and n.args else (n.func, n.args)
         if isinstance(owner, ast.Attribute) and owner is n.func:
             owner = owner.value
@@ -500,7 +503,7 @@ class Touches:
         if not owners:
             self._add(n, self.sources(owner), How.WITHIN)
         for name in names:
-            self._add(n, [(name, owners, 0)], How.SET)
+            self._add(n, [(name, owners, 0)], How.SET, listed=last in REGISTRATIONS)
             for value in rest[1:2]:
                 self._goes(n, value, name, owners)
 

@@ -10,6 +10,13 @@ from dataclasses import dataclass
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 
 INITIALISERS = ("__init__", "__post_init__")
+#: Methods of a module that make an attribute of it, and what that is.
+REGISTRATIONS = {
+    "register_buffer": "buffer",
+    "register_parameter": "parameter",
+    "add_module": "module",
+    "register_module": "module",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,18 +108,13 @@ class ClassFacts:
                 if (name := attribute_of(held, me)) is not None:
                     self.appended[name].append((method, item))
                 return
-        how = {"register_buffer": "buffer", "register_parameter": "parameter", "add_module": "module"}.get(
-            attribute_of(call.func, me) or ""
-        )
-        if how is None:
+        registering = registered(call)
+        if registering is None or attribute_of(call.func, me) is None:
             return
-        arguments: list[ast.expr | None] = [*call.args, None, None]
-        for keyword in call.keywords:
-            if keyword.arg in ("name", "tensor", "param", "module"):
-                arguments[0 if keyword.arg == "name" else 1] = keyword.value
-        if isinstance(arguments[0], ast.Constant) and isinstance(arguments[0].value, str):
-            name = arguments[0].value
-            self.stores[name].append(Store(name, method, s, arguments[1], how))
+        values = [k.value for k in call.keywords if k.arg in ("tensor", "param", "module")]
+        value = next(iter([*call.args[1:2], *values]), None)
+        how = REGISTRATIONS[attribute_of(call.func, me) or ""]
+        self.stores[registering].append(Store(registering, method, s, value, how))
 
     def initial(self, name: str) -> Store | None:
         """The only assignment of ``self.name``, when there is just one (declarations aside) and it is in __init__."""
@@ -120,6 +122,17 @@ class ClassFacts:
         if len(stores) == 1 and (stores[0].method is None or stores[0].method.name in INITIALISERS):
             return stores[0]
         return None
+
+
+def registered(call: ast.Call) -> str | None:
+    """The name of the attribute that ``call`` registers on a module; None when it does not, or works the name out."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in REGISTRATIONS:
+        return None
+    given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "name")]
+    match given:
+        case [ast.Constant(value=str(name)), *_]:
+            return name
+    return None
 
 
 def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr | None]]:

@@ -391,6 +391,11 @@ class Syntax:
         return hasattr(builtins, name.id) and name.id not in self._given and not self.has_star
 
     @cached_property
+    def rebound_builtins(self) -> frozenset[str]:
+        """Names of Python's own that something in the file binds, so that new code cannot say them."""
+        return frozenset(name for name in self._given if hasattr(builtins, name))
+
+    @cached_property
     def has_star(self) -> bool:
         """Whether the file imports names that it does not list."""
         return any(alias.name == "*" for alias in self.by_type[ast.alias])

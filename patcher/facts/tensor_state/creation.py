@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.tensor_state.forms import Change, Form, RefusedError, Step
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Category, Kind
@@ -56,7 +57,10 @@ class Creations(Analysis):
             ) if self.made(only) is not None:
                 raise RefusedError(e, "one tensor stands for all elements of the list")
             case ast.Call():
-                return self._call(e, e)
+                made = self._call(e, e)
+                if made is not None and self.facts.ask(GradientMode).in_inference_mode(e):
+                    raise RefusedError(e, "what is made in inference mode cannot be changed outside of it")
+                return made
         return None
 
     def is_integer(self, e: ast.expr) -> bool:

@@ -52,6 +52,9 @@ _TENSOR_ANNOTATIONS = {
 }
 _JAXTYPING = {"Float": Category.FLOAT, "Int": Category.INT, "Bool": Category.BOOL, "Shaped": Category.UNKNOWN}
 
+#: Methods by which a module converts all of its weights.
+_CONVERSIONS = frozenset("half float double bfloat16 to type".split())
+
 
 class Inference:
     """Values of the expressions of one module. Results are kept per node."""
@@ -537,7 +540,7 @@ class Inference:
         later = [s for s in stores if s not in first]
         start = reduce(join, map(self._store_value, first)) if first else UNKNOWN
         if start.is_tensor:
-            start = _owned(start, Token("attribute", (cls, name)))
+            start = _owned(start, Token("attribute", (cls, name)), self._weights)
         if not later:
             return start
         # Suppose that nothing changes its nature; what is worked out on that ground falls when a later store disagrees.
@@ -761,6 +764,18 @@ class Inference:
             return python("str")
         return UNKNOWN
 
+    @cached_property
+    def _weights(self) -> DType:
+        """The dtype of weights: one for all of a module, where no method of this file converts its own on the way."""
+        for call in self.syntax.by_type[ast.Call]:
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr in _CONVERSIONS:
+                    method = self.syntax.method_of(call)
+                    if method is None or method.name in (*INITIALISERS, *_CONVERSIONS) or self_name(method) != name:
+                        continue
+                    return DType(Category.FLOAT)
+        return WEIGHTS
+
     def _module_call(self, e: ast.Call, module: Value) -> Value:
         if not e.args:
             return UNKNOWN
@@ -769,7 +784,7 @@ class Inference:
         layer = self._layer(e.func)
         if module.module == "torch.nn.Embedding":
             shape = x.shape.extended(layer) if x.shape and layer else None
-            return tensor(x.rank.plus(1) if x.rank else None, WEIGHTS, shape)
+            return tensor(x.rank.plus(1) if x.rank else None, self._weights, shape)
         if module.module == "torch.nn.Linear" and x.is_tensor:
             lead = x.shape.leading() if x.shape else None
             rank = x.rank.with_seen(1) if x.rank else None
@@ -850,11 +865,11 @@ class Inference:
         return isinstance(expr, ast.Name) and bool(self.definitions(expr))
 
 
-def _owned(value: Value, token: Token) -> Value:
+def _owned(value: Value, token: Token, weights: DType) -> Value:
     """The tensor ``value`` as an attribute: what is not absolute gets the attribute's own token."""
     dtype = DType(value.dtype.category) if value.dtype is not None else None
     if value.trainable and (value.dtype is None or value.dtype == DEFAULT):
-        dtype = WEIGHTS
+        dtype = weights
     return named(replace(absolute(value), dtype=dtype), token)
 
 
