@@ -85,19 +85,6 @@ LIES = {
         "patched eager: outputs not bitwise equal (MAE 0.",
         "y = self.line(x)\nreturn torch.where(y > 0, y, -y)",
     ),
-    "a cumsum that is off by one": Planted(
-        "return self.line(x).cumsum(0)",
-        "return self.line(x).roll(1, 0).cumsum(0)",
-        "different",
-        "patched eager: outputs not bitwise equal (MAE 0.",
-        "return self.line(x).cumsum(0)",
-    ),
-    "another dtype": Planted(
-        "return self.line(x)",
-        "return self.line(x).double()",
-        "different",
-        "patched eager: call 1 output: float32 (4, 8) became float64 (4, 8)",
-    ),
     "a gradient of NaN": Planted(
         "return y.relu()",
         "return y.relu() + (y - y).sqrt()",
@@ -105,20 +92,6 @@ LIES = {
         "patched eager: call 1 gradient of line.weight: NaN in 64 elements where the original has none",
         "y = self.line(x)\nreturn y.relu()",
         train=True,
-    ),
-    "a copy in place of a view": Planted(
-        "return (y, y.view(8, 4))",
-        "return (y, y.view(8, 4).clone())",
-        "different",
-        "patched eager: call 1 aliasing: output[0] with output[1] became none",
-        "y = self.line(x)\nreturn y, y.view(8, 4)",
-    ),
-    "an argument that is not written to": Planted(
-        "x.add_(1)",
-        "x = x.add(1)",
-        "different",
-        "patched eager: outputs not bitwise equal (MAE 0.5, max 1, relative 0.",
-        "x.add_(1)\nreturn self.line(x)",
     ),
     "a frame that is dropped": Planted(
         "print('first')\ny = self.line(y).relu()\nprint('second')",
@@ -165,13 +138,6 @@ LIES = {
         "different",
         " (repeated, pass 2) output)",
         "self.passes += 1\nreturn self.line(x)",
-    ),
-    "a buffer that is gone": Planted(
-        "self.register_buffer('mask', torch.ones(8))",
-        "self.mask = torch.ones(8)",
-        "different",
-        "patched eager: weights after build(): mask is gone",
-        init="self.register_buffer('mask', torch.ones(8))",
     ),
     "code that no call reaches": Planted(
         "return x + 1",
@@ -372,11 +338,19 @@ RETURNED = {
         "setattr(self, 'count', 2)",
         "in eager mode attribute count: 1 became 2",
     ),
+    "another dtype": ("y", "y.double()", "call1 output: float32 (2, 4) became float64 (2, 4)"),
+    "a copy in place of a view": (
+        "y, y.view(4, 2)",
+        "y, y.view(4, 2).clone()",
+        "call1 aliasing: output[0] with output[1] became none",
+    ),
     "another training mode": ("y", "[y, self.eval()][0]", "in eager mode attribute training: "),
 }
 BUFFER = "self.register_buffer('mask', torch.ones(2))"
+ROWS = "(y * torch.tensor([[1.0], [2.0]]))"
 BUILT = {
     "other values": (BUFFER, "self.register_buffer('mask', torch.zeros(2))", "mask has other values"),
+    "a buffer that is gone": (BUFFER, "self.mask = torch.ones(2)", "mask is gone"),
     "a parameter": (BUFFER, "self.mask = nn.Parameter(torch.ones(2))", "mask was a buffer and is a parameter"),
     "a frozen parameter": (
         "pass",
@@ -428,6 +402,18 @@ def test_what_is_returned_or_left_behind_is_not_the_same(name: str, differences:
 def test_what_is_built_is_not_the_same(name: str, differences: Callable[..., Any]) -> None:
     before, after, told = BUILT[name]
     assert f"weights after build(): {told}" in differences(small(before), small(after))["differences"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(f"{ROWS}.cumsum(0)", f"{ROWS}.roll(1, 0).cumsum(0)", id="a cumsum that is off by one"),
+        pytest.param("x.detach().add_(1)", "x.detach().add(1)", id="an argument that is not written to"),
+    ],
+)
+def test_what_has_other_values(before: str, after: str, differences: Callable[..., Any]) -> None:
+    found = differences(small(returned=before), small(returned=after))
+    assert not found["bitwise"] and found["mae"] > 0.01, found
 
 
 def test_what_may_be_new(differences: Callable[..., Any]) -> None:
