@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 import platform
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -166,9 +167,14 @@ def _plain(value: object) -> object:
 
 def _packages(files: Iterable[str]) -> frozenset[str]:
     """The folders of the files, and above, that are packages: with them a file's dotted name changes."""
-    folders = {Path(path).parent for path in files}
-    folders.update(above for folder in list(folders) for above in folder.parents)
-    return frozenset(str(folder) for folder in folders if (folder / "__init__.py").exists())
+    folders = {str(above) for folder in {os.path.dirname(path) for path in files} for above in _from(folder)}
+    return frozenset(folder for folder in folders if os.path.exists(os.path.join(folder, "__init__.py")))
+
+
+def _from(folder: str) -> Iterator[Path]:
+    """``folder`` and those above it, as far as the path goes."""
+    yield Path(folder)
+    yield from Path(folder).parents
 
 
 def _content(path: str) -> bytes | None:

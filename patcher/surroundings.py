@@ -9,8 +9,9 @@ import itertools
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from patcher.discover import discover
@@ -20,31 +21,43 @@ _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _INSTALLED = ("site-packages", "dist-packages")
 _MOST_FILES = 20_000
 _MOST_PARSED = 300
+#: So many bytes of the files around are kept, to be searched for other words.
+_KEPT_BYTES = 64_000_000
 
 
 @dataclass
 class Surroundings:
-    """``given``: the files that are worked on. ``asked``: whether anybody has asked what is around them."""
+    """``given``: the files that are worked on. ``asked``: whether anybody has asked what is around them.
+
+    What is there is looked up once.
+    """
 
     given: tuple[str, ...]
     asked: bool = False
+    _read: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _room: int = field(default=_KEPT_BYTES, init=False, repr=False, compare=False)
 
-    def __call__(self, words: frozenset[str]) -> list[tuple[ast.Module, str]] | None:
+    def __call__(self, words: frozenset[str], known: Container[str] = ()) -> list[tuple[ast.Module | None, str]] | None:
         """Tree and path of the other files that have one of ``words`` in them; None when they are too many to look at.
 
-        Files that cannot be read or parsed are passed over, as Python would not run them either.
+        The tree is None for paths that are ``known``. Files that cannot be read or parsed are passed over, as Python
+        would not run them either.
         """
         self.asked = True
-        wanted = re.compile(rb"\b(?:" + b"|".join(re.escape(w).encode() for w in sorted(words)) + rb")\b")
-        own = {Path(path).resolve() for path in self.given}
-        found: list[tuple[ast.Module, str]] = []
-        for number, path in enumerate(_files(_roots(self.given))):
+        spelled = [word.encode() for word in sorted(words)]
+        wanted = re.compile(rb"\b(?:" + b"|".join(map(re.escape, spelled)) + rb")\b")
+        found: list[tuple[ast.Module | None, str]] = []
+        for number, (path, own) in enumerate(self._listing):
             if number >= _MOST_FILES or len(found) >= _MOST_PARSED:
                 return None
-            if Path(path).resolve() in own:
+            if own:
                 continue
             try:
-                if not wanted.search(Path(path).read_bytes()):
+                content = self._content(path)
+                if not any(word in content for word in spelled) or not wanted.search(content):
+                    continue
+                if path in known:
+                    found.append((None, path))
                     continue
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -52,6 +65,23 @@ class Surroundings:
             except (OSError, SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
         return found
+
+    @cached_property
+    def _listing(self) -> list[tuple[str, bool]]:
+        """All files of the projects, and whether they are among those that are worked on."""
+        given = _real(self.given)
+        own = frozenset(given)
+        files = list(itertools.islice(_files(_roots(given)), _MOST_FILES + 1))
+        return [(path, real in own) for path, real in zip(files, _real(files), strict=True)]
+
+    def _content(self, path: str) -> bytes:
+        known = self._read.get(path)
+        if known is None:
+            known = Path(path).read_bytes()
+            self._room -= len(known)
+            if self._room >= 0:
+                self._read[path] = known
+        return known
 
     def digest(self) -> bytes:
         """Of the names and bytes of all that can be found: the same digest, the same answers."""
@@ -75,9 +105,11 @@ class Surroundings:
 
     def _others(self) -> list[str] | None:
         """The files around; None when they are too many to look at."""
-        every = list(itertools.islice(_files(_roots(self.given)), _MOST_FILES + 1))
-        own = {os.path.realpath(path) for path in self.given}
-        return [path for path in every if os.path.realpath(path) not in own] if len(every) <= _MOST_FILES else None
+        given = _real(self.given)
+        own = frozenset(given)
+        every = list(itertools.islice(_files(_roots(given)), _MOST_FILES + 1))
+        others = [path for path, real in zip(every, _real(every), strict=True) if real not in own]
+        return others if len(every) <= _MOST_FILES else None
 
 
 def _files(roots: Sequence[str]) -> Iterator[str]:
@@ -86,16 +118,38 @@ def _files(roots: Sequence[str]) -> Iterator[str]:
             yield entry.path
 
 
-def _roots(given: Sequence[str]) -> list[str]:
-    """The folders of the projects that ``given`` belong to, none inside of another."""
-    roots = {_root(folder) for folder in {Path(path).resolve().parent for path in given}}
-    return sorted(str(r) for r in roots if not any(other in r.parents for other in roots))
+def _real(paths: Iterable[str]) -> list[str]:
+    """`os.path.realpath` of each of ``paths``; their folders are looked up once."""
+    folders: dict[str, str] = {}
+    found = []
+    for path in paths:
+        folder, name = os.path.split(path)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        plain = name not in ("", os.curdir, os.pardir) and not os.path.islink(path)
+        found.append(os.path.join(folders[folder], name) if plain else os.path.realpath(path))
+    return found
+
+
+def _roots(real: Iterable[str]) -> list[str]:
+    """The folders of the projects that ``real``, paths without links, belong to, none inside of another."""
+    packages: dict[str, str] = {}
+    outermost = {_outermost(folder, packages) for folder in {os.path.dirname(path) for path in real}}
+    roots = {_root(Path(package)) for package in outermost}
+    return sorted(str(r) for r in roots if roots.isdisjoint(r.parents))
+
+
+def _outermost(folder: str, known: dict[str, str]) -> str:
+    """The outermost package that ``folder`` is, or is in; ``folder`` itself when it is in none."""
+    if folder not in known:
+        above = os.path.dirname(folder)
+        inside = all(os.path.exists(os.path.join(f, "__init__.py")) for f in (folder, above))
+        known[folder] = _outermost(above, known) if inside and above != folder else folder
+    return known[folder]
 
 
 def _root(package: Path) -> Path:
-    """The nearest folder above that holds a project; without one, that of the outermost package."""
-    while (package / "__init__.py").exists() and (package.parent / "__init__.py").exists():
-        package = package.parent
+    """The nearest folder above that holds a project; without one, ``package``."""
     for above in [package, *package.parents]:
         if above.name in _INSTALLED:
             break

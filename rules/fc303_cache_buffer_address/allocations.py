@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.caching.caches import Cache, Caches
-from patcher.facts.caching.origins import Origins, elements_of, last_name
+from patcher.facts.caching.origins import Origins, elements_of
 from patcher.facts.syntax.classes import Store, pairs, self_name
-from patcher.facts.syntax.tree import own_nodes
+from patcher.facts.syntax.tree import last_name, own_nodes
 from patcher.facts.tensor_state import TensorStates
 from rules.fc303_cache_buffer_address.in_place import InPlace
 from rules.fc303_cache_buffer_address.marks import Marks
@@ -184,7 +184,7 @@ class _Allocating(ClassAnalysis):
         family, unknown = self.project.family(self.name)
         summaries = {name: c for name in family if (c := self.project.known_class(name)) is not None}
         methods = frozenset(m for c in summaries.values() for m in c.methods) | set(self.origins.own)
-        unknown = {u for u in unknown if u.rpartition(".")[2] != "object"}
+        unknown = frozenset(u for u in unknown if u.rpartition(".")[2] != "object")
         seen = {id(t) for s in self.stores for t in ast.walk(s.statement)}
         for b in sorted(self.buffers - marks.elsewhere):
             above = any(b in c.declared and name != self.name for name, c in summaries.items())

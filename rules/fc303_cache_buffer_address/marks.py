@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import Origins, last_name, parts_of
+from patcher.facts.caching.origins import Origins, parts_of
+from patcher.facts.syntax.tree import last_name
 
 _MARK = "mark_static_address"
 #: A buffer, the method that stores it and the value.
@@ -31,10 +32,8 @@ class Marks(Analysis):
             elif marked:
                 around = self.syntax.function_of(n) or self.syntax.statement_of(n)
                 self.elsewhere |= {a.attr for a in ast.walk(around) if isinstance(a, ast.Attribute)} & buffers
-        for module in self.project.modules.values():
-            for f in module.functions:
-                if any(mention.rpartition(".")[2] == _MARK for mention in f.mentions):
-                    self.elsewhere |= {m[1:] for m in f.mentions if m.startswith(".")} & buffers
+        for _, _, f in self.project.mentions(_MARK):
+            self.elsewhere |= {m[1:] for m in f.mentions if m.startswith(".")} & buffers
 
     def at(self, method: ast.FunctionDef, buffer: str, stores: Sequence[Given]) -> bool:
         """Whether ``method``, one that it calls, or each method that calls it, marks ``buffer``."""

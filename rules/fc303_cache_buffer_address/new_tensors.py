@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import Origins, elements_of, last_name, parts_of
-from patcher.facts.syntax.tree import own_nodes
+from patcher.facts.caching.origins import Origins, elements_of, parts_of
+from patcher.facts.syntax.tree import last_name, own_nodes
 
 #: Functions of torch that make a tensor which nobody else has.
 _NEW = frozenset(

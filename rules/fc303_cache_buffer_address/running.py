@@ -69,11 +69,10 @@ class Running(Analysis):
         """
         cls = self.origins.cls.name
         return any(
-            f".{f.name}" in g.mentions
+            mention == f".{f.name}"
             and any(m.rpartition(".")[2] == cls and not m.startswith((".", "self.")) for m in g.mentions)
-            and self.project.reached(f"{s.module}.{g.qualname}")
-            for s in self.project.modules.values()
-            for g in s.functions
+            and self.project.reached(f"{module}.{g.qualname}")
+            for mention, module, g in self.project.mentions(f.name)
         )
 
     def conditional(self, node: ast.AST, f: ast.FunctionDef) -> bool:

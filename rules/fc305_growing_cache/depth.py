@@ -6,7 +6,7 @@ import ast
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import last_name
+from patcher.facts.syntax.tree import last_name
 from patcher.facts.values.types import Category
 from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import CREATES, last_name
+from patcher.facts.caching.origins import CREATES
 from patcher.facts.syntax.classes import INITIALISERS, pairs
-from patcher.facts.syntax.tree import FunctionNode, own_nodes
+from patcher.facts.syntax.tree import FunctionNode, last_name, own_nodes
 from patcher.facts.tables.wording import words
 from rules.fc305_growing_cache.depth import Depth, dimension, keyword
 from rules.fc305_growing_cache.lasting import Lasting
@@ -53,18 +53,18 @@ class Growing(Analysis):
         return self._known[function]
 
     def _found(self, function: FunctionNode) -> Iterator[Growth]:
-        nodes = list(own_nodes(function))
         if function.name in INITIALISERS or function.name == "__new__":
             return
-        calls = [n for n in nodes if isinstance(n, ast.Call)]
+        calls = [c for c in self.syntax.own(function, ast.Call) if isinstance(c, ast.Call)]
         if any(self._parts(c) for c in calls):
+            nodes = list(own_nodes(function))
             seen: set[ast.Call] = set()
             for growth in (*self._stored(function, nodes), *self._returned(function, nodes)):
                 if growth.node not in seen:
                     seen.add(growth.node)
                     yield growth
         for call in calls:
-            if (listed := self._listed(call, function)) is not None:
+            if last_name(call.func) == "append" and (listed := self._listed(call, function)) is not None:
                 yield listed
 
     # --- what a join is made of, and where the result goes ----------------------------------------------------------

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import last_name
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import INITIALISERS, pairs
-from patcher.facts.syntax.tree import FunctionNode, own_nodes
+from patcher.facts.syntax.tree import FunctionNode, last_name, own_nodes
 from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places, methods_of
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import last_name
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import FunctionNode, own_nodes
+from patcher.facts.syntax.tree import FunctionNode, last_name, own_nodes
 from patcher.facts.tables.wording import words
 
 #: Methods whose result is as long as the tensor that they are called on.

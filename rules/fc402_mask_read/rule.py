@@ -11,6 +11,7 @@ from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.by_row import RowCall, RowCalls
 from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
+from patcher.facts.syntax.tree import last_name
 from patcher.facts.values.types import Category
 from patcher.rule import (
     Applicability,
@@ -79,7 +80,7 @@ class MaskRead(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it reads through a mask in compiled code."""
         assert isinstance(node, (ast.Subscript, ast.Call))
-        if isinstance(node, ast.Call) and not ast.unparse(node.func).endswith("masked_select"):
+        if isinstance(node, ast.Call) and not last_name(node.func).endswith("masked_select"):
             return
         if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.Slice)):
             return

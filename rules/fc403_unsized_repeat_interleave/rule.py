@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.syntax.tree import last_name
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc403_unsized_repeat_interleave.examples import INVALID, VALID
 from rules.fc403_unsized_repeat_interleave.repeat_totals import RepeatTotals
@@ -40,7 +41,7 @@ class UnsizedRepeatInterleave(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it repeats by a tensor in compiled code."""
         assert isinstance(node, ast.Call)
-        if not ast.unparse(node.func).endswith("repeat_interleave"):
+        if not last_name(node.func).endswith("repeat_interleave"):
             return
         if (repeat := facts.ask(RepeatTotals).of(node)) is None:
             return

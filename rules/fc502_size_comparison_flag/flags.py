@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.origins import last_name
 from patcher.facts.checks.caught import Caught
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import suggests_configuration
 from patcher.facts.values.callees import Callees

@@ -95,7 +95,7 @@ class Lookups(Analysis):
             return mention[1:] not in _TRACED
         return True
 
-    def _why_not_constant(self, cls: str, family: set[str], runs: set[str]) -> str:
+    def _why_not_constant(self, cls: str, family: frozenset[str], runs: set[str]) -> str:
         changed = self.project.attributes.changed
         dynamic = any(m.lstrip("~").rpartition(".")[2] in _DYNAMIC for m in runs)
         known = [s for c in family if (s := self.project.known_class(c)) is not None]

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.caching.breaks import GraphBreaks
-from patcher.facts.caching.origins import (
-    CREATES,
-    Origins,
-    elements_of,
-    is_python,
-    last_name,
-    makes_tensor,
-    numbers_needed,
-)
-from patcher.facts.syntax.tree import own_nodes
+from patcher.facts.caching.origins import CREATES, Origins, elements_of, is_python, makes_tensor, numbers_needed
+from patcher.facts.syntax.tree import last_name, own_nodes
 from patcher.facts.tables import torch_api as api
 
 #: Special methods that are not called while a model computes.

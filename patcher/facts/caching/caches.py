@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis, ClassAnalysis
 from patcher.facts.caching.bookkeeping import Bookkeeping, CacheMethod
-from patcher.facts.caching.origins import CREATES, WRAPS, Origins, elements_of, is_python, last_name, parts_of
-from patcher.facts.syntax.tree import Syntax, own_nodes
+from patcher.facts.caching.origins import CREATES, WRAPS, Origins, elements_of, is_python, parts_of
+from patcher.facts.syntax.tree import Syntax, last_name, own_nodes
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Category
 

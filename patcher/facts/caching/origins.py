@@ -10,7 +10,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import INITIALISERS
-from patcher.facts.syntax.tree import own_nodes
+from patcher.facts.syntax.tree import last_name, own_nodes
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
 from patcher.facts.values.types import Kind
@@ -215,8 +215,3 @@ def elements_of(e: ast.expr) -> list[ast.expr] | None:
 def makes_tensor(call: ast.Call) -> bool:
     """Whether ``call`` is one of the functions that make a tensor, whatever they are called through."""
     return last_name(call.func) in CREATES
-
-
-def last_name(func: ast.expr) -> str:
-    """``c`` of ``a.b.c``; "" when ``func`` is neither a name nor an attribute."""
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""

@@ -175,13 +175,12 @@ class NumberFlow(Analysis):
         if not method.name.startswith("_") or method.name.startswith("__"):
             return None
         family = self.project.family(self.name)[0]
-        for s in self.project.modules.values():
-            for f in s.functions:
-                owner = f"{s.module}.{f.qualname}".rpartition(".")[0]
-                if f.qualname.rpartition(".")[0] and owner == self.name:
-                    continue
-                if f".{method.name}" in f.mentions or (owner in family and f"self.{method.name}" in f.mentions):
-                    return None
+        for mention, module, f in self.project.mentions(method.name):
+            owner = f"{module}.{f.qualname}".rpartition(".")[0]
+            if f.qualname.rpartition(".")[0] and owner == self.name:
+                continue
+            if mention == f".{method.name}" or (owner in family and mention == f"self.{method.name}"):
+                return None
         calls = []
         for n in ast.walk(self.cls or self.syntax.tree):
             if isinstance(n, ast.Attribute) and n.attr == method.name:

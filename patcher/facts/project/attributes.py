@@ -49,6 +49,8 @@ class Attributes:
         self._at: defaultdict[str, list[tuple[ModuleSummary, Touch]]] = defaultdict(list)
         self._patterns: list[tuple[ModuleSummary, Touch]] = []
         self._parameters: defaultdict[str, set[str]] = defaultdict(set)
+        self._homes: dict[str, ModuleSummary | None] = {}
+        self._folders = {s.path: PurePath(s.path).parent for s in project.modules.values()}
         self._arriving: dict[tuple[str, tuple[str, ...], str], list[Source]] = {}
         for s in project.modules.values():
             for t in s.touches:
@@ -160,11 +162,14 @@ class Attributes:
         return set(owners) if sure else set()
 
     def _home(self, cls: str) -> ModuleSummary | None:
-        return next((m for m in self.project.modules.values() if cls.startswith(f"{m.module}.")), None)
+        if cls not in self._homes:
+            modules = self.project.modules.values()
+            self._homes[cls] = next((m for m in modules if cls.startswith(f"{m.module}.")), None)
+        return self._homes[cls]
 
     def _near(self, s: ModuleSummary, home: ModuleSummary | None, cls: str) -> bool:
         """Whether code of ``s`` may mean instances of the class without naming anything of it."""
-        if home is None or s is home or PurePath(s.path).parent == PurePath(home.path).parent:
+        if home is None or s is home or self._folders[s.path] == self._folders[home.path]:
             return True
         last = cls.rpartition(".")[2]
         return any(home.module in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] == last for i in s.imports)
@@ -183,6 +188,8 @@ class Attributes:
             if held:  # where the container goes
                 here += [(w, u, True) for w, u in self._at.get(place[:-2], ()) if u.how is How.GOES]
             for where, touch, inside in here:
+                if touch.how not in (How.WRITTEN, How.GOES):
+                    continue
                 a, b = self._known(owners), self._known(touch.owners)
                 if a and b and not any(b & (self.project.family(c)[0] | {c}) for c in a):
                     continue

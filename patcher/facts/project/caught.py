@@ -38,6 +38,8 @@ class Catching:
         self.project = project
         self._reaches: dict[int, frozenset[str]] = {}
         self._targets_of: dict[str, frozenset[str]] = {}
+        self._built: dict[str, dict[str, str]] = {}
+        self._seen: dict[tuple[str, str | None], list[str]] = {}
 
     def why(self, function: str, errors: Iterable[str]) -> str:
         """Where an error of one of these classes, raised in the dotted ``function``, may be taken; "" for nowhere.
@@ -196,9 +198,7 @@ class Catching:
             if m.startswith("self."):
                 yield from project.methods(owner, m[5:])
             elif m.startswith("."):
-                methods = project.named_methods(m[1:]) if m[1:] not in _COMMON else []
-                seen = project.seen_by(within) if methods and within is not None else None
-                yield from (f for f in methods if seen is None or self._home.get(f) in seen)
+                yield from self._methods_in_sight(m[1:], within)
             elif project.known_class(m) is not None:
                 yield from (f for n in _MAKING for f in project.methods(m, n))
             else:
@@ -215,6 +215,15 @@ class Catching:
             elif "." not in c and not c.startswith("?") and not hasattr(builtins, c) and not self._is_named(caller, c):
                 yield _UNKNOWN
 
+    def _methods_in_sight(self, name: str, within: str | None) -> list[str]:
+        """The methods of that name, of any class that the module ``within`` sees."""
+        key = name, within
+        if key not in self._seen:
+            methods = self.project.named_methods(name) if name not in _COMMON else []
+            seen = self.project.seen_by(within) if methods and within is not None else None
+            self._seen[key] = [f for f in methods if seen is None or self._home.get(f) in seen]
+        return self._seen[key]
+
     def _of_method(self, owner: str, call: str) -> Iterator[str]:
         """What "self.m" and ".m" may run besides methods of that name: what an attribute of that name holds."""
         name = call.rpartition(".")[2]
@@ -222,7 +231,9 @@ class Catching:
         if found or (call.startswith(".") and self.project.named_methods(name)):
             return
         summary = self.project.known_class(owner)
-        built = dict(summary.built).get(name) if summary is not None and call.startswith("self.") else None
+        if summary is not None and owner not in self._built:
+            self._built[owner] = dict(summary.built)
+        built = self._built[owner].get(name) if summary is not None and call.startswith("self.") else None
         if built is not None and self.project.known_class(built) is not None:
             yield from (f for n in _CALLED for f in self.project.methods(built, n))
         elif built is None and name not in _COMMON and name in self._stored:

@@ -164,7 +164,22 @@ class Closure:
 
     def enables_gradients(self, function: str) -> bool:
         """Whether the function, or what it calls, mentions what switches gradients on."""
-        return not self.mentioned(function).isdisjoint(api.GRAD_SWITCHES)
+        return function in self._enabling
+
+    @cached_property
+    def _enabling(self) -> frozenset[str]:
+        project = self.project
+        functions = project.functions()
+        found = {name for name, summary in functions if not summary.mentions.isdisjoint(api.GRAD_SWITCHES)}
+        stack = list(found)
+        while stack:
+            function = stack.pop()
+            for mention, module, summary in project.mentions(function.rpartition(".")[2]):
+                caller = f"{module}.{summary.qualname}"
+                if caller not in found and project.may_name(mention, caller.rpartition(".")[0], function):
+                    found.add(caller)
+                    stack.append(caller)
+        return frozenset(found)
 
     def mentioned(self, function: str) -> frozenset[str]:
         """All that the function mentions, and the functions of the project that it may call, as summaries have it."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.tree import FunctionNode, dotted, walk
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 
@@ -40,22 +42,20 @@ _TELLING = (
     ast.Return,
     ast.Call,
 )
+#: Nodes that bind the names in their target.
+_TARGETING = (ast.For, ast.AsyncFor, ast.comprehension, ast.AnnAssign, ast.NamedExpr)
 #: Nodes that bind names.
-_BINDING = (
-    ast.Assign,
-    ast.Global,
-    ast.Nonlocal,
-    ast.For,
-    ast.AsyncFor,
-    ast.comprehension,
-    ast.AnnAssign,
-    ast.NamedExpr,
-    ast.withitem,
-)
+_BINDING = (ast.Assign, ast.Global, ast.Nonlocal, *_TARGETING, ast.withitem)
+#: All that is looked at; attributes only where they are set.
+_LOOKED_AT = frozenset({*_TELLING, *_BINDING, *_FUNCTIONS, ast.arg}) - {ast.Attribute}
 #: Methods of an unknown object that change nothing, as far as their names go: a class of the project may say otherwise.
 QUIET_METHODS = api.TENSOR_ONLY | tables.VIEWS | tables.LOOKING_METHODS | api.HOST_READS | frozenset(api.CASTS)
 #: Stands among calls for what is given, or comes out of a call.
 UNNAMED = "?()"
+_NEW_TENSORS = api.TENSOR_ONLY - tables.VIEWS - tables.LOOKING_METHODS
+_QUIET_MODULES = tables.LOOKING_MODULES | tables.CARRYING_MODULES
+_SETTING = tables.CONTAINER_WRITES | {"__setattr__", "__delattr__"}
+_WRITING_METHODS = tables.CONTAINER_WRITES | tables.WRITING_SPECIAL
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,12 @@ class _Reading:
     def __init__(
         self, function: FunctionNode | None, nodes: list[ast.AST], resolve: Callable[[str], str | None], method: bool
     ) -> None:
-        self.nodes = nodes
+        by_type: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
+        for n in nodes:
+            kind = type(n)
+            if kind in _LOOKED_AT or (kind is ast.Attribute and type(n.ctx) is not ast.Load):  # type: ignore[attr-defined]
+                by_type[kind].append(n)
+        self.by_type = by_type
         self.resolve = resolve
         a = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
         self.first = a.args[0].arg if a.args and method else None
@@ -132,12 +137,12 @@ class _Reading:
         self.sets: set[str] = set()
         self.calls: set[str] = set()
         self.writes = self.runs = self.gives = self.world = self.invokes = self.reshapes = False
-        self.nested = {n.name for n in nodes if isinstance(n, _FUNCTIONS)}
+        self.nested = {n.name for kind in _FUNCTIONS for n in by_type[kind]}
         self.given = self.parameters | self._handed_names()
 
     def result(self) -> Does:
-        for node in self.nodes:
-            if isinstance(node, _TELLING):
+        for kind in _TELLING:
+            for node in self.by_type[kind]:
                 self._node(node)
         calls = frozenset(self.calls)
         own, sets = frozenset(self.own), frozenset(self.sets)
@@ -146,7 +151,7 @@ class _Reading:
 
     def _handed_names(self) -> set[str]:
         """Local names that stand for a parameter, or a function in this one."""
-        pairs = [(n.targets[0], n.value) for n in self.nodes if isinstance(n, ast.Assign) and len(n.targets) == 1]
+        pairs = [(n.targets[0], n.value) for n in self.by_type[ast.Assign] if len(n.targets) == 1]
         named = [(t.id, v) for t, v in pairs if isinstance(t, ast.Name)]
         handed = self.parameters | self.nested
         found = {t for t, v in named if isinstance(v, ast.Name) and v.id in handed}
@@ -155,20 +160,24 @@ class _Reading:
     def _fresh_names(self) -> set[str]:
         """Local names that only ever stand for what the function itself has made."""
         made: set[str] = set()
-        other = {n.arg for n in self.nodes if isinstance(n, ast.arg)}
-        for n in self.nodes:
-            if not isinstance(n, _BINDING):
-                continue
-            if isinstance(n, ast.Assign) and len(n.targets) == 1 and isinstance(n.targets[0], ast.Name):
+        by_type = self.by_type
+        other = {n.arg for n in by_type[ast.arg]}
+        targets: list[ast.expr] = [n.target for kind in _TARGETING for n in by_type[kind]]
+        targets += [n.optional_vars for n in by_type[ast.withitem] if n.optional_vars is not None]
+        for n in (*by_type[ast.Global], *by_type[ast.Nonlocal]):
+            other.update(n.names)
+        for n in by_type[ast.Assign]:
+            if len(n.targets) > 1 or not isinstance(n.targets[0], ast.Name):
+                targets += n.targets
+            elif n.targets[0].id not in other:
                 (made if self._is_fresh(n.value) else other).add(n.targets[0].id)
-            elif isinstance(n, (ast.Global, ast.Nonlocal)):
-                other.update(n.names)
-            elif isinstance(n, ast.Assign):
-                other |= {m.id for t in n.targets for m in ast.walk(t) if isinstance(m, ast.Name)}
-            elif isinstance(n, (ast.For, ast.AsyncFor, ast.comprehension, ast.AnnAssign, ast.NamedExpr)):
-                other |= {m.id for m in ast.walk(n.target) if isinstance(m, ast.Name)}
-            elif isinstance(n, ast.withitem) and n.optional_vars is not None:
-                other |= {m.id for m in ast.walk(n.optional_vars) if isinstance(m, ast.Name)}
+        for t in targets:
+            if isinstance(t, ast.Name):
+                other.add(t.id)
+            elif not _is_attribute_of_name(t):
+                other |= {m.id for m in walk(t) if isinstance(m, ast.Name)}
+            else:
+                other.add(t.value.id)  # type: ignore[attr-defined]
         return made - other
 
     def _is_fresh(self, e: ast.expr) -> bool:
@@ -179,7 +188,7 @@ class _Reading:
                 name = what.rpartition(".")[2]
                 return name not in tables.VIEWS and not _in_place(e, name) and not name[:1].isupper()
             if isinstance(e.func, ast.Attribute):
-                return e.func.attr in api.TENSOR_ONLY - tables.VIEWS - tables.LOOKING_METHODS
+                return e.func.attr in _NEW_TENSORS
             return text in ("list", "dict", "set", "int", "float", "bool", "len", "str")
         return isinstance(e, _FRESH)
 
@@ -269,7 +278,7 @@ class _Reading:
                 self.runs = True
         elif root in ("numpy", "np"):
             self.writes |= name in tables.NUMPY_WRITES or any(k.arg == "out" for k in n.keywords)
-        elif root not in tables.LOOKING_MODULES | tables.CARRYING_MODULES:
+        elif root not in _QUIET_MODULES:
             self._calls(n, what)
 
     def _named(self, n: ast.Call, name: str) -> None:
@@ -308,7 +317,7 @@ class _Reading:
             self.calls.add(f"self.{name}")
         elif name.endswith("_") and not name.endswith("__"):
             self._write(holder, name)
-        elif name in tables.CONTAINER_WRITES | tables.WRITING_SPECIAL:
+        elif name in _WRITING_METHODS:
             self._write(holder)
             self.calls.add(f"?{name}")
         elif name in QUIET_METHODS:
@@ -322,6 +331,10 @@ class _Reading:
                 return
             text = dotted(func)
             self.calls.add(text if text is not None and text.startswith(f"{self.first}.") else f".{name}")
+
+
+def _is_attribute_of_name(e: ast.expr) -> bool:
+    return isinstance(e, ast.Attribute) and isinstance(e.value, ast.Name)
 
 
 def constant_name(key: ast.expr) -> str:
@@ -339,6 +352,12 @@ def owner_of_dict(e: ast.expr) -> ast.expr | None:
 
 def set_by_name(call: ast.Call) -> tuple[ast.expr, str] | None:
     """The object of which ``call`` sets or deletes an attribute, and its name, "*" for any."""
+    func = call.func
+    if isinstance(func, ast.Name):
+        if func.id not in ("setattr", "delattr"):
+            return None
+    elif not isinstance(func, ast.Attribute) or func.attr not in _SETTING:
+        return None
     match call:
         case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, key, *_]):
             return owner, constant_name(key)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 from patcher.facts.syntax.tree import Syntax, dotted
 from patcher.facts.tables import torch_api
@@ -27,7 +26,6 @@ _LITERALS = (ast.Call, ast.Constant, ast.Dict, ast.List, ast.Tuple, ast.ListComp
 TENSORS = torch_api.TENSOR_ONLY | torch_api.ALIASING | set(torch_api.HOST_VALUES)
 #: An attribute in a format string: ``{0.name}`` or ``{memory.name}``.
 _FORMATTED = re.compile(r"\{\w*((?:\.\w+|\[[^\]{}]*\])+)")
-_configures = lru_cache(maxsize=4096)(suggests_configuration)
 
 
 class Exposed:
@@ -94,9 +92,9 @@ class Exposed:
             function, first = self.owner(n)
             if value.id == first and isinstance(self.syntax.parents.get(function), ast.ClassDef):  # type: ignore[arg-type]
                 return
-            if attr[0] == "_" or not _configures(value.id):
+            if attr[0] == "_" or not suggests_configuration(value.id):
                 self.loads.add(attr)
-        elif attr[0] == "_" or not isinstance(value, ast.Attribute) or not _configures(value.attr):
+        elif attr[0] == "_" or not isinstance(value, ast.Attribute) or not suggests_configuration(value.attr):
             self.loads.add(attr)
 
     def _mention(self, n: ast.Name | ast.Attribute) -> None:

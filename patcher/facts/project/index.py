@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from patcher.facts.syntax.tree import Syntax, dotted, walk
 from patcher.facts.tables import torch_api
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
 #: Methods of builtin containers, strings and tensors: a call of one on an unknown object reaches nothing of ours.
 _COMMON_METHODS = (
     frozenset(name for kind in (dict, list, set, str, bytes) for name in dir(kind) if not name.startswith("_"))
@@ -34,7 +35,10 @@ _COMMON_METHODS = (
 )
 
 
-Around = Callable[[frozenset[str]], list[tuple[ast.Module, str]] | None]
+#: How many wider indices are kept, for the next question about the same files.
+_WIDE = 4
+#: The files around that have one of the words in them, tree and path; no tree for paths that are known.
+Around = Callable[[frozenset[str], Container[str]], list[tuple[ast.Module | None, str]] | None]
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class FunctionSummary:
     does: Does = NOTHING
     returns: frozenset[str] = frozenset()
     decorated: bool = False
+
+
+#: What is mentioned, the module, and the function in it that does so.
+Mention = tuple[str, str, FunctionSummary]
 
 
 @dataclass(frozen=True)
@@ -135,24 +143,22 @@ class _Collector:
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
-        self._within: defaultdict[ast.AST, list[ast.AST]] | None = None
 
     def owner(self, node: ast.AST) -> tuple[ast.AST | None, str | None]:
         """The outermost function around ``node`` (below classes), and its first parameter."""
         scopes = self.syntax.around(node).scopes
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            scopes = (node, *scopes)
-        if not scopes:
+        inner = node if type(node) in _DEFINITIONS else scopes[0] if scopes else None
+        if inner is None:
             return None, None
-        known = self._owners.get(scopes[0])
+        known = self._owners.get(inner)
         if known is None:
             known = (None, None)
-            for scope in reversed(scopes):
+            for scope in reversed((inner, *scopes)):
                 if known[0] is None and isinstance(scope, _FUNCTIONS):
                     known = (scope, scope.args.args[0].arg if scope.args.args else None)
                 elif isinstance(scope, ast.ClassDef):
                     known = (None, None)
-            self._owners[scopes[0]] = known
+            self._owners[inner] = known
         return known
 
     def resolve(self, text: str) -> str:
@@ -256,6 +262,7 @@ class _Collector:
                 for d in node.decorator_list
                 if (t := dotted(d.func if isinstance(d, ast.Call) else d)) is not None
             }
+            nodes = self.within(node)
             yield FunctionSummary(
                 qualname,
                 frozenset(self.mentions[node]),
@@ -264,8 +271,8 @@ class _Collector:
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                 conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
                 asks_for_compiling(node, self.resolve),
-                does(node, self.within(node), self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
-                returned(self.within(node), self.resolve, self.syntax.bound_in(node)),
+                does(node, nodes, self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
+                returned(nodes, self.resolve, self.syntax.bound_in(node)),
                 any(_is_wrapping(d) for d in decorators),
             )
 
@@ -279,14 +286,10 @@ class _Collector:
 
     def within(self, function: ast.AST) -> list[ast.AST]:
         """All nodes of ``function``, an outermost one below classes: its parameters and its body."""
-        if self._within is None:
-            self._within = defaultdict(list)
-            for nodes in self.syntax.by_type.values():
-                for n in nodes:
-                    owner = self.owner(n)[0]
-                    if owner is not None and owner is not n:
-                        self._within[owner].append(n)
-        return self._within[function]
+        found = self.syntax.subtree(function)[1:]
+        if any(type(n) is ast.ClassDef for n in found):  # its methods are functions of their own
+            return [n for n in found if self.owner(n)[0] is function]
+        return list(found)
 
     def classes(self) -> Iterator[ClassSummary]:
         for node in self.syntax.by_type[ast.ClassDef]:
@@ -388,9 +391,14 @@ class Project:
         self._subclasses: defaultdict[str, list[str]] = defaultdict(list)
         self._functions: dict[str, FunctionSummary] = {}
         self._beside: dict[str, FunctionSummary | None] = {}
+        self._others: dict[str, ModuleSummary] = {}
+        self._wide: dict[tuple[str, ...], Project] = {}
         self._seen: dict[str, set[str]] = {}
         self._below: dict[str, list[tuple[str, ClassSummary]]] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
+        self._methods: dict[tuple[str, str], list[str]] = {}
+        self._families: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self._derived: dict[str, bool] = {}
         self._passed: defaultdict[str, list[Passed]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
         self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
@@ -422,25 +430,42 @@ class Project:
 
     def widened(self, words: frozenset[str]) -> Project | None:
         """With all files around that have one of ``words`` in them (reached: what is reached here); None: too many."""
-        more = self.around(words) if self.around is not None else []
+        more = self._summaries_around(words)
         if not more:
             return None if more is None else self
-        summaries = [summarise(tree, path) for tree, path in more]
-        wide = Project([*self.modules.values(), *summaries], reach=False)
+        paths = tuple(s.path for s in more)
+        wide = self._wide.pop(paths, None) or Project([*self.modules.values(), *more], reach=False)
         wide._reached = self._reached
+        self._wide[paths] = wide
+        while len(self._wide) > _WIDE:
+            del self._wide[next(iter(self._wide))]
         return wide
 
-    def is_module_class(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
+    def _summaries_around(self, words: frozenset[str]) -> list[ModuleSummary] | None:
+        """What the files around say that have one of ``words`` in them; None: too many."""
+        more = self.around(words, self._others) if self.around is not None else []
+        for tree, path in more or ():
+            if tree is not None:
+                self._others[path] = summarise(tree, path)
+        return more if more is None else [self._others[path] for _, path in more]
+
+    def is_module_class(self, name: str) -> bool:
         """Whether the dotted class derives from nn.Module, as far as the index can tell.
 
         A class with a ``forward`` and an ancestor outside of the index counts: one file is often all that is scanned.
         """
+        known = self._derived.get(name)
+        if known is None:
+            known = self._derived[name] = self._derives(name, frozenset())
+        return known
+
+    def _derives(self, name: str, seen: frozenset[str]) -> bool:
         if name in ("torch.nn.Module", "torch.nn.modules.module.Module"):
             return True
         found = self._classes.get(name)
         if found is None or name in seen:
             return name.startswith("torch.nn.") and not name.startswith("torch.nn.functional")
-        if any(self.is_module_class(b, seen | {name}) for b in found.bases):
+        if any(self._derives(b, seen | {name}) for b in found.bases):
             return True
         return "forward" in found.methods and self._has_unknown_ancestor(name, frozenset())
 
@@ -498,9 +523,8 @@ class Project:
         if self.around is None or not self.has(name.partition(".")[0]):
             return None
         if name not in self._beside:
-            more = self.around(frozenset({f"def {last}"})) or []
-            beside = Project([summarise(tree, path) for tree, path in more], reach=False)
-            self._beside[name] = beside.handed_on(name)
+            more = self._summaries_around(frozenset({f"def {last}"})) or []
+            self._beside[name] = Project(more, reach=False).handed_on(name)
         return self._beside[name]
 
     @cached_property
@@ -536,6 +560,27 @@ class Project:
                     return name.rpartition(".")[2]
         return None
 
+    def mentions(self, last: str) -> Sequence[Mention]:
+        """Every mention in the index that ends with the name ``last``."""
+        return self._mentions.get(last, ())
+
+    @cached_property
+    def _mentions(self) -> dict[str, list[Mention]]:
+        found: defaultdict[str, list[Mention]] = defaultdict(list)
+        for s in self.modules.values():
+            for f in s.functions:
+                for mention in f.mentions:
+                    found[mention.rpartition(".")[2]].append((mention, s.module, f))
+        return found
+
+    def may_name(self, mention: str, owner: str, function: str) -> bool:
+        """Whether ``function`` is among those that `named` gives."""
+        if mention.startswith("."):
+            own, _, last = function.rpartition(".")
+            method = own in self._classes and last in self._classes[own].methods
+            return method and last == mention[1:] and last not in _COMMON_METHODS
+        return function in self.named(mention, owner)
+
     def named_methods(self, name: str) -> list[str]:
         """The methods of that name, of any class."""
         return self._by_method.get(name, [])
@@ -544,8 +589,14 @@ class Project:
         """What ``name`` may be on an instance of ``cls`` or of a class below: its own or inherited, and overrides."""
         return self._method(cls, name)
 
-    def family(self, name: str) -> tuple[set[str], set[str]]:
+    def family(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         """Classes that share instances with ``name`` (bases, subclasses, their bases), and bases that are unknown."""
+        known = self._families.get(name)
+        if known is None:
+            known = self._families[name] = self._related(name)
+        return known
+
+    def _related(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         family: set[str] = set()
         unknown: set[str] = set()
         stack = [name, *(child for child, _ in self.subclasses(name))]
@@ -558,7 +609,7 @@ class Project:
                 continue
             family.add(c)
             stack.extend(self._classes[c].bases)
-        return family, unknown
+        return frozenset(family), frozenset(unknown)
 
     def is_plain_class(self, name: str) -> bool:
         """Whether ``name`` is a class of the project all of whose bases are, so that it is no tensor."""
@@ -580,7 +631,7 @@ class Project:
         """
         found: set[str] = set()
         for home, names in self._alike:
-            if not names <= found and (home == module or any({home, module} <= seen for seen in self._sights)):
+            if not names <= found and (home == module or not self._seeing[home].isdisjoint(self._seeing[module])):
                 found |= names
         return frozenset(found)
 
@@ -596,9 +647,13 @@ class Project:
         return found
 
     @cached_property
-    def _sights(self) -> list[set[str]]:
-        """For each module, those that it can see."""
-        return [self._visible(s) for s in self.modules.values()]
+    def _seeing(self) -> defaultdict[str, set[str]]:
+        """For each module, by their paths those that can see it."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for path, s in self.modules.items():
+            for seen in self._visible(s):
+                found[seen].add(path)
+        return found
 
     def has(self, package: str) -> bool:
         """Whether a module of that top-level name is in the index."""
@@ -626,6 +681,14 @@ class Project:
 
     def _method(self, cls: str, method: str) -> list[str]:
         """What ``self.method`` may be in ``cls``: its own, the nearest inherited, or an override below."""
+        known = self._methods.get((cls, method))
+        if known is None:
+            known = self._methods[cls, method] = self._found_methods(cls, method)
+        return known
+
+    def _found_methods(self, cls: str, method: str) -> list[str]:
+        if method not in self._by_method:
+            return []
         found = []
         stack, seen = [cls], set()
         while stack:

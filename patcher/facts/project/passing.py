@@ -11,6 +11,8 @@ from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 from patcher.facts.tables import torch_api
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: What `_handed_on` looks into.
+_HANDING = frozenset({ast.Name, ast.BoolOp, ast.IfExp, ast.Call})
 
 
 @dataclass(frozen=True)
@@ -40,22 +42,23 @@ class Passing:
         self._parameters: dict[FunctionNode, dict[str, tuple[int | None, bool]]] = {}
         for call in syntax.by_type[ast.Call]:
             function = syntax.function_of(call)
-            name = syntax.qualname(function) if function is not None else None
-            if function is not None and name is not None and (call.args or call.keywords):
-                self._call(call, function, name)
+            if function is not None and (call.args or call.keywords):
+                self._call(call, function)
 
-    def _call(self, call: ast.Call, function: FunctionNode, name: str) -> None:
-        callee = self._callee(call.func, function)
-        if not callee:
-            return
-        parameters = self._of(function)
+    def _call(self, call: ast.Call, function: FunctionNode) -> None:
         arguments: list[tuple[str | int, ast.expr]] = [(k.arg, k.value) for k in call.keywords if k.arg is not None]
         arguments += enumerate(call.args)
-        for argument, e in arguments:
-            for n in _handed_on(e):
-                position, is_flag = parameters.get(n, (None, False))
-                if n in parameters and (is_flag or callee in torch_api.BOOL_ARGUMENTS):
-                    self.found.add(Passed(name, n, position, callee, argument))
+        names = [(argument, n) for argument, e in arguments if type(e) in _HANDING for n in _handed_on(e)]
+        parameters = self._of(function) if names else {}
+        handed = [(argument, n) for argument, n in names if n in parameters]
+        name = self.syntax.qualname(function) if handed else None
+        callee = self._callee(call.func, function) if name is not None else ""
+        if not callee or name is None:
+            return
+        for argument, n in handed:
+            position, is_flag = parameters[n]
+            if is_flag or callee in torch_api.BOOL_ARGUMENTS:
+                self.found.add(Passed(name, n, position, callee, argument))
 
     def _callee(self, func: ast.expr, function: FunctionNode) -> str:
         text = dotted(func)
@@ -90,7 +93,10 @@ class Passing:
 def _is_flag(argument: ast.arg, default: ast.expr | None) -> bool:
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         return True
-    return argument.annotation is not None and "bool" in ast.unparse(argument.annotation)
+    annotation = argument.annotation
+    if isinstance(annotation, ast.Name):
+        return "bool" in annotation.id
+    return annotation is not None and "bool" in ast.unparse(annotation)
 
 
 def _handed_on(e: ast.expr) -> Iterator[str]:

@@ -108,11 +108,14 @@ class Protection:
         return frozenset({_STOPPING.get(what, f"with {what}")})
 
     def _by_call(self, call: ast.Call) -> frozenset[str]:
-        name = (dotted(call.func) or "").rpartition(".")[2]
-        if name in ("simplefilter", "filterwarnings") and call.args:
+        func = call.func
+        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        if name in ("simplefilter", "filterwarnings") and call.args and dotted(func) is not None:
             error = isinstance(call.args[0], ast.Constant) and call.args[0].value == "error"
             return frozenset({WARNINGS, EVERYWHERE}) if error else frozenset()
-        gathers = any(k.arg == "return_exceptions" and not _is_false(k.value) for k in call.keywords)
+        gathers = bool(call.keywords) and any(
+            k.arg == "return_exceptions" and not _is_false(k.value) for k in call.keywords
+        )
         return frozenset({GATHERED}) if gathers else frozenset()
 
     def _classes(self, e: ast.expr | None, depth: int = 3) -> Iterator[str]:
@@ -158,6 +161,9 @@ def returned(nodes: Iterable[ast.AST], resolve: Callable[[str], str], local: fro
     assigned: dict[str, list[ast.expr]] = {}
     values: list[ast.expr] = []
     for n in nodes:
+        kind = type(n)
+        if kind is not ast.Assign and kind is not ast.Return:
+            continue
         if isinstance(n, ast.Assign):
             for t in n.targets:
                 if isinstance(t, ast.Name):

@@ -21,7 +21,7 @@ from patcher.facts.flow.definitions import Flow
 from patcher.facts.project.does import QUIET_METHODS, in_place
 from patcher.facts.project.instance_terms import instance_terms
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
-from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
 
@@ -42,6 +42,10 @@ _HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".s
 _TELLING = frozenset("debug info warning warn error exception critical log print format".split())
 #: Classes in annotations that say nothing of objects of the project.
 _PLAIN = frozenset("Optional Union List Tuple Dict Set Sequence Iterable Callable Any None True False".split())
+_VIEWING_FUNCTIONS = tables.VIEWS | _HOLDERS
+_VIEWING_METHODS = tables.VIEWS | _CARRYING
+_CHANGING = tables.CONTAINER_WRITES | tables.ARRAY_WRITES
+_KEEPING_NOTHING = (QUIET_METHODS | _TELLING) - {"add"}
 #: A place, the classes that the object whose attribute it is may be of (none: of any), and how deep in containers what
 #: is there is held (-1: something that it holds).
 Source = tuple[str, tuple[str, ...], int]
@@ -217,7 +221,7 @@ class Touches:
             case ast.Attribute(value=value, attr=attr):
                 if isinstance(value, ast.Name) and value.id in self.imports and value.id[:1].islower():
                     return
-                if suggests_configuration(_last(value)):
+                if suggests_configuration(last_name(value)):
                     return  # presumed: a Python value
                 if attr in _SWEEPING:
                     yield "*", self.owners(value), 0
@@ -261,9 +265,9 @@ class Touches:
     def _result(self, call: ast.Call) -> Iterator[Source]:
         func, args = call.func, call.args
         what = self._imported(func)
-        last = _last(func)
+        last = last_name(func)
         if what is not None and what.startswith(_LIBRARIES):
-            if last in tables.VIEWS | _HOLDERS or last.endswith("_"):
+            if last in _VIEWING_FUNCTIONS or last.endswith("_"):
                 for a in args:
                     yield from self.sources(a)
         elif isinstance(func, ast.Name) and what is None and hasattr(builtins, func.id):
@@ -277,7 +281,7 @@ class Touches:
                 yield from self._part(func.value, args[0] if args else None)
             elif last == "items":
                 yield from ((p, o, d + (d > 0)) for p, o, d in self.sources(func.value))
-            elif last in tables.VIEWS | _CARRYING or (last.endswith("_") and not last.endswith("__")):
+            elif last in _VIEWING_METHODS or (last.endswith("_") and not last.endswith("__")):
                 yield from self.sources(func.value)
             elif last in self._defined or last not in QUIET_METHODS:
                 yield f"{last}()", (), 0
@@ -290,7 +294,7 @@ class Touches:
         if name == "getattr" and len(args) > 1:
             yield _pattern(args[1]), self.owners(args[0]), 0
         elif name == "vars" and args:
-            if not suggests_configuration(_last(args[0])):
+            if not suggests_configuration(last_name(args[0])):
                 yield "*", self.owners(args[0]), 0
         elif name == "next" and args:
             yield from self._part(args[0])
@@ -303,7 +307,7 @@ class Touches:
 
     def owners(self, e: ast.expr) -> tuple[str, ...]:
         """The dotted classes that ``e`` is an instance of, or is itself; none when that is not known."""
-        if isinstance(e, ast.Call) and _last(e.func) == "super":
+        if isinstance(e, ast.Call) and last_name(e.func) == "super":
             cls = self.syntax.class_of(e)
             return (self._function(cls),) if cls is not None else ()
         if not isinstance(e, ast.Name):
@@ -440,7 +444,7 @@ class Touches:
 
     def _call(self, n: ast.Call) -> None:
         func, args = n.func, n.args
-        last, what = _last(func), self._imported(func)
+        last, what = last_name(func), self._imported(func)
         given = [*args, *(k.value for k in n.keywords)]
         for k in n.keywords:
             if k.arg == "out":
@@ -448,9 +452,9 @@ class Touches:
         if last in _BY_NAME or last in REGISTRATIONS:
             self._by_name(n, last)
         elif last == "__new__":
-            if args and not (isinstance(func, ast.Attribute) and _last(func.value) == "super"):
+            if args and not (isinstance(func, ast.Attribute) and last_name(func.value) == "super"):
                 self._add(n, [("*", (self._resolved(dotted(args[0]) or "?"),), 0)], How.SET)
-        elif last == "_apply" and isinstance(func, ast.Attribute) and _last(func.value) != "super":
+        elif last == "_apply" and isinstance(func, ast.Attribute) and last_name(func.value) != "super":
             self._add(n, [("*", self.owners(func.value), 0)], How.WRITTEN)
         elif last == "functional_call" and len(args) > 1:
             keys = args[1].keys if isinstance(args[1], ast.Dict) else [None]
@@ -472,7 +476,7 @@ class Touches:
                 for a in args[:1]:
                     self._write(n, a)
         else:
-            changes = last in tables.CONTAINER_WRITES | tables.ARRAY_WRITES or suggests_change(last)
+            changes = last in _CHANGING or suggests_change(last)
             if isinstance(func, ast.Attribute) and what is None and changes:
                 self._write(n, func.value)
                 if last in tables.CONTAINER_WRITES:  # ``vars(o).update(...)``
@@ -481,7 +485,7 @@ class Touches:
                 for a in args:  # a function that changes something may change what it is given
                     if isinstance(a, ast.Attribute):
                         self._write(n, a)
-            if any(_writes(_last(a)) for a in given):
+            if any(_writes(last_name(a)) for a in given):
                 for a in given:
                     self._write(n, a)
                     self._write(n, _element(a))
@@ -498,7 +502,7 @@ class Touches:
         rest = rest or [ast.Starred(owner)]  # all is handed on: the name is not known
         owners = self.owners(owner)
         names = self._names(rest[0])
-        if "*" in names and (suggests_configuration(_last(owner)) or any(map(self._is_layer, rest[1:2]))):
+        if "*" in names and (suggests_configuration(last_name(owner)) or any(map(self._is_layer, rest[1:2]))):
             return  # configuration is set anew, or a layer is exchanged for another one
         if not owners:
             self._add(n, self.sources(owner), How.WITHIN)
@@ -536,7 +540,7 @@ class Touches:
         func = n.func
         if isinstance(func, ast.Name) and what is None and (hasattr(builtins, last) or last in self._inner):
             return
-        if what is None and isinstance(func, ast.Attribute) and last in (QUIET_METHODS | _TELLING) - {"add"}:
+        if what is None and isinstance(func, ast.Attribute) and last in _KEEPING_NOTHING:
             return
         if isinstance(func, ast.Attribute) and last in tables.CONTAINER_WRITES and what is None:
             holder = func.value
@@ -566,7 +570,7 @@ class Touches:
         if text is not None and first is not None and text.startswith(f"{first}."):
             return f"self.{text.partition('.')[2]}"
         if isinstance(func, ast.Attribute):
-            supers = isinstance(func.value, ast.Call) and _last(func.value.func) == "super"
+            supers = isinstance(func.value, ast.Call) and last_name(func.value.func) == "super"
             return f"super.{func.attr}" if supers else f".{func.attr}"
         return "?"
 
@@ -574,10 +578,6 @@ class Touches:
         function = self.syntax.function_of(n)
         if n.value is not None and function is not None:
             self._goes(n, n.value, f"{function.name}()")
-
-
-def _last(e: ast.expr) -> str:
-    return e.attr if isinstance(e, ast.Attribute) else e.id if isinstance(e, ast.Name) else ""
 
 
 def _element(e: ast.expr) -> ast.expr:

@@ -38,6 +38,8 @@ _PARTS = {kind: _parts(kind) for kind in vars(ast).values() if isinstance(kind, 
 
 def dotted(expr: ast.AST) -> str | None:
     """``a.b.c`` as text, or None when ``expr`` is not a plain chain of attributes on a name."""
+    if type(expr) is ast.Name:
+        return expr.id
     names: list[str] = []
     while isinstance(expr, ast.Attribute):
         names.append(expr.attr)
@@ -48,10 +50,18 @@ def dotted(expr: ast.AST) -> str | None:
     return ".".join(reversed(names))
 
 
+def last_name(expr: ast.AST) -> str:
+    """``c`` of ``a.b.c``, whatever ``a.b`` is; "" for what is neither a name nor an attribute."""
+    return expr.attr if isinstance(expr, ast.Attribute) else expr.id if isinstance(expr, ast.Name) else ""
+
+
 def children(node: ast.AST) -> list[ast.AST]:
     """What stands directly below ``node``, as the source has it; operators and contexts of names are left out."""
+    parts = _PARTS[type(node)]
+    if not parts:  # names, constants
+        return []
     found: list[ast.AST] = []
-    for name in _PARTS[type(node)]:
+    for name in parts:
         child = getattr(node, name, None)
         if type(child) is list:
             found += child if None not in child else [c for c in child if c is not None]
@@ -100,6 +110,11 @@ def same_expression(a: ast.AST, b: ast.AST) -> bool:
     return said[0] == said[1]
 
 
+def _from_outside(e: ast.expr) -> tuple[int, int, int, int]:
+    """Where ``e`` begins; of those that begin together, the longest comes first."""
+    return e.lineno, e.col_offset, -(e.end_lineno or 0), -(e.end_col_offset or 0)
+
+
 @dataclass(frozen=True)
 class Around:
     """What is around a node. ``scopes``: innermost first, also those whose decorators or defaults it is in.
@@ -142,19 +157,25 @@ class Syntax:
         self.by_type: ByType = by_type
         self._around: dict[ast.AST, Around] = {}
         self._order: list[ast.AST] = []
+        self._own: dict[type[ast.AST], dict[FunctionNode, list[ast.expr]]] = {}
         stack: list[ast.AST] = [tree]
         parents, known, order = self.parents, self._around, self._order
         known[tree] = Around()
         while stack:
             node = stack.pop()
             order.append(node)
-            by_type[type(node)].append(node)
+            kind = type(node)
+            by_type[kind].append(node)
+            parts = _PARTS[kind]
+            if not parts:  # names, constants
+                continue
             around = body = known[node]
-            if isinstance(node, _SCOPES):
+            if kind in _SCOPES:
                 around = body = around.within(node)
-                if isinstance(node, _FUNCTIONS):
+                if kind in _FUNCTIONS:
+                    assert isinstance(node, _FUNCTIONS)
                     body = replace(around, function=node)
-            for name in _PARTS[type(node)]:
+            for name in parts:
                 child = getattr(node, name, None)
                 if type(child) is list:
                     here = body if name == "body" else around
@@ -167,8 +188,9 @@ class Syntax:
                     parents[child] = node
                     known[child] = around
                     stack.append(child)
-            if isinstance(node, ast.ClassDef):
-                for item in ast.iter_child_nodes(node):
+            if kind is ast.ClassDef:
+                assert isinstance(node, ast.ClassDef)
+                for item in children(node):
                     known[item] = replace(around, cls=node, member=item)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -180,25 +202,50 @@ class Syntax:
 
     def subtree(self, node: ast.AST) -> Sequence[ast.AST]:
         """``node`` and all that is below it, in no order to rely on; operators and contexts of names are left out."""
-        at = self._places.get(node)
+        places = self._places
+        at = places.get(node)
         if at is None:  # a node that was made, not parsed
             return list(ast.walk(node))
-        return self._order[at[0] : at[1]]
+        last = node
+        while below := children(last):  # the walk takes a node before its parts, and the first of them last
+            last = below[0]
+        return self._order[at : places[last] + 1]
+
+    def own(self, function: FunctionNode, *kinds: type[ast.AST]) -> list[ast.expr]:
+        """The expressions of one of ``kinds`` in the body of ``function``, as `own_nodes` has them."""
+        found = [n for kind in kinds for n in self._own_of(kind).get(function, ())]
+        return sorted(found, key=_from_outside)
+
+    def _own_of(self, kind: type[ast.AST]) -> dict[FunctionNode, list[ast.expr]]:
+        """Function -> the nodes of that kind in its body."""
+        if kind not in self._own:
+            found = self._own[kind] = defaultdict(list)
+            for node in self.by_type[kind]:
+                around = self._around[node]
+                if around.function is not None and around.scopes[0] is around.function:
+                    found[around.function].append(node)  # type: ignore[arg-type]
+        return self._own[kind]
 
     @cached_property
-    def _places(self) -> dict[ast.AST, tuple[int, int]]:
-        """Node -> where it and what is below it stand in the order of the walk, which takes a node before its parts."""
-        places: dict[ast.AST, tuple[int, int]] = {}
-        order, parents = self._order, self.parents
-        end: dict[ast.AST, int] = {}
-        for at in range(len(order) - 1, -1, -1):
-            node = order[at]
-            last = end.pop(node, at + 1)
-            places[node] = (at, last)
-            parent = parents.get(node)
-            if parent is not None and parent not in end:
-                end[parent] = last
-        return places
+    def _places(self) -> dict[ast.AST, int]:
+        """Node -> where it stands in the order of the walk."""
+        return dict(zip(self._order, range(len(self._order)), strict=True))
+
+    def leaves(self, statement: ast.stmt) -> bool:
+        """Whether a ``return`` or ``yield`` is or stands in ``statement``, also in a function that it defines."""
+        return statement in self._leaving
+
+    @cached_property
+    def _leaving(self) -> set[ast.AST]:
+        """Every ``return`` and ``yield``, and what is around them."""
+        found: set[ast.AST] = set()
+        for kind in (ast.Return, ast.Yield):
+            for node in self.by_type[kind]:
+                around: ast.AST | None = node
+                while around is not None and around not in found:
+                    found.add(around)
+                    around = self.parents.get(around)
+        return found
 
     def around(self, node: ast.AST) -> Around:
         """What is around ``node``, which may have been made and hung below a node of the module."""
@@ -214,7 +261,8 @@ class Syntax:
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function whose body holds ``node`` (a default or decorator belongs to the scope outside)."""
-        return self.around(node).function
+        known = self._around.get(node)
+        return known.function if known is not None else self.around(node).function
 
     def class_of(self, function: ast.AST) -> ast.ClassDef | None:
         """The class around ``function``, also through an outer method."""
@@ -357,12 +405,12 @@ class Syntax:
 
     def qualified(self, expr: ast.AST) -> str | None:
         """The dotted thing that ``expr`` stands for through the imports, or None when a name is not an import."""
-        text = dotted(expr)
-        if text is None:
+        base_of: ast.AST = expr
+        while type(base_of) is ast.Attribute:
+            base_of = base_of.value
+        if type(base_of) is not ast.Name or base_of.id not in self._imported:
             return None
-        root, _, rest = text.partition(".")
-        if root not in self._imported:
-            return None
+        root, _, rest = (dotted(expr) or "").partition(".")
         for scope in self.around(expr).scopes:
             if isinstance(scope, _FUNCTIONS) and (scope, root) in self._local_imports:
                 base = self._local_imports[scope, root]

@@ -36,6 +36,7 @@ _CONFIGURATION = _set(
 )
 
 
+@lru_cache(maxsize=10_000)
 def words(name: str) -> tuple[str, ...]:
     """The words of a snake_case or CamelCase name, in lower case."""
     return tuple(w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
@@ -62,6 +63,7 @@ def suggests_host_number(name: str) -> bool:
     return not _HOST.isdisjoint(words(name))
 
 
+@lru_cache(maxsize=10_000)
 def suggests_configuration(name: str) -> bool:
     """Whether an object of that name (or a class) holds configuration."""
     return not _CONFIGURATION.isdisjoint(words(name))

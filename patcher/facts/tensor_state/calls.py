@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from patcher.facts.caching.origins import last_name
-from patcher.facts.syntax.tree import dotted, own_nodes
+from patcher.facts.syntax.tree import dotted, last_name, own_nodes
 from patcher.facts.tensor_state.forms import COUNTS, READS, ROWS, TAKE_NUMBERS_METHODS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.writes import Writes
 

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from patcher.facts.caching.bookkeeping import OUTSIDE
-from patcher.facts.caching.origins import last_name
 from patcher.facts.syntax.classes import INITIALISERS
-from patcher.facts.syntax.tree import FunctionNode, dotted, own_nodes
+from patcher.facts.syntax.tree import FunctionNode, dotted, last_name, own_nodes
 from patcher.facts.tensor_state.forms import (
     ARITHMETIC,
     COUNTS,

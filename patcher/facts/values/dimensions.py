@@ -43,7 +43,7 @@ def unconditional(node: ast.AST, syntax: Syntax) -> bool:
     for parent in syntax.ancestors(node):
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
             before = parent.body[: parent.body.index(child)] if child in parent.body else parent.body
-            return not any(isinstance(n, (ast.Return, ast.Yield)) for s in before for n in syntax.subtree(s))
+            return not any(map(syntax.leaves, before))
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
             return False
         if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:

@@ -83,10 +83,11 @@ class Inference:
         self._families: dict[ast.ClassDef, list[ClassSummary]] = {}
         self._parameters: dict[FunctionNode, dict[str, Value]] = {}
         self._resized: dict[FunctionNode, bool] = {}
+        self._instances: dict[FunctionNode, str | None] = {}
 
     def of(self, expr: ast.expr) -> Value:
         """The value of ``expr`` where it stands."""
-        if (own := self.instance_attribute(expr)) is not None:
+        if type(expr) is ast.Attribute and (own := self.instance_attribute(expr)) is not None:
             return self.attribute(*own)
         known = self._values.get(expr)
         if known is None:
@@ -452,17 +453,11 @@ class Inference:
         if not nested and not (name.startswith("_") and not name.endswith("__")):
             return []
         calls = []
-        for node in [*self.syntax.by_type[ast.Attribute], *self.syntax.by_type[ast.Name]]:
-            if isinstance(node, ast.Attribute):
-                if node.attr != name:
-                    continue
-                if not method:
-                    return []
-            elif isinstance(node, ast.Name):
-                if node.id != name:
-                    continue
-                if method:
-                    continue
+        for node in self._said.get(name, ()):
+            if isinstance(node, ast.Attribute) and not method:
+                return []
+            if isinstance(node, ast.Name) and method:
+                continue
             parent = self.syntax.parents[node]
             if not (isinstance(parent, ast.Call) and parent.func is node):
                 return []
@@ -473,17 +468,30 @@ class Inference:
                 return []
         return calls
 
+    @cached_property
+    def _said(self) -> dict[str, list[ast.AST]]:
+        """Where the module says each name of a private or nested function: as an attribute, then as a name."""
+        functions = (*self.syntax.by_type[ast.FunctionDef], *self.syntax.by_type[ast.AsyncFunctionDef])
+        found: dict[str, list[ast.AST]] = {f.name: [] for f in functions}  # type: ignore[attr-defined]
+        for kind, field in ((ast.Attribute, "attr"), (ast.Name, "id")):
+            for node in self.syntax.by_type[kind]:
+                if (places := found.get(getattr(node, field))) is not None:
+                    places.append(node)
+        return found
+
     # --- attributes -------------------------------------------------------------------------------------------------
 
     def instance_attribute(self, e: ast.AST) -> tuple[ast.ClassDef, str] | None:
         """The class and attribute when ``e`` is ``self.x`` inside of a method."""
-        if not isinstance(e, ast.Attribute) or not isinstance(e.value, ast.Name):
+        if type(e) is not ast.Attribute or type(e.value) is not ast.Name:
             return None
-        method = self.syntax.method_of(e)
-        if method is None or self_name(method) != e.value.id:
+        around = self.syntax.around(e)
+        method, cls = around.member, around.cls
+        if not isinstance(method, _FUNCTIONS) or cls is None:
             return None
-        cls = self.syntax.class_of(method)
-        return (cls, e.attr) if cls is not None else None
+        if method not in self._instances:
+            self._instances[method] = self_name(method)
+        return (cls, e.attr) if self._instances[method] == e.value.id else None
 
     def attribute(self, cls: ast.ClassDef, name: str) -> Value:
         """What ``self.name`` holds: all assignments of the class taken together."""

@@ -176,7 +176,7 @@ class Clusters(Analysis):
         named = self.syntax.by_type[ast.Attribute]
         cls = self.syntax.class_of(function)
         elsewhere = f"{self.module}.{self.syntax.qualname(function)}"
-        if cls is not None and any(elsewhere in f.mentions for s in self.project.modules.values() for f in s.functions):
+        if cls is not None and any(m == elsewhere for m, _, _ in self.project.mentions(function.name)):
             return True
         owners = [n.value for n in named if n.attr == function.name and isinstance(n.value, ast.Name)]
         classes = {c.name for c in self.syntax.by_type[ast.ClassDef]}
@@ -198,8 +198,8 @@ class Clusters(Analysis):
         name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
         family, unknown = self.project.family(name)
         known = ((c, self.project.known_class(c)) for c in family - {name})
-        unknown = {u for u in unknown if not u.startswith("torch.")}
-        return unknown | {c for c, summary in known if summary is None or function.name in summary.methods}
+        foreign = {u for u in unknown if not u.startswith("torch.")}
+        return foreign | {c for c, summary in known if summary is None or function.name in summary.methods}
 
     def _is_entry(self, function: FunctionNode) -> bool:
         """Whether it is what gets compiled: with nothing left of it, there would be no graph at all."""
@@ -294,9 +294,7 @@ class Clusters(Analysis):
 
     def _is_known_elsewhere(self, function: FunctionNode) -> bool:
         name = f"{self.module}.{function.name}"
-        return any(
-            name in f.mentions for s in self.project.modules.values() if s.module != self.module for f in s.functions
-        )
+        return any(m == name and module != self.module for m, module, _ in self.project.mentions(function.name))
 
 
 def _is_worth_it(reads: tuple[HostRead, ...], operations: int) -> bool:

@@ -9,7 +9,7 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.syntax.tree import FunctionNode, own_nodes
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.values.types import FOREIGN, Category, Kind
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -23,6 +23,12 @@ _SIZED_BY_DATA = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive
 _LAZY = frozenset("any all next iter zip map filter enumerate".split())
 #: Functions that take sizes or ends, which have to be numbers.
 _TAKE_NUMBERS = frozenset("arange zeros ones full empty linspace".split())
+
+_TESTING = (ast.If, ast.While, ast.IfExp)
+#: Names of functions and methods that may read.
+_ASKING = _COPIES | _SIZED_BY_DATA | _TAKE_NUMBERS | set("where repeat_interleave int float bool range".split())
+#: Indices that are no tensors.
+_NO_MASKS = frozenset({ast.Constant, ast.Slice})
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,8 @@ class HostReads(Analysis):
     def of(self, function: FunctionNode) -> tuple[HostRead, ...]:
         """The reads of ``function`` in order, without those of functions that it defines or calls."""
         if function not in self._known:
-            found = (self._placed(e, function) for n in own_nodes(function) for e in _may_read(n))
+            asking = self.syntax.own(function, ast.Call, ast.Subscript, *_TESTING)
+            found = (self._placed(e, function) for n in asking for e in _may_read(n))
             reads = [r for r in found if r is not None]
             self._known[function] = tuple(sorted(reads, key=lambda r: (r.node.lineno, r.node.col_offset)))
         return self._known[function]
@@ -186,9 +193,16 @@ class HostReads(Analysis):
 def _may_read(n: ast.AST) -> list[ast.expr]:
     """What may be a read by itself: a call, a subscript, and the test that ``n`` makes of another expression."""
     if isinstance(n, (ast.Call, ast.Subscript)):
-        return [n]
-    test = n.test if isinstance(n, (ast.If, ast.While, ast.IfExp)) else None
-    return [test] if test is not None and not isinstance(test, (ast.Call, ast.Subscript)) else []
+        return [n] if _asks(n) else []
+    test = n.test if isinstance(n, _TESTING) else None
+    return [test] if test is not None and not _asks(test) else []
+
+
+def _asks(e: ast.expr) -> bool:
+    """Whether ``e`` is written like a read."""
+    if isinstance(e, ast.Call):
+        return last_name(e.func) in _ASKING
+    return isinstance(e, ast.Subscript) and type(e.slice) not in _NO_MASKS
 
 
 def _is_first(child: ast.AST, comprehension: ast.AST) -> bool:
