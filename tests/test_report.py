@@ -160,6 +160,16 @@ def test_odd_names_are_quoted(tmp_path: Path) -> None:
     assert (tmp_path / name).read_bytes() == b"b\n"
 
 
+def test_a_hunk_has_three_lines_around_it_where_the_file_has_them() -> None:
+    """Also where lines of the end stand in the middle as well."""
+    before = "".join(f"{line}\n" for line in "p q r same x same x same end more last".split())
+    after = before.replace("r\nsame\nx\n", "r\n")
+    diff = file_diff(FileResult("x", before.encode(), after.encode()), "x.py").decode()
+    lines = diff.splitlines()[3:]
+    changed = [i for i, line in enumerate(lines) if line[0] in "+-"]
+    assert min(changed) == 3 and len(lines) - 1 - max(changed) == 3, diff
+
+
 def test_diff_text() -> None:
     diff = file_diff(FileResult("x", b"a\nb", b"a\nc"), "/abs/x.py")
     assert diff == (

@@ -33,11 +33,11 @@ _RESET = b"\x1b[0m"
 
 def file_diff(result: FileResult, path: str) -> bytes:
     """The change of one file, with ``path`` (relative, or absolute for a file elsewhere) in the header."""
-    name = path.replace(os.sep, "/").lstrip("/")
-    hunks = list(_hunks(_lines(result.before), _lines(result.after)))
-    if not hunks:
+    if result.before == result.after:
         return b""
-    return b"--- " + _header(f"a/{name}") + b"\n+++ " + _header(f"b/{name}") + b"\n" + b"".join(hunks)
+    name = path.replace(os.sep, "/").lstrip("/")
+    header = b"--- " + _header(f"a/{name}") + b"\n+++ " + _header(f"b/{name}") + b"\n"
+    return header + b"".join(_hunks(_lines(result.before), _lines(result.after)))
 
 
 def coloured(diff: bytes) -> bytes:
@@ -64,23 +64,30 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _hunks(before: list[bytes], after: list[bytes]) -> Iterator[bytes]:
-    # Most of a file is the same at both ends; leaving that out keeps difflib's cost down for large files.
+    # Most of a file is the same at both ends: difflib costs less without that, and cannot match a line of the end with
+    # one of the middle, which would leave a hunk with less context than the file has.
     shorter = min(len(before), len(after))
     head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
     tail = next((i for i in range(shorter - head) if before[-1 - i] != after[-1 - i]), shorter - head)
-    start, spared = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
-    matcher = difflib.SequenceMatcher(None, before[start : len(before) - spared], after[start : len(after) - spared])
+    old_end, new_end = len(before) - tail, len(after) - tail
+    middle = difflib.SequenceMatcher(None, before[head:old_end], after[head:new_end], autojunk=False).get_opcodes()
+    matcher = difflib.SequenceMatcher(None, before, after)
+    matcher.opcodes = [  # type: ignore[attr-defined]
+        ("equal", 0, head, 0, head),
+        *((tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in middle),
+        ("equal", old_end, len(before), new_end, len(after)),
+    ]
     for group in matcher.get_grouped_opcodes(_CONTEXT):
         first, last = group[0], group[-1]
-        old = _range(first[1] + start, last[2] + start)
-        new = _range(first[3] + start, last[4] + start)
+        old = _range(first[1], last[2])
+        new = _range(first[3], last[4])
         yield f"@@ -{old} +{new} @@\n".encode()
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                yield from (_line(b" ", line) for line in before[start + i1 : start + i2])
+                yield from (_line(b" ", line) for line in before[i1:i2])
             else:
-                yield from (_line(b"-", line) for line in before[start + i1 : start + i2])
-                yield from (_line(b"+", line) for line in after[start + j1 : start + j2])
+                yield from (_line(b"-", line) for line in before[i1:i2])
+                yield from (_line(b"+", line) for line in after[j1:j2])
 
 
 def _line(sign: bytes, line: bytes) -> bytes:
