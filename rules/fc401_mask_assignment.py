@@ -65,7 +65,7 @@ class MaskAssignment(Rule):
             return
         target = targets[0]
         mask = facts.value(target.slice)
-        boolean = mask.is_tensor and mask.dtype is not None and mask.dtype.category is Category.BOOL
+        boolean = mask.is_boolean
         doubtful = mask.data and mask.kind is Kind.UNKNOWN  # ``x == y`` with nobody knows what
         if not boolean and not doubtful:
             return

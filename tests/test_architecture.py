@@ -108,8 +108,16 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.diagnose": set(),
     "patcher.diagnose.advice": {"patcher.diagnose.diagnosis"},
-    "patcher.diagnose.sites": {"patcher.diagnose.diagnosis", "patcher.diagnose.site_remarks", "patcher.facts"},
-    "patcher.diagnose.site_remarks": {"patcher.facts"},
+    "patcher.diagnose.sites": {
+        "patcher.diagnose.declared",
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.site_remarks",
+        "patcher.diagnose.wrappers",
+        "patcher.facts",
+    },
+    "patcher.diagnose.site_remarks": {"patcher.diagnose.declared", "patcher.diagnose.wrappers", "patcher.facts"},
+    "patcher.diagnose.declared": {"patcher.facts"},
+    "patcher.diagnose.wrappers": {"patcher.facts"},
     "patcher.diagnose.diagnostics": {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.timings",

@@ -11,12 +11,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from patcher.diagnose.declared import Declarations
+from patcher.diagnose.wrappers import Wrapping
 from patcher.facts.flow.definitions import Flow
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 from patcher.facts.values.compile_calls import COMPILE_ARGUMENTS, CompileCall
-from patcher.facts.values.declared import Declarations
 from patcher.facts.values.module_values import Bindings, ModuleIndex
-from patcher.facts.values.wrappers import Wrapping
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 #: Backends that log a warning when they are given a mode or options, and go on without.

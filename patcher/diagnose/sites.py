@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from patcher.diagnose.declared import Declarations
 from patcher.diagnose.diagnosis import CompileSite
 from patcher.diagnose.site_remarks import Place, remarks
+from patcher.diagnose.wrappers import wrappings
 from patcher.facts.syntax.tree import Syntax
 from patcher.facts.values.compile_calls import CompileCall, compile_calls
-from patcher.facts.values.declared import Declarations
 from patcher.facts.values.module_values import Bindings, ModuleIndex
-from patcher.facts.values.wrappers import wrappings
 
 _TELLING = re.compile("compile|dynamo|inductor|functorch|matmul_precision", re.IGNORECASE)
 _DEFINED = re.compile(r"^[ \t]*class[ \t]+(\w+)", re.MULTILINE)

@@ -166,7 +166,9 @@ class Guards(Analysis):
                 return "the test binds a name"
             if (caught := self.caught.why(statement, names, around=True)) is not None:
                 return caught
-            return Guard((Required(condition, True, boolean=self._is_boolean(condition), every=True),), said(message))
+            return Guard(
+                (Required(condition, True, boolean=self.inference.of(condition).is_boolean, every=True),), said(message)
+            )
         value = self.inference.of(condition)
         if value.is_tensor or not self.reads_data(condition):  # a tensor is an error there
             return None
@@ -204,9 +206,6 @@ class Guards(Analysis):
                 if any(self._asks_for_compiling(e, depth - 1) for s in inner for e in _expressions(s)):
                     return True
         return False
-
-    def _is_boolean(self, e: ast.expr) -> bool:
-        return _boolean(self.inference.of(e))
 
     def _guard(self, statement: ast.stmt, test: ast.expr, truth: bool, text: str, names: list[str]) -> Guard | str:
         if _binds(test):
@@ -301,7 +300,7 @@ class Guards(Analysis):
     def _held(self, e: ast.expr, value: Value, truth: bool) -> Required:
         """``e``, a tensor as far as can be seen, has to be ``truth``."""
         sure = self.certainty.of(e) is Grade.CERTAIN
-        return Required(e, truth, _boolean(value), value.is_scalar_tensor, sure=sure)
+        return Required(e, truth, value.is_boolean, value.is_scalar_tensor, sure=sure)
 
     def _compared(self, test: ast.Compare, left: ast.expr, right: ast.expr, truth: bool) -> Required | str:
         """A comparison with a number that is read: it is made with tensors, without losing a digit."""
@@ -340,10 +339,6 @@ def _is_exact(number: object) -> bool:
     There is no ``.double()`` on every device that would do for the others.
     """
     return isinstance(number, (int, float)) and 0 <= number <= 127 and float(number).is_integer()
-
-
-def _boolean(value: Value) -> bool:
-    return value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL
 
 
 def _expressions(s: ast.stmt) -> list[ast.expr]:

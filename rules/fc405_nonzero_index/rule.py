@@ -9,7 +9,6 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.facts.values.types import Category
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
 from rules.fc405_nonzero_index.examples import INVALID, VALID
 from rules.fc405_nonzero_index.places import PlaceLists, Places
@@ -69,7 +68,7 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
     if not places.apart and not places.flat and not all(_of_a_number(s, facts) for s in subscripts):
         return Finding(node, message, assumption="the value is not known to be a number")
     condition = facts.presumed.of(places.condition)
-    boolean = condition.is_tensor and condition.dtype is not None and condition.dtype.category is Category.BOOL
+    boolean = condition.is_boolean
     direct = subscripts[0].slice is places.whole
     text = ast.unparse(places.condition)
     plain = direct and isinstance(places.condition, ast.Name) and text == ast.unparse(subscripts[0].value)

@@ -260,7 +260,3 @@ def _writes(name: str) -> bool:
 
 def _by_identity(compare: ast.Compare) -> bool:
     return any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in compare.ops)
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno or 0, node.end_col_offset or 0  # type: ignore[attr-defined]

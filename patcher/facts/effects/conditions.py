@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.totality import Effects
-from patcher.facts.values.types import Category, Kind
+from patcher.facts.values.types import Kind
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,7 @@ class Conditions(Analysis):
                 if not self.inference.is_rebound(func):
                     return self._tensor(argument)
             case ast.Call(func=ast.Attribute(value=receiver, attr="item"), args=[], keywords=[]):
-                value = self.inference.of(receiver)
-                if value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL:
+                if self.inference.of(receiver).is_boolean:
                     return self._tensor(receiver)
             case ast.NamedExpr():
                 return "the test binds a name"
@@ -136,5 +135,4 @@ class Conditions(Analysis):
             return f"`{ast.unparse(test)}` reads the tensor on the host"
         if value.rank is not None and value.rank.least > 0:
             return "the condition has a shape, so the result would get it too"
-        boolean = value.dtype is not None and value.dtype.category is Category.BOOL
-        return Leaf(test, boolean, value.is_scalar_tensor)
+        return Leaf(test, value.is_boolean, value.is_scalar_tensor)

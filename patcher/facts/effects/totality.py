@@ -87,7 +87,7 @@ class Effects(Aliasing):
 
     def _why_not_binary(self, e: ast.expr, left: ast.expr, op: ast.operator, right: ast.expr) -> str | None:
         a, b = self.inference.of(left), self.inference.of(right)
-        if isinstance(op, ast.Sub) and _is_bool(a) and (_is_bool(b) or not b.is_tensor):
+        if isinstance(op, ast.Sub) and a.is_boolean and (b.is_boolean or not b.is_tensor):
             return f"`{_text(e)}` may raise"
         if isinstance(op, _ARITHMETIC):
             return self._why_not_pair(e, left, right)
@@ -168,7 +168,7 @@ class Effects(Aliasing):
         if name in ("zeros_like", "ones_like", "full_like") and of(e.args[0]).is_tensor:
             return self._first(*e.args, *(k.value for k in e.keywords))
         if name == "where" and len(e.args) == 3 and not e.keywords:
-            if not _is_bool(of(e.args[0])):
+            if not of(e.args[0]).is_boolean:
                 return f"`{_text(e.args[0])}` is not known to be boolean"
             for a, b in ((e.args[1], e.args[2]), (e.args[0], e)):
                 if broadcast(of(a), of(b))[1] is None:
@@ -253,10 +253,6 @@ def _text(e: ast.AST) -> str:
 
 def _is_infinite(value: Value) -> bool:
     return isinstance(value.constant, float) and not math.isfinite(value.constant)
-
-
-def _is_bool(value: Value) -> bool:
-    return value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL
 
 
 def _is_device(e: ast.expr) -> bool:

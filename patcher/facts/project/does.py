@@ -95,11 +95,6 @@ class Does:
             self.reshapes or other.reshapes,
         )
 
-    @property
-    def nothing(self) -> bool:
-        """Whether nobody can tell that it ran."""
-        return not (self.own or self.sets or self.writes or self.runs or self.invokes or self.calls)
-
 
 NOTHING = Does()
 ANYTHING = Does(runs=True)
@@ -186,7 +181,7 @@ class _Reading:
             what = self.resolve(text) if text is not None else None
             if what is not None and what.startswith("torch."):
                 name = what.rpartition(".")[2]
-                return name not in tables.VIEWS and not _in_place(e, name) and not name[:1].isupper()
+                return name not in tables.VIEWS and not in_place(e, name) and not name[:1].isupper()
             if isinstance(e.func, ast.Attribute):
                 return e.func.attr in _NEW_TENSORS
             return text in ("list", "dict", "set", "int", "float", "bool", "len", "str")
@@ -270,7 +265,7 @@ class _Reading:
         package, _, name = what.rpartition(".")
         root = what.partition(".")[0]
         if root == "torch":
-            if _in_place(n, name) or package.startswith(("torch.ops", "torch.distributed", "torch.library")):
+            if in_place(n, name) or package.startswith(("torch.ops", "torch.distributed", "torch.library")):
                 targets = [*n.args[:1], *(k.value for k in n.keywords if k.arg == "out")]
                 for target in targets:
                     self._write(target, name)
@@ -373,7 +368,7 @@ def set_by_name(call: ast.Call) -> tuple[ast.expr, str] | None:
     return None
 
 
-def _in_place(call: ast.Call, name: str) -> bool:
+def in_place(call: ast.Call, name: str) -> bool:
     """Whether a torch function or tensor method of that name writes to one of its arguments."""
     if name.endswith("__"):
         return name in tables.WRITING_SPECIAL
@@ -386,11 +381,6 @@ def _in_place(call: ast.Call, name: str) -> bool:
             return True  # what stands in ``**options`` is not known
     flags = call.args[1:] if name in tables.FLAGGED else ()
     return any(isinstance(a, ast.Constant) and a.value is True for a in flags)
-
-
-def in_place(call: ast.Call, name: str) -> bool:
-    """Whether a torch function or tensor method of that name writes to one of its arguments."""
-    return _in_place(call, name)
 
 
 def runs_what_it_gets(what: str) -> bool:

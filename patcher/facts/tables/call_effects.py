@@ -23,8 +23,6 @@ RESIZING = _set(
     "resize_ resize_as_ unsqueeze_ squeeze_ transpose_ t_ swapaxes_ swapdims_ set_ data as_strided_ sparse_resize_ "
     "apply_ swap_tensors"
 )
-#: Methods that tell about a tensor, or hang something on it, without a word of its values.
-ATTACHING = _set("register_hook retain_grad register_post_accumulate_grad_hook requires_grad_")
 #: Tensor methods that run code which is handed to them, or which hangs on the tensor.
 RUNNING_METHODS = _set("apply_ map_ map2_ backward register_hook register_post_accumulate_grad_hook")
 #: Methods that hang code on modules, which runs when these are called.
@@ -44,12 +42,6 @@ FLAGGED = (
 )
 #: Where torch keeps functions of tensors that are documented to give new ones.
 NAMESPACES = _set("torch torch.nn.functional torch.special torch.linalg torch.fft torch._C._nn")
-#: Parts of torch whose functions look, or switch something that no tensor shows.
-LOOKING_PACKAGES = _set(
-    "torch.compiler torch._dynamo torch.cuda torch.backends torch.jit torch.random torch.mps torch.xpu torch.version "
-    "torch.amp torch.profiler torch.autograd.profiler torch.nn.attention torch.cuda.amp torch.utils.data "
-    "torch.nn.init"
-)
 #: Methods of Python's containers that change them; NumPy's array methods that do.
 CONTAINER_WRITES = _set(
     "append extend insert pop remove clear update setdefault sort reverse add discard popitem appendleft extendleft "

@@ -18,8 +18,6 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.dimensions import unconditional
 from patcher.facts.values.types import FOREIGN, Kind
 
-_EQUALITIES = (ast.Eq, ast.NotEq)
-_PYTHON_TESTS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ASKING = frozenset("isinstance hasattr callable getattr len type".split())
 

@@ -699,7 +699,7 @@ class Inference:
             value = self.of(part)
             if value.is_number or (value.kind is Kind.PYTHON and value.python in ("int", "size", "number")):
                 rank = rank.plus(-1)
-            elif value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL:
+            elif value.is_boolean:
                 rank = rank.plus(1 - value.rank.offset) if value.rank and value.rank.base is None else None
             elif value.is_tensor and len(parts) == 1 and value.rank is not None and value.rank.base is None:
                 rank = rank.plus(value.rank.offset - 1)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import reduce
 
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
@@ -38,8 +39,7 @@ class Presumed(Inference):
 
     def boolean(self, e: ast.expr) -> bool:
         """Whether ``e``, if it is a tensor, is a boolean one."""
-        value = self.of(e)
-        return value.is_tensor and value.dtype is not None and value.dtype.category is Category.BOOL
+        return self.of(e).is_boolean
 
     def sure(self, e: ast.expr, plain: Inference) -> bool:
         """Whether ``e`` is a tensor or raises; ``plain`` is the inference without the supposition."""
@@ -70,40 +70,11 @@ class Presumed(Inference):
         return False
 
     def _narrowed(self, name: ast.Name) -> bool:
-        """Whether ``name`` stands below a test that it is not None, and is not assigned in between."""
-        child: ast.AST = name
-        for parent in self.syntax.ancestors(name):
-            if isinstance(parent, _FUNCTIONS):
-                return False
-            if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-                body = parent.body if isinstance(parent.body, list) else [parent.body]
-                if child in body and self._says_not_none(parent.test, name):
-                    return True
-                if child not in body and self._says_none(parent.test, name):
-                    return True
-            if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
-                before = parent.values[: parent.values.index(child)]  # type: ignore[arg-type]
-                if any(self._says_not_none(value, name) for value in before):
-                    return True
-            child = parent
-        return False
-
-    def _says_none(self, test: ast.expr, name: ast.Name) -> bool:
-        """Whether ``test`` is true wherever ``name`` is None."""
-        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-            return any(self._says_none(value, name) for value in test.values)
-        match test:
-            case ast.Compare(left=ast.Name() as left, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-                return left.id == name.id and self.definitions(left) == self.definitions(name)
-        return False
-
-    def _says_not_none(self, test: ast.expr, name: ast.Name) -> bool:
-        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-            return any(self._says_not_none(value, name) for value in test.values)
-        match test:
-            case ast.Compare(left=ast.Name() as left, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
-                return left.id == name.id and self.definitions(left) == self.definitions(name)
-        return False
+        """Whether tests on every way to ``name`` say that it is not None."""
+        state = self.state(name)
+        if state is None:
+            return False
+        return all({Ruling.NOT_NONE, Ruling.TENSOR} & state.ruled.get(d, frozenset()) for d in state.definitions)
 
     def annotated(self, annotation: ast.expr) -> Value:
         """What an annotation promises, None aside."""

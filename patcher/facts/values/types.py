@@ -182,6 +182,11 @@ class Value:
         return self.kind is Kind.TENSOR and self.rank == SCALAR
 
     @property
+    def is_boolean(self) -> bool:
+        """Whether this is a tensor of bools for sure."""
+        return self.kind is Kind.TENSOR and self.dtype is not None and self.dtype.category is Category.BOOL
+
+    @property
     def is_number(self) -> bool:
         """Whether this is a Python int, float or bool for sure (sizes count; their parts may be symbolic ints)."""
         return self.kind is Kind.PYTHON and self.python in ("int", "float", "bool", "number", "size")

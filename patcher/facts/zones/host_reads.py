@@ -10,7 +10,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.tree import FunctionNode, last_name
-from patcher.facts.values.types import FOREIGN, Category, Kind
+from patcher.facts.values.types import FOREIGN, Kind
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ESCAPES = (ast.Return, ast.Continue, ast.Break)
@@ -156,7 +156,7 @@ class HostReads(Analysis):
         if isinstance(e, (ast.Constant, ast.Slice, ast.UnaryOp)) and not _is_negation(e):
             return False
         value = self.inference.of(e)
-        is_bool = value.dtype is not None and value.dtype.category is Category.BOOL
+        is_bool = value.is_boolean
         return is_bool and self._is_tensor(e)
 
     def _is_guard(self, parent: ast.AST) -> bool:
