@@ -156,6 +156,36 @@ class Net(nn.Module):
         run=_RUN,
     ),
     Example(
+        title="rows of what is only said to be a tensor: a list of tensors would do as well",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x, shapes: torch.Tensor):
+        for i in range(2):
+            rows, turns = shapes[i].tolist()
+            x = self.lin(x[:, :rows]).relu() if turns > 1 else x * 2
+        return x
+""",
+        after="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x, shapes: torch.Tensor):
+        shapes_rows = shapes.tolist()
+        for i in range(2):
+            rows, turns = shapes_rows[i]
+            x = self.lin(x[:, :rows]).relu() if turns > 1 else x * 2
+        return x
+""",
+        run=_RUN,
+        unsafe=True,
+    ),
+    Example(
         title="what is read depends on the turn before",
         before="""\
 class Net(nn.Module):

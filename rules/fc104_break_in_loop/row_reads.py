@@ -14,11 +14,15 @@ from patcher.facts.zones.host_reads import HostRead
 
 @dataclass(frozen=True)
 class RowRead:
-    """``node``, a call, reads ``tensor[index]`` for every ``index`` of the loop; ``rest``: the further indices."""
+    """``node``, a call, reads ``tensor[index]`` for every ``index`` of the loop; ``indices``: it and the further ones.
+
+    ``certain``: whether ``tensor`` is one by what is done with it; a list of tensors would be indexed just as well.
+    """
 
     node: ast.Call
     tensor: ast.Name
     indices: tuple[ast.expr, ...]
+    certain: bool = True
 
 
 class RowReads(Analysis):
@@ -73,8 +77,6 @@ class RowReads(Analysis):
         first, *others = indices
         if how not in api.HOST_READS - {"numpy"} or not value.is_tensor:
             return reason
-        if not self.facts.ask(Certainty).is_used(held):
-            return f"`{held.id}` may be a list of tensors"
         if not isinstance(first, ast.Name) or first.id != counter:
             return reason
         if not all(isinstance(o, ast.Constant) and type(o.value) is int for o in others):
@@ -82,7 +84,7 @@ class RowReads(Analysis):
         whole = value.rank is not None and value.rank.base is None and value.rank.offset == len(indices)
         if how == "item" and not whole:
             return f"how many dimensions `{held.id}` has is not known"
-        return RowRead(e, held, indices)
+        return RowRead(e, held, indices, self.facts.ask(Certainty).is_used(held))
 
     def _is_taken_once(self, row: RowRead, found: list[RowRead], loop: ast.For) -> bool:
         """Whether nobody can tell that a row is one list, not a new one at each read: it is read once, or unpacked."""

@@ -12,7 +12,7 @@ from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.clusters import Cluster, Clusters
 from patcher.facts.zones.host_reads import HostReads
-from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, MoveTail, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, MoveTail, NearMiss, Replace, Rule
 from rules.fc104_break_in_loop.examples import INVALID, VALID
 from rules.fc104_break_in_loop.loop_frames import LoopFrame, LoopFrames
 from rules.fc104_break_in_loop.row_reads import RowRead, RowReads
@@ -42,11 +42,12 @@ class BreakInLoop(Rule):
         tensor another value, that the tensor is handed to nothing but functions of PyTorch that write to nothing, and
         that in-place writes in the loop go to tensors made in this function. ``item()`` needs a known number of
         dimensions. Two arguments that share memory, one of them sizes and the other written by a call in the loop, are
-        taken not to be. For loops that move: the same statements run in the same order. Names that the loop reads are
-        handed in, those that it binds and that are read below are handed back; a loop that returns, that binds a name
-        which may have no value below, that a closure looks into, or whose function has a decorator that is not known,
-        stays. What a name held before the loop lives until the loop ends. A marked loop breaks there also when
-        ``capture_scalar_outputs`` would capture the read.
+        taken not to be. Unsafe where what is indexed is only annotated as a tensor, since a list of tensors is indexed
+        as well, and no loop moves. For loops that move: the same statements run in the same order. Names that the loop
+        reads are handed in, those that it binds and that are read below are handed back; a loop that returns, that
+        binds a name which may have no value below, that a closure looks into, or whose function has a decorator that is
+        not known, stays. What a name held before the loop lives until the loop ends. A marked loop breaks there also
+        when ``capture_scalar_outputs`` would capture the read.
 
     References:
         The position embeddings of vision models with pictures of many sizes; the blocks of vision towers whose
@@ -77,11 +78,13 @@ class BreakInLoop(Rule):
         message = f"reads tensor data in a loop (line {lines}): all of `{function.name}` runs eagerly"
         message += f", some {facts.ask(Bookkeepers).of(function).operations} operations"
         rows = facts.ask(RowReads).of(node, reads)
-        if isinstance(rows, list):
-            yield Finding(node, message, _fix(node, rows, facts))
+        taken = _fix(node, rows, facts) if isinstance(rows, list) else None
+        if taken is not None and taken.applicability is Applicability.SAFE:
+            yield Finding(node, message, taken)
         elif not isinstance(facts.ask(Clusters).of(function), Cluster):
             moved = _moved(node, frame, facts) if frame is not None and not frame.why_not else None
-            yield Finding(node, message, moved, assumption="" if moved else rows)
+            doubt = rows if isinstance(rows, str) else _taken_for_tensors(rows)
+            yield Finding(node, message, moved or taken, assumption="" if moved else doubt)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -134,7 +137,13 @@ def _is_inner(loop: ast.For | ast.While, function: ast.AST, facts: Facts) -> boo
     return False
 
 
+def _taken_for_tensors(rows: list[RowRead]) -> str:
+    names = dict.fromkeys(f"`{r.tensor.id}`" for r in rows if not r.certain)
+    return f"{', '.join(names)}: each a tensor, not a list of tensors"
+
+
 def _fix(loop: ast.For | ast.While, rows: list[RowRead], facts: Facts) -> Fix:
+    """All rows at once; unsafe where what is indexed may be a list of tensors."""
     names = {r.tensor.id: r.tensor for r in rows}
     lists = {name: facts.writing.fresh_name(f"{name}_rows", loop) for name in names}
     above = tuple(Code(f"{lists[name]} = {{0}}.tolist()", (tensor,)) for name, tensor in names.items())
@@ -142,4 +151,5 @@ def _fix(loop: ast.For | ast.While, rows: list[RowRead], facts: Facts) -> Fix:
     for row in rows:
         taken = "".join(f"[{{{i}}}]" for i in range(len(row.indices)))
         edits.append(Replace(row.node, Code(f"{lists[row.tensor.id]}{taken}", row.indices)))
-    return Fix(tuple(edits))
+    sure = all(r.certain for r in rows)
+    return Fix(tuple(edits), Applicability.SAFE if sure else Applicability.UNSAFE)
