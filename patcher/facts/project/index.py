@@ -20,6 +20,7 @@ from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.passing import Passed, Passing
 from patcher.facts.project.protected import BODY, Protection, Region, returned
+from patcher.facts.project.scripted import scripted
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.tree import Syntax, dotted, walk
@@ -137,6 +138,7 @@ class _Collector:
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
         self.imports = {name: what for name, what, _ in self.syntax.all_imports}
+        self.scripts = scripted(self.syntax, self.resolve)
         self.foreign: set[str] = set()
         self.compiled: set[str] = set()
         self.one_graph = False
@@ -217,7 +219,7 @@ class _Collector:
             if isinstance(start, ast.Return) or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
                 mentions.add(BODY)
             name = self.syntax.qualname(owner) if owner is not None else ""
-            calls = does(owner, nodes, self.imported, method).calls
+            calls = does(owner, nodes, self.imported, method, self.scripts).calls
             yield Region(name or "", stops, calls, frozenset(mentions))
 
     def made(self) -> Iterator[tuple[str, str]]:
@@ -254,7 +256,7 @@ class _Collector:
     def functions(self) -> Iterator[FunctionSummary]:
         checking = may_check(self.syntax)
         for node in self.syntax.functions:
-            qualname = self.syntax.qualname(node)
+            qualname, method = self.syntax.qualname(node), isinstance(self.syntax.parents[node], ast.ClassDef)
             if qualname is None:
                 continue
             decorators = {
@@ -271,7 +273,7 @@ class _Collector:
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                 conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
                 asks_for_compiling(node, self.resolve),
-                does(node, nodes, self.imported, isinstance(self.syntax.parents[node], ast.ClassDef)),
+                does(node, nodes, self.imported, method, self.scripts),
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
                 any(_is_wrapping(d) for d in decorators),
             )
