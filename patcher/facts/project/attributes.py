@@ -84,7 +84,7 @@ class Attributes:
             ):
                 yield Found(attribute, t, s.module)
             elif t.how is How.GOES and How.WRITTEN in wanted:
-                yield from self._ends(attribute, s, t, set())
+                yield from self._ends(attribute, s, t)
 
     def reasons(self, cls: str, attribute: str) -> Iterator[str]:
         """Why ``attribute`` may be another than what the class itself makes it, as far as the project can be seen.
@@ -174,30 +174,34 @@ class Attributes:
         last = cls.rpartition(".")[2]
         return any(home.module in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] == last for i in s.imports)
 
-    def _ends(self, attribute: str, s: ModuleSummary, t: Touch, seen: set[Source]) -> Iterator[Found]:
+    def _ends(self, attribute: str, s: ModuleSummary, t: Touch) -> Iterator[Found]:
         """What is written where the object goes that ``t`` hands on."""
-        for place, owners in self._arrives(t):
-            if (place, owners) in seen:
-                continue
-            seen.add((place, owners))
-            if place == "?":
-                yield Found(attribute, t, s.module)
-                continue
-            held = place.endswith("[]")
-            here = [(w, u, False) for w, u in self._at.get(place, ())]
-            if held:  # where the container goes
-                here += [(w, u, True) for w, u in self._at.get(place[:-2], ()) if u.how is How.GOES]
-            for where, touch, inside in here:
-                if touch.how not in (How.WRITTEN, How.GOES):
+        seen: set[Source] = set()
+        stack = [(s, t)]
+        while stack:
+            s, t = stack.pop()
+            for place, owners in self._arrives(t):
+                if (place, owners) in seen:
                     continue
-                a, b = self._known(owners), self._known(touch.owners)
-                if a and b and not any(b & (self.project.family(c)[0] | {c}) for c in a):
+                seen.add((place, owners))
+                if place == "?":
+                    yield Found(attribute, t, s.module)
                     continue
-                if touch.how is How.WRITTEN:
-                    yield Found(attribute, touch, where.module)
-                elif touch.how is How.GOES:
-                    more = replace(touch, to=f"{touch.to}[]") if inside and not touch.to.endswith("[]") else touch
-                    yield from self._ends(attribute, where, more, seen)
+                held = place.endswith("[]")
+                here = [(w, u, False) for w, u in self._at.get(place, ())]
+                if held:  # where the container goes
+                    here += [(w, u, True) for w, u in self._at.get(place[:-2], ()) if u.how is How.GOES]
+                for where, touch, inside in here:
+                    if touch.how not in (How.WRITTEN, How.GOES):
+                        continue
+                    a, b = self._known(owners), self._known(touch.owners)
+                    if a and b and not any(b & (self.project.family(c)[0] | {c}) for c in a):
+                        continue
+                    if touch.how is How.WRITTEN:
+                        yield Found(attribute, touch, where.module)
+                    elif touch.how is How.GOES:
+                        more = inside and not touch.to.endswith("[]")
+                        stack.append((where, replace(touch, to=f"{touch.to}[]") if more else touch))
 
     def _arrives(self, t: Touch) -> list[Source]:
         """The places that ``t.to`` stands for: an argument is the parameters that take it."""

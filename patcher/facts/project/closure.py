@@ -96,11 +96,19 @@ class Closure:
                     stack.append(caller)
         return frozenset(found)
 
+    @cached_property
+    def _home(self) -> dict[str, str]:
+        """Function -> the module that it is in."""
+        return {f"{s.module}.{f.qualname}": s.module for s in self.project.modules.values() for f in s.functions}
+
     def _run_by(self, mention: str, caller: str) -> list[str]:
         """What may run where ``caller`` mentions a function, a class, or a part of a module."""
         found = self.callees(mention, caller.rpartition(".")[0], caller) or []
+        if mention.startswith("."):  # of a class that can be met there
+            seen = self.project.seen_by(self._home.get(caller, ""))
+            found = [m for m in found if self._home.get(m) in seen]
         if self.project.known_class(mention) is not None:  # what is made of it is for calling
-            found = [*found, *(m for way in _WAYS for m in self.project.methods(mention, way))]
+            found = [*found, *(m for way in _WAYS for m in self.project.inherited(mention, way))]
         return found
 
     def _invokes(self, function: str) -> bool:

@@ -493,6 +493,14 @@ class Project:
         return out
 
     @cached_property
+    def _by_module(self) -> dict[str, list[ModuleSummary]]:
+        """Summaries by the dotted name of their module."""
+        found: defaultdict[str, list[ModuleSummary]] = defaultdict(list)
+        for s in self.modules.values():
+            found[s.module].append(s)
+        return dict(found)
+
+    @cached_property
     def attributes(self) -> Attributes:
         """Who sets attributes, and writes into what they hold."""
         return Attributes(self)
@@ -691,6 +699,11 @@ class Project:
     def _found_methods(self, cls: str, method: str) -> list[str]:
         if method not in self._by_method:
             return []
+        below = (f"{child}.{method}" for child, summary in self.subclasses(cls) if method in summary.methods)
+        return [*self.inherited(cls, method), *below]
+
+    def inherited(self, cls: str, method: str) -> list[str]:
+        """What ``method`` is on an instance of ``cls`` itself: its own, or the nearest of each base."""
         found = []
         stack, seen = [cls], set()
         while stack:
@@ -702,9 +715,6 @@ class Project:
                 found.append(f"{name}.{method}")
             else:
                 stack.extend(self._classes[name].bases)
-        for child, summary in self.subclasses(cls):
-            if method in summary.methods:
-                found.append(f"{child}.{method}")
         return found
 
     def bool_argument(self, function: str, given: str | int, depth: int = 4) -> str | None:
@@ -736,7 +746,7 @@ class Project:
     def seen_by(self, module: str) -> set[str]:
         """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
         if module not in self._seen:
-            summaries = [s for s in self.modules.values() if s.module == module]
+            summaries = self._by_module.get(module, ())
             self._seen[module] = {m for s in summaries for m in self._visible(s)}
         return self._seen[module]
 

@@ -45,6 +45,19 @@ FLOAT_DTYPES = frozenset(
     f"torch.{n}" for n in "float float16 float32 float64 double half bfloat16 float8_e4m3fn float8_e5m2".split()
 )
 INT_DTYPES = frozenset(f"torch.{n}" for n in "int int8 int16 int32 int64 long short uint8 uint16 uint32 uint64".split())
+#: Constructors of tensors of one dtype.
+TYPED_TENSORS = {
+    "torch.IntTensor": "torch.int32",
+    "torch.LongTensor": "torch.int64",
+    "torch.ShortTensor": "torch.int16",
+    "torch.ByteTensor": "torch.uint8",
+    "torch.CharTensor": "torch.int8",
+    "torch.BoolTensor": "torch.bool",
+    "torch.FloatTensor": "torch.float32",
+    "torch.DoubleTensor": "torch.float64",
+    "torch.HalfTensor": "torch.float16",
+    "torch.BFloat16Tensor": "torch.bfloat16",
+}
 
 # --- reductions: 0-d without ``dim`` -------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from patcher.facts.values.arguments import relate
 from patcher.facts.values.dimensions import RESHAPING, least_dimensions, unconditional
 from patcher.facts.values.operations import Operations
 from patcher.facts.values.types import (
+    BOOL,
     CONFIGURATION,
     DEFAULT,
     FOREIGN,
@@ -284,6 +285,8 @@ class Inference:
             case "assign":
                 assert d.value is not None
                 value = self.of(d.value)
+                if d.path and _is_list_of_numbers(d.value, value):
+                    return python("", data=True)
                 for position in d.path:
                     value = self._unpacked(value, position)
                 return value
@@ -301,7 +304,7 @@ class Inference:
                 inner = self.of(d.value)
                 if inner.is_tensor and not d.path:
                     return tensor(inner.rank.plus(-1) if inner.rank else None, inner.dtype)
-                return UNKNOWN
+                return python("", data=True) if _is_list_of_numbers(d.value, inner) else UNKNOWN
         return UNKNOWN
 
     def _unpacked(self, value: Value, position: int) -> Value:
@@ -829,6 +832,8 @@ class Inference:
             return self.operations.creator(e, what)
         if what == "torch.Tensor" and e.args and all(self.of(a).is_number for a in e.args):
             return tensor(Rank(None, len(e.args)), DEFAULT)
+        if what in api.TYPED_TENSORS and e.args:
+            return self._typed(api.TYPED_TENSORS[what], [self.of(a) for a in e.args])
         if what.startswith("math."):
             return python("float" if what != "math.ceil" and what != "math.floor" else "int")
         if what in ("torch.is_tensor", "torch.compiler.is_compiling", "torch.is_grad_enabled"):
@@ -847,6 +852,15 @@ class Inference:
             if receiver.is_tensor or (receiver.kind is Kind.UNKNOWN and name in api.TENSOR_ONLY):
                 return self.operations.operation(e, name, receiver, e.args[1:])
         return FOREIGN if self._is_foreign(what) else UNKNOWN
+
+    def _typed(self, dtype: str, given: list[Value]) -> Value:
+        """What a constructor of tensors of that dtype makes of sizes, or of one list."""
+        integers = Category.INT if dtype in api.INT_DTYPES else Category.FLOAT
+        made = BOOL if dtype == "torch.bool" else DType(integers, dtype)
+        elements = given[0].elements if len(given) == 1 else ()
+        if elements and all(v.is_number for v in elements):
+            return tensor(Rank(None, 1), made)
+        return tensor(Rank(None, len(given)) if all(v.is_number for v in given) else None, made)
 
     def _is_foreign(self, what: str) -> bool:
         """Whether ``what`` belongs to a library that is neither torch, nor this project, nor made for tensors."""
@@ -879,6 +893,11 @@ def _owned(value: Value, token: Token, weights: DType) -> Value:
     if value.trainable and (value.dtype is None or value.dtype == DEFAULT):
         dtype = weights
     return named(replace(absolute(value), dtype=dtype), token)
+
+
+def _is_list_of_numbers(e: ast.expr, value: Value) -> bool:
+    """Whether ``e`` makes a list of all numbers of a tensor, which nobody else has got hold of yet."""
+    return isinstance(e, ast.Call) and value.python == "container" and value.data
 
 
 def _on_every_path(body: list[ast.stmt], wanted: set[ast.stmt]) -> bool:
