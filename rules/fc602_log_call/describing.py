@@ -10,7 +10,7 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
-from patcher.facts.checks.log_calls import log_call
+from patcher.facts.checks.log_calls import is_level, log_call
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import call_effects
 from patcher.facts.tables import torch_api as api
@@ -42,6 +42,8 @@ _CONVERTING = frozenset("to cpu float double half int bool long short type".spli
 _ONCE = frozenset("iter map filter zip enumerate reversed".split())
 #: Errors that a message may end in.
 _FAILING = ("RuntimeError", "ValueError", "TypeError", "IndexError", "KeyError")
+#: Decorators that remember for which arguments a function has run.
+_CACHING = frozenset({"functools.lru_cache", "=functools.lru_cache", "functools.cache", "=functools.cache"})
 _PROPERTIES = frozenset({"property", "cached_property"})
 #: Words of context managers that read messages.
 _READING = frozenset("redirect capture captured catch caught record recorded warns raises logs assert".split())
@@ -85,7 +87,7 @@ class Describing(Analysis):
             case ast.Expr(value=ast.Call() as call) if self.written_by(call) is not None:
                 parts: list[ast.AST] = [*call.args, *call.keywords]
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else "print"
-                if name in self.project.foreign_stores or self.project.effects.changing([name]):
+                if self._is_kept(name):
                     return f"`{name}` is a function of the project, which may keep what it is told"
                 if isinstance(call.func, ast.Attribute):
                     parts.append(_logger_call(call.func.value))
@@ -99,6 +101,23 @@ class Describing(Analysis):
             case ast.Pass():
                 return None
         return f"`{_text(statement)}` does more than to write a message"
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether a function of the project that is called ``name`` may keep what it is told, or change something."""
+        if self.project.effects.changing([name]):
+            return True
+        put = self.project.attributes.put(name) if name in self.project.foreign_stores else []
+        return put is None or not all(self._only_hands_on(f, name) for f in put)
+
+    def _only_hands_on(self, function: str, name: str) -> bool:
+        """Whether the dotted ``function`` does no more than to call other methods of the logger that it is put on."""
+        summary = self.project.function(function)
+        if summary is None or not (does := summary.does).calls <= _CACHING:
+            return False
+        if does.own or does.sets or does.writes or does.runs or does.reshapes:
+            return False
+        methods = [m.rpartition(".")[2] for m in summary.mentions if m.startswith(("self.", "."))]
+        return all(m != name and is_level(m) and not self._is_kept(m) for m in methods)
 
     def why_read(self, statement: ast.stmt) -> str | None:
         """None when what ``statement`` writes goes to people; else what around it reads it."""

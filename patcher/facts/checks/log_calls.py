@@ -39,16 +39,16 @@ def log_call(call: ast.Call, syntax: Syntax, bindings: Bindings) -> str | None:
         streams = [k.value for k in call.keywords if k.arg == "file"]
         return None if any(imported(syntax, s) not in _STREAMS for s in streams) else "print"
     what = imported(syntax, func)
-    if what in _WRITING or (what is not None and what.startswith("logging.") and _is_level(what[8:])):
+    if what in _WRITING or (what is not None and what.startswith("logging.") and is_level(what[8:])):
         return what
-    if isinstance(func, ast.Attribute) and _is_level(func.attr) and is_logger(func.value, syntax, bindings):
+    if isinstance(func, ast.Attribute) and is_level(func.attr) and is_logger(func.value, syntax, bindings):
         if func.attr == "log" and isinstance(func.value, ast.Attribute) and not bindings.values(func.value):
             return None  # what keeps measurements has a method of that name as well
         return ast.unparse(func)
     return None
 
 
-def _is_level(name: str) -> bool:
+def is_level(name: str) -> bool:
     """Whether a logger's method of that name writes: ``warning``, ``warning_once``, ``info_rank0``."""
     said = set(words(name))
     return not said.isdisjoint(_LEVELS) and said.isdisjoint(_OTHER)

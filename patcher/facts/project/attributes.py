@@ -112,6 +112,23 @@ class Attributes:
         """Whether something sets or changes ``place`` ("name", or "~name" for a global) of any object that lives."""
         return any(t.how is not How.GOES and not t.early for _, t in self._at.get(place, ()))
 
+    def put(self, attribute: str) -> list[str] | None:
+        """The functions that code puts in the place of ``attribute`` of what is not its own; None: something else, too.
+
+        Only what a name of the same module stands for, at its top level, counts as a function.
+        """
+        found = []
+        for s, t in self._at.get(attribute, ()):
+            if t.how is not How.SET:
+                continue
+            given = [u for u in s.touches if u.how is How.GOES and u.to == attribute and u.line == t.line]
+            names = [f"{s.module}.{u.place[1:]}" for u in given if u.place.startswith("~")]
+            if len(given) != 1 or len(names) != 1 or self.project.function(names[0]) is None:
+                return None
+            found += names
+        setting = {m.module for m in self.project.modules.values() if attribute in m.foreign_stores}
+        return found if setting <= {name.rpartition(".")[0] for name in found} else None
+
     def computed(self, cls: str, attribute: str, any_owner: bool = False) -> Iterator[Found]:
         """Where an attribute whose name is computed, and may be ``attribute``, is set near the dotted class.
 
