@@ -125,9 +125,16 @@ class Catching:
             if number not in self._reaches:
                 self._reaches[number] = self._reach(module, r)
             found = self._reaches[number]
-            unknown = _UNKNOWN in found or (_THROUGH in found and self._is_near(function, module))
+            unknown = _UNKNOWN in found or _THROUGH in found
+            if unknown and (_UNKNOWN not in found or self.project.reached(f"{module}.{r.owner}")):
+                unknown = self._is_near(function, module) or (_UNKNOWN in found and self._meet(function, module))
             if function in found or (unknown and self._may_be_called(function)):
                 yield module, r
+
+    def _meet(self, function: str, module: str) -> bool:
+        """Whether some module sees both ``module``, a part of a model, and that of ``function``, to hand it over."""
+        both = {module, self._home.get(function, "")}
+        return any(both <= self.project.seen_by(s.module) for s in self.project.modules.values())
 
     def _is_near(self, function: str, module: str) -> bool:
         """Whether ``function`` is of a module beside ``module``, or one of both imports the other."""

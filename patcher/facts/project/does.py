@@ -7,6 +7,7 @@ import builtins
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from patcher.facts.project.scripted import SCRIPT
@@ -126,6 +127,7 @@ class _Reading:
         method: bool,
         scripts: Collection[ast.AST],
     ) -> None:
+        self.function = function
         self.scripts = scripts
         by_type: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
         for n in nodes:
@@ -186,6 +188,30 @@ class _Reading:
             else:
                 other.add(t.value.id)  # type: ignore[attr-defined]
         return made - other
+
+    @cached_property
+    def matches(self) -> frozenset[str]:
+        """Local names that only ever stand for what functions of ``re`` give, which are objects of Python's own."""
+        if not any((self.resolve(dotted(a.value.func) or "") or "").startswith("re.") for a in self._calls_kept):
+            return frozenset()
+        made: defaultdict[str, int] = defaultdict(int)
+        bound: defaultdict[str, int] = defaultdict(int)
+        for n in walk(self.function) if self.function is not None else ():
+            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
+                bound[n.id] += 1
+            elif isinstance(n, ast.arg):
+                bound[n.arg] += 1
+            elif isinstance(n, (ast.Global, ast.Nonlocal)):
+                bound.update(dict.fromkeys(n.names, -1))
+            elif isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and isinstance(n.targets[0], ast.Name):
+                gives = (self.resolve(dotted(n.value.func) or "") or "").startswith("re.")
+                made[n.targets[0].id] += gives and len(n.targets) == 1
+        other = {name for n in ast.walk(self.function or ast.Pass()) if (name := getattr(n, "name", None))}
+        return frozenset(name for name, times in made.items() if times == bound[name] > 0) - other
+
+    @property
+    def _calls_kept(self) -> list[ast.Assign]:
+        return [a for a in self.by_type[ast.Assign] if isinstance(a.value, ast.Call)]
 
     def _is_fresh(self, e: ast.expr) -> bool:
         if isinstance(e, ast.Call):
@@ -324,6 +350,8 @@ class _Reading:
             self.calls.add(f"super.{name}")
         elif mine:
             self.calls.add(f"self.{name}")
+        elif isinstance(holder, ast.Name) and holder.id in self.matches:
+            self.calls.add(f"?{name}")
         elif name.endswith("_") and not name.endswith("__"):
             self._write(holder, name)
         elif name in _WRITING_METHODS:
