@@ -192,7 +192,8 @@ class _Reading:
     @cached_property
     def matches(self) -> frozenset[str]:
         """Local names that only ever stand for what functions of ``re`` give, which are objects of Python's own."""
-        if not any((self.resolve(dotted(a.value.func) or "") or "").startswith("re.") for a in self._calls_kept):
+        called = [a.value.func for a in self.by_type[ast.Assign] if isinstance(a.value, ast.Call)]
+        if not any((self.resolve(dotted(func) or "") or "").startswith("re.") for func in called):
             return frozenset()
         made: defaultdict[str, int] = defaultdict(int)
         bound: defaultdict[str, int] = defaultdict(int)
@@ -208,10 +209,6 @@ class _Reading:
                 made[n.targets[0].id] += gives and len(n.targets) == 1
         other = {name for n in ast.walk(self.function or ast.Pass()) if (name := getattr(n, "name", None))}
         return frozenset(name for name, times in made.items() if times == bound[name] > 0) - other
-
-    @property
-    def _calls_kept(self) -> list[ast.Assign]:
-        return [a for a in self.by_type[ast.Assign] if isinstance(a.value, ast.Call)]
 
     def _is_fresh(self, e: ast.expr) -> bool:
         if isinstance(e, ast.Call):
