@@ -1,6 +1,7 @@
 """A rule that needs no torch: ``slow()`` becomes ``fast()``, ``sloppy()`` does so unsafely, ``stuck()`` stays.
 
-With trouble-makers: ``segfault()`` ends the process, ``crash()`` raises in the rule.
+With trouble-makers: ``segfault()`` ends the process, ``crash()`` raises in the rule, ``linger()`` makes the file
+``lingering`` and is not through for a minute.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 from patcher import cli
@@ -27,7 +30,7 @@ class SlowCall(Rule):
 
     code: ClassVar[str] = "FC901"
     name: ClassVar[str] = "slow-call"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"slow", b"sloppy", b"stuck", b"segfault", b"crash")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"slow", b"sloppy", b"stuck", b"segfault", b"crash", b"linger")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     where: ClassVar[Where] = Where.ANYWHERE
     invalid: ClassVar[tuple[Example, ...]] = (
@@ -46,6 +49,9 @@ class SlowCall(Rule):
             os.kill(os.getpid(), signal.SIGSEGV)
         if name == "crash":
             raise RuntimeError("two\nlines")
+        if name == "linger":
+            Path("lingering").touch()
+            time.sleep(60)
         if name == "slow":
             yield Finding(node, "slow call", Fix((Replace(node.func, Code("fast")),)))
         if name == "sloppy":
