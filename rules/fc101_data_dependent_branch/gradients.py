@@ -10,6 +10,8 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.totality import Effects
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import last_name
+from patcher.facts.syntax.written import given
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Category, Kind, Value
 
@@ -138,8 +140,7 @@ class Gradients(Analysis):
                         yield e
                     return
             case ast.Call(func=func):
-                name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-                if name in _STOPS:
+                if last_name(func) in _STOPS:
                     return
                 receiver = func.value if isinstance(func, ast.Attribute) else None
                 if self.syntax.qualified(func) is None:
@@ -147,7 +148,7 @@ class Gradients(Analysis):
                         yield from self._carriers(receiver)
                     else:
                         yield func  # a module or a function of its own: its weights get a gradient
-                for part in [*e.args, *(k.value for k in e.keywords)]:
+                for part in given(e):
                     yield from self._carriers(part)
                 return
         for child in ast.iter_child_nodes(e):

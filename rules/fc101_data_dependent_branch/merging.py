@@ -12,6 +12,7 @@ from patcher.facts.effects.conditions import Condition, Conditions
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.written import short
 from patcher.facts.values.types import Kind, Value
 from rules.fc101_data_dependent_branch.branches import Arm, Assigned, Branches
 from rules.fc101_data_dependent_branch.gradients import Gradients
@@ -227,7 +228,7 @@ class Merging(Analysis):
             for value in values:
                 leaves = any(not self.facts.ask(GradientMode).off(use) or self._returned(use) for use in uses)
                 if self.effects.aliases(value) and self.gradients.carries(value) and leaves:
-                    raise _Refused(f"`{_short(value)}` may carry a gradient out of here")
+                    raise _Refused(f"`{short(value)}` may carry a gradient out of here")
         existing = [v for v in values if not self.effects.fresh(v, branch, name)]
         if not existing:
             return
@@ -290,7 +291,7 @@ class Merging(Analysis):
                 if reason is not None:
                     raise _Refused(reason)
                 if self.branches.reads(test) & targets:
-                    raise _Refused(f"`{_short(test)}` reads what the arms assign")
+                    raise _Refused(f"`{short(test)}` reads what the arms assign")
 
     def _harmless(self, choice: Choice) -> bool:
         """Whether it does not matter when the tensor conditions are evaluated."""
@@ -321,11 +322,11 @@ class Merging(Analysis):
         for e, v in ((a, first), (b, other)):
             if not v.is_tensor:
                 what = "a Python value" if v.kind is Kind.PYTHON else "not known to be a tensor"
-                raise _Refused(f"`{_short(e)}` is {what}")
+                raise _Refused(f"`{short(e)}` is {what}")
         if first.dtype is None or other.dtype is None or not first.dtype.same(other.dtype):
-            raise _Refused(f"the dtypes of `{_short(a)}` and `{_short(b)}` are not known to be the same")
+            raise _Refused(f"the dtypes of `{short(a)}` and `{short(b)}` are not known to be the same")
         if first.shape is None or first.shape != other.shape:
-            raise _Refused(f"the shapes of `{_short(a)}` and `{_short(b)}` are not known to be the same")
+            raise _Refused(f"the shapes of `{short(a)}` and `{short(b)}` are not known to be the same")
 
 
 def _target(arms: list[Arm], name: str) -> ast.expr:
@@ -334,8 +335,3 @@ def _target(arms: list[Arm], name: str) -> ast.expr:
 
 def _temporary_names(arm: Arm) -> set[str]:
     return {t.target.id for t in arm.temporaries if isinstance(t.target, ast.Name)}
-
-
-def _short(e: ast.expr) -> str:
-    text = " ".join(ast.unparse(e).split())
-    return text if len(text) <= 50 else text[:47] + "..."

@@ -17,6 +17,7 @@ from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
 from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.written import is_whole
 from patcher.facts.values.types import Category
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -127,7 +128,7 @@ class SkippingTests(Analysis):
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=ast.Name() as into))):
                 return self._copied(name, into, s.value, masks, node)
             case ast.Assign(targets=[ast.Subscript(value=into, slice=at)], value=value):
-                mask = at.elts[0] if isinstance(at, ast.Tuple) and all(map(_whole, at.elts[1:])) else at
+                mask = at.elts[0] if isinstance(at, ast.Tuple) and all(map(is_whole, at.elts[1:])) else at
                 fits = self.masked_reads.row(into, mask) is not None
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=into, attr="masked_fill_"), args=args, keywords=[])):
                 if len(args) != 2:
@@ -194,7 +195,7 @@ class SkippingTests(Analysis):
             case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _SPREADING:
                 return self._none_set(inner, masks)
             case ast.Subscript(value=inner, slice=ast.Tuple(elts=parts)):
-                if all(_whole(p) or (isinstance(p, ast.Constant) and p.value is None) for p in parts):
+                if all(is_whole(p) or (isinstance(p, ast.Constant) and p.value is None) for p in parts):
                     return self._none_set(inner, masks)
         return ast.unparse(mask) in masks
 
@@ -319,18 +320,11 @@ def _of_torch(names: tuple[str, ...]) -> list[str]:
     return [f"torch.{n}" for n in names]
 
 
-def _whole(e: ast.expr) -> bool:
-    """``:`` or ``...``."""
-    if isinstance(e, ast.Slice):
-        return e.lower is e.upper is e.step is None
-    return isinstance(e, ast.Constant) and e.value is ...
-
-
 def _root(into: ast.expr) -> ast.Name | None:
     """The name in ``x`` or ``x[1:]``."""
     if isinstance(into, ast.Subscript):
         parts = into.slice.elts if isinstance(into.slice, ast.Tuple) else [into.slice]
-        return _root(into.value) if all(isinstance(p, ast.Slice) or _whole(p) for p in parts) else None
+        return _root(into.value) if all(isinstance(p, ast.Slice) or is_whole(p) for p in parts) else None
     return into if isinstance(into, ast.Name) else None
 
 

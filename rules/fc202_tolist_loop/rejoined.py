@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.chunked.chunks import Chunks, Split, integer, read_of
-from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.chunked.chunks import Chunks, Split
+from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
+from patcher.facts.syntax.written import integer
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
@@ -386,9 +387,7 @@ class Rejoining(Analysis):
 
     def _called(self, e: ast.expr | None) -> str:
         """The last name of what ``e`` calls."""
-        if not isinstance(e, ast.Call):
-            return ""
-        return e.func.attr if isinstance(e.func, ast.Attribute) else e.func.id if isinstance(e.func, ast.Name) else ""
+        return last_name(e.func) if isinstance(e, ast.Call) else ""
 
     def _may_come_from(self, base: ast.expr, makers: set[str]) -> bool:
         """Whether ``base`` may be what one of ``makers`` returned: not when it is known to be of another origin."""
@@ -421,6 +420,3 @@ class Rejoining(Analysis):
         if not calls:
             return f"who reads what `{function.name}` returns is not known"
         return self._first(self._follow(c, depth, trail) for c in calls)
-
-
-__all__ = ["Rejoined", "Rejoining", "read_of"]

@@ -13,8 +13,9 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.groups.row_values import FIXED, GroupMask, Held, Picked, Refused, RowValues, Sort, short
+from patcher.facts.groups.row_values import FIXED, GroupMask, Held, Picked, Refused, RowValues, Sort
 from patcher.facts.syntax.tree import FunctionNode, dotted, walk
+from patcher.facts.syntax.written import is_stored, short
 from patcher.facts.tables import torch_api as api
 from rules.fc404_nonzero_loop.group_counts import GroupCounts
 from rules.fc404_nonzero_loop.group_hits import GroupHits, Hits
@@ -137,7 +138,7 @@ class RowLoops(Analysis):
             raise Refused(f"the groups that `{short(hits.chosen)}` leaves out may have rows")
         absent = self.counts.short(loop, hits.count, turns.values.parts)
         if absent is not None:
-            bound = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and _is_store(n)}
+            bound = {n.id for s in loop.body for n in ast.walk(s) if is_stored(n)}
             if not self.counts.is_tensor(absent) or bound & self.syntax.names_in(absent):
                 raise Refused(f"`{short(absent)}` may have fewer parts than there are groups")
         if not self.syntax.is_builtin(ast.Name("range", ast.Load())):
@@ -392,10 +393,6 @@ def _fills(node: ast.AST, loop: ast.For) -> bool:
         case _:
             return False
     return any(isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == name for s in loop.body)
-
-
-def _is_store(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
 
 
 def _as_tuple(k: ast.keyword) -> bool:

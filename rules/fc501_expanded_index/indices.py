@@ -10,7 +10,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.calls import Calls
 from patcher.facts.effects.totality import Effects
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Category, Kind
@@ -299,8 +299,7 @@ def _adds_first(index: ast.expr) -> bool:
 def _only_reads(e: ast.AST) -> bool:
     """Whether evaluating ``e`` again, its parts aside, gives the same; of calls, only ``x.size(0)`` and ``len(x)``."""
     if isinstance(e, ast.Call):
-        name = e.func.attr if isinstance(e.func, ast.Attribute) else e.func.id if isinstance(e.func, ast.Name) else ""
-        return name in ("size", "len")
+        return last_name(e.func) in ("size", "len")
     return not isinstance(e, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom))
 
 

@@ -12,6 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.log_calls import is_level, log_call
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import short
 from patcher.facts.tables import call_effects
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import words
@@ -100,7 +101,7 @@ class Describing(Analysis):
                 return self._why_used_up(items) or self._block(body, statement)
             case ast.Pass():
                 return None
-        return f"`{_text(statement)}` does more than to write a message"
+        return f"`{short(statement)}` does more than to write a message"
 
     def _is_kept(self, name: str) -> bool:
         """Whether a function of the project that is called ``name`` may keep what it is told, or change something."""
@@ -126,7 +127,7 @@ class Describing(Analysis):
                 e = item.context_expr
                 called = dotted(e.func if isinstance(e, ast.Call) else e) or ""
                 if not _READING.isdisjoint(words(called)):
-                    return f"`{_text(e)}` reads what is written"
+                    return f"`{short(e)}` reads what is written"
         if self._redirected:
             return "this file reads what is written"
         if (reader := self.project.log_reader) is not None:
@@ -172,14 +173,14 @@ class Describing(Analysis):
         if isinstance(e, _LEAVES):
             return None
         if isinstance(e, ast.Attribute) and self._is_computed(e):
-            return f"`{_text(e)}` is worked out when it is read"
+            return f"`{short(e)}` is worked out when it is read"
         if (reason := self._why_special(e)) is not None:
             return reason
         if isinstance(e, ast.Subscript) and any(_called(v) == "defaultdict" for v in self.bindings.values(e.value)):
-            return f"`{_text(e)}` may add an item"
+            return f"`{short(e)}` may add an item"
         searches = isinstance(e, ast.Compare) and any(isinstance(op, (ast.In, ast.NotIn)) for op in e.ops)
         if searches and any(map(self._is_iterator, e.comparators)):  # type: ignore[attr-defined]
-            return f"`{_text(e)}` goes through an iterator"
+            return f"`{short(e)}` goes through an iterator"
         if isinstance(e, _PLAIN):
             return self._first(list(ast.iter_child_nodes(e)))
         if isinstance(e, _COMPREHENSIONS):
@@ -192,7 +193,7 @@ class Describing(Analysis):
             return self._why_used_up(e.value)
         if isinstance(e, ast.Call):
             return self._why_call_changes(e)
-        return f"`{_text(e)}` may change something"
+        return f"`{short(e)}` may change something"
 
     def _why_special(self, e: ast.AST) -> str | None:
         """What a special method of a class of the project may change that ``e``, no call but of a builtin, runs."""
@@ -232,7 +233,7 @@ class Describing(Analysis):
         unknown = [p for p in unknown if not isinstance(p, (ast.Constant, ast.JoinedStr, ast.Compare))]
         unknown = [p for p in unknown if not self._is_name_or_type(p)]
         if unknown and self.project.effects.changing(names):
-            return f"`{_text(unknown[0])}` may change when it is looked at"
+            return f"`{short(unknown[0])}` may change when it is looked at"
         return None
 
     def _is_name_or_type(self, e: ast.expr) -> bool:
@@ -273,7 +274,7 @@ class Describing(Analysis):
                 return self.why_changing(func.value) or self._why_used_up(call.args[0])
             if own is None and func.attr in _METHODS and self._only_reads(func, call):
                 return self._first([func.value, *rest])
-        return f"`{_text(call)}` may change something"
+        return f"`{short(call)}` may change something"
 
     def _only_reads(self, func: ast.Attribute, call: ast.Call) -> bool:
         """Whether ``func``, by its name a method of tensors or of Python's own types, is nothing else."""
@@ -310,7 +311,7 @@ class Describing(Analysis):
         """As ``why_changing``, for what is gone through: an iterator can be gone through once."""
         named = isinstance(items, (ast.Name, ast.Attribute, ast.Subscript))
         if (named and self.inference.of(items).kind is Kind.UNKNOWN) or self._is_iterator(items):
-            return f"`{_text(items)}` may be an iterator, which can be gone through once"
+            return f"`{short(items)}` may be an iterator, which can be gone through once"
         return self.why_changing(items)
 
     def _is_iterator(self, e: ast.expr) -> bool:
@@ -340,8 +341,3 @@ def _logger_call(e: ast.expr) -> ast.AST:
     while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute):
         e = e.func.value
     return e.func if isinstance(e, ast.Call) else e
-
-
-def _text(e: ast.AST) -> str:
-    text = " ".join(ast.unparse(e).split())
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.chunked.chunks import Chunks, integer, is_plain
+from patcher.facts.chunked.chunks import Chunks, is_plain
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import integer
 from patcher.facts.values.types import Rank
 
 #: Functions that return nothing but a tensor, whatever is known of their arguments.

@@ -12,6 +12,7 @@ from patcher.facts.running.preparation import Preparation, Split
 from patcher.facts.running.variations import Variations
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.written import all_parameters
 from patcher.rule import (
     Applicability,
     Code,
@@ -146,9 +147,7 @@ def _lists(forward: FunctionNode, facts: Facts) -> tuple[str, ...]:
             for v in facts.ask(Variations).of(callee):
                 given = facts.ask(EagerCalls).argument(call, callee, v.parameter) if v.dim is None else None
                 found |= {given.id} if isinstance(given, ast.Name) else set()
-    a = forward.args
-    every = [*a.posonlyargs, *a.args, *filter(None, (a.vararg,)), *a.kwonlyargs, *filter(None, (a.kwarg,))]
-    return tuple(p.arg for p in every if p.arg in found)
+    return tuple(p.arg for p in all_parameters(forward.args) if p.arg in found)
 
 
 def _inheriting(cls: str, facts: Facts) -> list[str]:

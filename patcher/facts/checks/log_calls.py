@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.syntax.tree import Syntax, dotted, last_name
 from patcher.facts.tables.wording import words
 from patcher.facts.values.module_values import Bindings, imported
 
@@ -32,8 +32,7 @@ _STREAMS = frozenset({"sys.stdout", "sys.stderr"})
 def log_call(call: ast.Call, syntax: Syntax, bindings: Bindings) -> str | None:
     """How ``call`` is named when it writes a message for people, else None."""
     func = call.func
-    name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-    if not _LIKELY.search(name.lower()):
+    if not _LIKELY.search(last_name(func).lower()):
         return None
     if isinstance(func, ast.Name) and func.id == "print" and syntax.is_builtin(func):
         streams = [k.value for k in call.keywords if k.arg == "file"]

@@ -10,6 +10,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Aspect, Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import integer
 from patcher.facts.values.types import Category
 
 _SPLITS = frozenset({"torch.split", "torch.functional.split", "torch.split_with_sizes"})
@@ -66,14 +67,6 @@ def read_of(e: ast.expr) -> ast.Call | None:
     if plain and isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr == "tolist":
         return e
     return None
-
-
-def integer(e: ast.expr | None) -> int | None:
-    """The int that is written there, also a negative one."""
-    if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
-        value = integer(e.operand)
-        return None if value is None else -value
-    return e.value if isinstance(e, ast.Constant) and type(e.value) is int else None
 
 
 def is_plain(e: ast.expr) -> bool:

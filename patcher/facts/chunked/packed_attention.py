@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
-from patcher.facts.chunked.chunks import Chunks, Walk, integer
+from patcher.facts.chunked.chunks import Chunks, Walk
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import defaults, given, integer, is_none
 from patcher.facts.values.types import Rank
 
 _DIRECT = "torch.nn.functional.scaled_dot_product_attention"
@@ -97,8 +98,7 @@ class PackedAttentions(Analysis):
 
     def _takes(self, call: ast.Call, walk: Walk) -> bool:
         """Whether the three chunks of a turn are arguments of ``call``, in the order of the walk."""
-        given = [a.id for a in [*call.args, *(k.value for k in call.keywords)] if isinstance(a, ast.Name)]
-        return [name for name in given if name in walk.names] == list(walk.names)
+        return [a.id for a in self._chunks(call, walk)] == list(walk.names)
 
     def _along_sequence(self, dim: int, source: ast.expr, direct: bool) -> bool:
         """Whether ``dim`` is the last but one, where both kinds of callees have the sequence; four are the rule."""
@@ -133,13 +133,12 @@ class PackedAttentions(Analysis):
 
     def _mask(self, call: ast.Call, direct: bool) -> ast.expr | str | None:
         """What is in the place of the mask, None without any such argument, or why there is no place for one."""
-        given = [k.value for k in call.keywords if k.arg in (_MASKS[1:2] if direct else _MASKS)]
-        if direct and len(call.args) > 3:
-            given.append(call.args[3])
-        if not given:
+        masks = [k.value for k in call.keywords if k.arg in (_MASKS[1:2] if direct else _MASKS)]
+        masks += call.args[3:4] if direct else []
+        if not masks:
             return None if direct else f"no mask is handed to `{ast.unparse(call.func)}`"
-        none = isinstance(given[0], ast.Constant) and given[0].value is None
-        return given[0] if (none or self._may_be_none(given[0])) and len(given) == 1 else "there is a mask already"
+        free = is_none(masks[0]) or self._may_be_none(masks[0])
+        return masks[0] if free and len(masks) == 1 else "there is a mask already"
 
     def _may_be_none(self, e: ast.expr) -> bool:
         """Whether ``e`` is a parameter that is None unless it is given, and that nobody has bound anew before."""
@@ -147,16 +146,11 @@ class PackedAttentions(Analysis):
         arguments = self.syntax.parents.get(next(iter(found)).node) if len(found) == 1 else None
         if not isinstance(arguments, ast.arguments) or not isinstance(e, ast.Name):
             return False
-        positional = [*arguments.posonlyargs, *arguments.args]
-        defaults = dict(zip((a.arg for a in reversed(positional)), reversed(arguments.defaults), strict=False))
-        named = {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
-        default = (defaults | named).get(e.id)
-        return isinstance(default, ast.Constant) and default.value is None
+        default = defaults(arguments).get(e.id)
+        return default is not None and is_none(default)
 
     def _why_not_arguments(self, call: ast.Call, walk: Walk, direct: bool) -> str:
-        causal = [k.value for k in call.keywords if k.arg == "is_causal"]
-        if direct and len(call.args) > 5:
-            causal.append(call.args[5])
+        causal = [k.value for k in call.keywords if k.arg == "is_causal"] + (call.args[5:6] if direct else [])
         if any(not (isinstance(c, ast.Constant) and c.value is False) for c in causal):
             return "it may be causal"
         if not causal and not direct and not self._never_causal(call):
@@ -166,7 +160,7 @@ class PackedAttentions(Analysis):
         changing = set(walk.names)
         if isinstance(walk.loop, ast.For):
             changing |= {n.id for n in ast.walk(walk.loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        for argument in [call.func, *call.args, *(k.value for k in call.keywords)]:
+        for argument in [call.func, *given(call)]:
             if isinstance(argument, ast.Name) and argument.id in walk.names:
                 continue
             if any(isinstance(n, ast.Name) and n.id in changing for n in ast.walk(argument)):
@@ -178,9 +172,8 @@ class PackedAttentions(Analysis):
             return "what else is handed over is not known"
         return ""
 
-    def _chunks(self, call: ast.Call, walk: Walk) -> list[ast.expr]:
-        given = [*call.args, *(k.value for k in call.keywords)]
-        return [a for a in given if isinstance(a, ast.Name) and a.id in walk.names]
+    def _chunks(self, call: ast.Call, walk: Walk) -> list[ast.Name]:
+        return [a for a in given(call) if isinstance(a, ast.Name) and a.id in walk.names]
 
     def _never_causal(self, call: ast.Call) -> bool:
         """Whether the module that the call is made for says of itself, for good, that it is not causal."""

@@ -8,6 +8,7 @@ import math
 from patcher.facts.effects.aliasing import Aliasing
 from patcher.facts.project.does import in_place
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import is_none, short
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Category, Kind, Value, broadcast
 
@@ -42,10 +43,10 @@ class Effects(Aliasing):
             case ast.Attribute(value=base):
                 if (own := self.inference.instance_attribute(e)) is not None:
                     if not self.inference.surely_set(*own):
-                        return f"`{_text(e)}` may not be set"
+                        return f"`{short(e)}` may not be set"
                     if any(self._unchanged.writes.of(e)):
-                        return f"`{_text(e)}` may run code"
-                    return None if of(e).kind is not Kind.UNKNOWN else f"what `{_text(e)}` holds is not known"
+                        return f"`{short(e)}` may run code"
+                    return None if of(e).kind is not Kind.UNKNOWN else f"what `{short(e)}` holds is not known"
                 if of(e).is_number and isinstance(base, ast.Attribute):
                     return self.why_not_total(base) if of(base).kind is not Kind.UNKNOWN else None
                 if e.attr in ("shape", "dtype", "device", "ndim") and of(base).is_tensor:
@@ -54,14 +55,14 @@ class Effects(Aliasing):
                     return self._why_not_finfo(base)
                 if self.syntax.qualified(e) is not None and of(e).kind is Kind.PYTHON:
                     return None
-                return f"`{_text(e)}` may raise or run code"
+                return f"`{short(e)}` may raise or run code"
             case ast.BinOp(left=left, op=op, right=right):
                 return self._why_not_binary(e, left, op, right)
             case ast.UnaryOp(operand=operand):
                 if isinstance(e.op, ast.Not) and of(operand).kind is not Kind.PYTHON:
-                    return f"`not {_text(operand)}` reads a tensor"
+                    return f"`not {short(operand)}` reads a tensor"
                 if not self._takes(of(operand), e.op):
-                    return f"`{_text(e)}` may raise"
+                    return f"`{short(e)}` may raise"
                 return self.why_not_total(operand)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 if isinstance(op, (ast.Is, ast.IsNot)):
@@ -69,13 +70,13 @@ class Effects(Aliasing):
                 return self._why_not_pair(e, left, right)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 if of(test).kind is not Kind.PYTHON:
-                    return f"`{_text(test)}` may read a tensor"
+                    return f"`{short(test)}` may read a tensor"
                 return self.why_not_total(test) or self.why_not_total(body) or self.why_not_total(orelse)
             case ast.Call():
                 return self._why_not_call(e)
             case ast.Subscript(value=base, slice=index):
                 return self._why_not_subscript(e, base, index)
-        return f"`{_text(e)}` may raise or have an effect"
+        return f"`{short(e)}` may raise or have an effect"
 
     def _why_not_finfo(self, call: ast.Call) -> str | None:
         for a in call.args:
@@ -83,25 +84,25 @@ class Effects(Aliasing):
                 x = self.inference.of(a.value)
                 if x.is_tensor and x.dtype is not None and x.dtype.category in (Category.FLOAT, Category.UNKNOWN):
                     return self.why_not_total(a.value)
-        return f"`{_text(call)}` may raise"
+        return f"`{short(call)}` may raise"
 
     def _why_not_binary(self, e: ast.expr, left: ast.expr, op: ast.operator, right: ast.expr) -> str | None:
         a, b = self.inference.of(left), self.inference.of(right)
         if isinstance(op, ast.Sub) and a.is_boolean and (b.is_boolean or not b.is_tensor):
-            return f"`{_text(e)}` may raise"
+            return f"`{short(e)}` may raise"
         if isinstance(op, _ARITHMETIC):
             return self._why_not_pair(e, left, right)
         if isinstance(op, ast.Div):
             if not (a.is_tensor or b.is_tensor) and not self._nonzero(right):
-                return f"`{_text(e)}` may divide by zero"
+                return f"`{short(e)}` may divide by zero"
             return self._why_not_pair(e, left, right)
         if isinstance(op, ast.Pow) and isinstance(right, ast.Constant) and isinstance(right.value, (int, float)):
-            return self.why_not_total(left) if right.value >= 0 else f"`{_text(e)}` may raise"
+            return self.why_not_total(left) if right.value >= 0 else f"`{short(e)}` may raise"
         if isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
             both = (a.dtype, b.dtype)
             if all(d is not None and d.category is Category.BOOL for d in both):
                 return self._why_not_pair(e, left, right)
-        return f"`{_text(e)}` may raise"
+        return f"`{short(e)}` may raise"
 
     def _takes(self, value: Value, op: ast.unaryop) -> bool:
         """Whether a sign or ``~`` cannot fail on ``value``."""
@@ -114,9 +115,9 @@ class Effects(Aliasing):
         a, b = self.inference.of(left), self.inference.of(right)
         if a.is_tensor or b.is_tensor:
             if broadcast(a, b)[1] is None:
-                return f"the shapes in `{_text(e)}` are not known to fit"
+                return f"the shapes in `{short(e)}` are not known to fit"
         elif not (a.is_number and b.is_number):
-            return f"what `{_text(e)}` holds is not known"
+            return f"what `{short(e)}` holds is not known"
         return self.why_not_total(left) or self.why_not_total(right)
 
     def _why_not_subscript(self, e: ast.expr, base: ast.expr, index: ast.expr) -> str | None:
@@ -124,9 +125,9 @@ class Effects(Aliasing):
         if x.python == "size":
             owner = base.value if isinstance(base, ast.Attribute) and base.attr == "shape" else None
             there = owner is not None and _has_dimension(self.inference.of(owner), index)
-            return self.why_not_total(base) if there else f"`{_text(e)}` may be out of range"
+            return self.why_not_total(base) if there else f"`{short(e)}` may be out of range"
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        if x.is_tensor and all(isinstance(p, ast.Slice) or _is_ellipsis(p) or _is_none(p) for p in parts):
+        if x.is_tensor and all(isinstance(p, ast.Slice) or _is_ellipsis(p) or is_none(p) for p in parts):
             slices = [p for p in parts if isinstance(p, ast.Slice)]
             bounds = [b for s in slices for b in (s.lower, s.upper) if b is not None]
             steps = [s.step for s in slices if s.step is not None]
@@ -136,17 +137,17 @@ class Effects(Aliasing):
                 rank = x.rank
                 if not slices or (rank is not None and rank.offset >= len(slices)):
                     return self._first(base, *bounds)
-        return f"`{_text(e)}` may be out of range"
+        return f"`{short(e)}` may be out of range"
 
     def _why_not_call(self, e: ast.Call) -> str | None:
         if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
-            return f"`{_text(e)}` may raise"
+            return f"`{short(e)}` may raise"
         if (what := self.syntax.qualified(e.func)) is not None:
             return self._why_not_function(e, what)
         if not isinstance(e.func, ast.Attribute):
             return self._why_not_builtin(e)
         if self.inference.instance_attribute(e.func) is not None:
-            return f"`{_text(e.func)}` may have an effect or state of its own"
+            return f"`{short(e.func)}` may have an effect or state of its own"
         return self._why_not_operation(e, e.func.attr, e.func.value, e.args)
 
     def _why_not_builtin(self, e: ast.Call) -> str | None:
@@ -156,23 +157,23 @@ class Effects(Aliasing):
         length = name == "len" and len(e.args) == 1 and _has_dimension(self.inference.of(e.args[0]), ast.Constant(0))
         if (numbers or length) and isinstance(e.func, ast.Name) and not self.inference.is_rebound(e.func):
             return self._first(*e.args)
-        return f"`{_text(e.func)}` may raise or have an effect"
+        return f"`{short(e.func)}` may raise or have an effect"
 
     def _why_not_function(self, e: ast.Call, what: str) -> str | None:
         of = self.inference.of
         if what in api.RANDOM:
-            return f"`{_text(e.func)}` draws random numbers"
+            return f"`{short(e.func)}` draws random numbers"
         name = what.rpartition(".")[2]
         if not what.startswith("torch.") or not e.args:
-            return f"`{_text(e.func)}` may raise or have an effect"
+            return f"`{short(e.func)}` may raise or have an effect"
         if name in ("zeros_like", "ones_like", "full_like") and of(e.args[0]).is_tensor:
             return self._first(*e.args, *(k.value for k in e.keywords))
         if name == "where" and len(e.args) == 3 and not e.keywords:
             if not of(e.args[0]).is_boolean:
-                return f"`{_text(e.args[0])}` is not known to be boolean"
+                return f"`{short(e.args[0])}` is not known to be boolean"
             for a, b in ((e.args[1], e.args[2]), (e.args[0], e)):
                 if broadcast(of(a), of(b))[1] is None:
-                    return f"the shapes in `{_text(e)}` are not known to fit"
+                    return f"the shapes in `{short(e)}` are not known to fit"
             return self._first(*e.args)
         return self._why_not_operation(e, name, e.args[0], e.args[1:])
 
@@ -181,32 +182,32 @@ class Effects(Aliasing):
         of, x = self.inference.of, self.inference.of(receiver)
         given = [*rest, *(k.value for k in e.keywords)]
         if not x.is_tensor:
-            return f"what `{_text(receiver)}` holds is not known"
+            return f"what `{short(receiver)}` holds is not known"
         if in_place(e, name):
-            return f"`{_text(e)}` changes a tensor in place"
+            return f"`{short(e)}` changes a tensor in place"
         if not _accepts(name, x):
-            return f"`{_text(e)}` may raise for integers"
+            return f"`{short(e)}` may raise for integers"
         if name in _BY_ELEMENT:
             if name in _TAKE_NUMBERS:
                 if not all(of(a).is_number or of(a).python == "none" for a in given):
-                    return f"the shapes in `{_text(e)}` are not known to fit"
+                    return f"the shapes in `{short(e)}` are not known to fit"
                 if name.startswith("cl") and all(of(a).python == "none" for a in given):
-                    return f"`{_text(e)}` may raise"
+                    return f"`{short(e)}` may raise"
             elif rest and name != "gelu":
-                return f"`{_text(e)}` may raise"
+                return f"`{short(e)}` may raise"
             return self._first(receiver, *given)
         if name == "size":
             plain = not e.keywords and (not rest or (len(rest) == 1 and _has_dimension(x, rest[0])))
-            return self._first(receiver) if plain else f"`{_text(e)}` may raise"
+            return self._first(receiver) if plain else f"`{short(e)}` may raise"
         if name in ("detach", "dim", "numel", "sum", "mean", "any", "all"):
-            return self._first(receiver) if not given else f"`{_text(e)}` may raise"
+            return self._first(receiver) if not given else f"`{short(e)}` may raise"
         if name in ("to", "type_as"):
             if all(of(a).python == "dtype" or of(a).is_tensor or _is_device(a) for a in given):
                 return self._first(receiver, *(a for a in given if of(a).is_tensor))
-            return f"`{_text(e)}` may raise"
-        if name in ("softmax", "log_softmax") and [_text(d) for d in given] == ["-1"]:
+            return f"`{short(e)}` may raise"
+        if name in ("softmax", "log_softmax") and [short(d) for d in given] == ["-1"]:
             return self._first(receiver)
-        return f"`{_text(e)}` may raise or have an effect"
+        return f"`{short(e)}` may raise or have an effect"
 
     def _nonzero(self, e: ast.expr) -> bool:
         """Whether ``e`` is a Python number that is written down somewhere, and is not 0."""
@@ -225,30 +226,25 @@ class Effects(Aliasing):
         of = self.inference.of
         for node in ast.walk(e):
             if isinstance(node, ast.expr) and _is_infinite(of(node)):
-                return f"`{_text(node)}` is infinite"
+                return f"`{short(node)}` is infinite"
             if not isinstance(node, ast.expr) or not of(node).is_tensor:
                 continue
             value = of(node)
             if value.trainable:
-                return f"`{_text(node)}` would get a zero gradient in place of none"
+                return f"`{short(node)}` would get a zero gradient in place of none"
             match node:
                 case ast.BinOp(op=ast.Div(), right=right):
                     if not self._nonzero(right):
-                        return f"the gradient of `{_text(node)}` is infinite where `{_text(right)}` is 0"
+                        return f"the gradient of `{short(node)}` is infinite where `{short(right)}` is 0"
                 case ast.BinOp(op=ast.Pow(), right=right):
                     # of a cube, float16 does not hold the gradient where it holds the number
                     if not (isinstance(right, ast.Constant) and right.value in (1, 2)):
-                        return f"the gradient of `{_text(node)}` may be infinite"
+                        return f"the gradient of `{short(node)}` may be infinite"
                 case ast.Call(func=func):
                     name = func.attr if isinstance(func, ast.Attribute) else dotted(func)
                     if name in api.STEEP_FLOAT or name in ("norm", "std", "pow", "div", "prod"):
-                        return f"the gradient of `{_text(node)}` may be infinite"
+                        return f"the gradient of `{short(node)}` may be infinite"
         return None
-
-
-def _text(e: ast.AST) -> str:
-    text = " ".join(ast.unparse(e).split())
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _is_infinite(value: Value) -> bool:
@@ -280,7 +276,3 @@ def _has_dimension(x: Value, index: ast.expr) -> bool:
 
 def _is_ellipsis(e: ast.expr) -> bool:
     return isinstance(e, ast.Constant) and e.value is ...
-
-
-def _is_none(e: ast.expr) -> bool:
-    return isinstance(e, ast.Constant) and e.value is None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.syntax.written import given, is_none, short
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Kind
 
@@ -351,13 +352,13 @@ class RowValues(Analysis):
         mask = parts[0] if masked and isinstance(parts[0], ast.Name) else None
         if mask is not None:
             self.use_mask(mask.id)
-        if names == [mask.id if mask is not None else self._rows] or (names == ["", self._rows] and _is_none(parts[0])):
+        if names == [mask.id if mask is not None else self._rows] or (names == ["", self._rows] and is_none(parts[0])):
             self.picked[e] = Picked(value, mask)
             return Held(Sort.ROWS, raw=True)
-        column = len(parts) == 3 and _is_none(parts[2])
+        column = len(parts) == 3 and is_none(parts[2])
         found = None
         if len(parts) == 2 + column:
-            if mask is not None and isinstance(parts[1], (ast.Name, ast.Constant)) and not _is_none(parts[1]):
+            if mask is not None and isinstance(parts[1], (ast.Name, ast.Constant)) and not is_none(parts[1]):
                 self.fixed(parts[1])
                 found = Picked(value, mask, parts[1], column=column)
             elif mask is None and set(names[:2]) == {self._rows, self._places}:
@@ -387,7 +388,7 @@ class RowValues(Analysis):
             return FIXED
         first, rest = ast.unparse(parts[0]), parts[1:]
         if first in (":", "...") and len(rest) == 1:
-            if inner.sort is Sort.FACTOR and _is_none(rest[0]):
+            if inner.sort is Sort.FACTOR and is_none(rest[0]):
                 return Held(Sort.COLUMN)
             if inner.sort is Sort.ROWS and isinstance(rest[0], ast.Slice):
                 return inner
@@ -432,14 +433,14 @@ class RowValues(Analysis):
         return isinstance(function, ast.Name) and function.id in _PLAIN and self.syntax.is_builtin(function)
 
     def _arguments(self, e: ast.Call) -> list[Held]:
-        return [self.of(a) for a in [*e.args, *(k.value for k in e.keywords)]]
+        return [self.of(a) for a in given(e)]
 
     def _all_fixed(self, e: ast.Call) -> bool:
         return all(a.sort is Sort.FIXED for a in self._arguments(e))
 
     def _taken(self, e: ast.Call) -> Held:
         """A call of a module or function that is taken to compute each row by itself, and may change it in place."""
-        arguments = [*e.args, *(k.value for k in e.keywords)]
+        arguments = given(e)
         held = [self.of(a) for a in arguments]
         sorts = {h.sort for h in held}
         self.fixed(e.func)
@@ -456,13 +457,13 @@ class RowValues(Analysis):
 
     def _rounds(self, e: ast.Call, name: str) -> bool:
         """Whether a conversion is to ints or truth values."""
-        dtypes = [self.syntax.qualified(a) for a in [*e.args, *(k.value for k in e.keywords)]]
+        dtypes = [self.syntax.qualified(a) for a in given(e)]
         return name in ("int", "long", "short", "bool") or any(d in api.INT_DTYPES | {"torch.bool"} for d in dtypes)
 
     def _method(self, e: ast.Call, name: str, held: list[Held]) -> Held:
         """A function of PyTorch; ``held``: the receiver and the arguments."""
         first, others = held[0], {h.sort for h in held[1:]}
-        arguments = [ast.unparse(a) for a in [*e.args, *(k.value for k in e.keywords)]][1 - len(held) :]
+        arguments = [ast.unparse(a) for a in given(e)][1 - len(held) :]
         fixed = others <= {Sort.FIXED}
         if fixed and name in _CONVERSIONS:
             if first.sort in _LINEAR and self._rounds(e, name):
@@ -492,13 +493,3 @@ def _last(e: ast.Call) -> bool:
     """Whether a chunk or split goes along the last dimension."""
     dims = [k.value for k in e.keywords if k.arg == "dim"] or e.args[-1:]
     return bool(dims) and ast.unparse(dims[0]) == "-1"
-
-
-def _is_none(e: ast.expr) -> bool:
-    return isinstance(e, ast.Constant) and e.value is None
-
-
-def short(node: ast.AST) -> str:
-    """``node`` in a reason."""
-    text = ast.unparse(node).splitlines()[0]
-    return text if len(text) <= 60 else text[:57] + "..."

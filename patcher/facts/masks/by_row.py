@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.written import given
 from patcher.facts.tables import torch_api as api
 
 #: What takes each element by itself, or is told which dimension to work along.
@@ -53,7 +54,7 @@ class RowCalls(Analysis):
         mask = written[0].slice if written else None
         if not isinstance(mask, ast.Name) or any(ast.unparse(t.slice) != mask.id for t in written):
             return None
-        arguments = [*call.args, *(k.value for k in call.keywords)]
+        arguments = given(call)
         reads = [a for a in arguments if isinstance(a, ast.Subscript) and self._through(a, mask)]
         others = [n for a in arguments if a not in reads for n in ast.walk(a)]
         if not reads or any(
@@ -87,13 +88,11 @@ class RowCalls(Analysis):
             case ast.Subscript():
                 return False
             case ast.Call(func=func):
-                name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+                name = last_name(func)
                 if name in _ALONG:
-                    return any(ast.unparse(a).startswith("-") for a in [*n.args, *(k.value for k in n.keywords)])
+                    return any(ast.unparse(a).startswith("-") for a in given(n))
                 if name == "pad":
-                    pairs = [
-                        a for a in [*n.args, *(k.value for k in n.keywords)] if isinstance(a, (ast.Tuple, ast.List))
-                    ]
+                    pairs = [a for a in given(n) if isinstance(a, (ast.Tuple, ast.List))]
                     return len(pairs) == 1 and len(pairs[0].elts) == 2
                 return name in _BY_ELEMENT or self._checks(n)
             case ast.For() | ast.While() | ast.Try() | ast.With() | ast.Yield() | ast.Await() | ast.Lambda():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import integer, is_whole
 
 _PLAIN = (ast.Constant, ast.Slice, ast.List, ast.JoinedStr, ast.Lambda, ast.Dict, ast.Set)
 _REDUCTIONS = ("sum", "mean", "any", "all")
@@ -43,7 +44,7 @@ class MaskedReads(Analysis):
         masks = [p for p in parts if not isinstance(p, _PLAIN) and self.presumed.boolean(p)]
         if len(masks) != 1 or self.inference.of(node.value).python in ("container", "size", "str"):
             return None
-        first = parts[0] is masks[0] and all(_whole(p) for p in parts[1:])
+        first = parts[0] is masks[0] and all(is_whole(p) for p in parts[1:])
         row = self.row(node.value, masks[0]) if first else None
         sure = self.presumed.sure(masks[0], self.inference)
         if not sure and not self.presumed.of(node.value).is_tensor:
@@ -76,10 +77,12 @@ class MaskedReads(Analysis):
         match outer:
             case ast.Attribute(attr="numel" | "nelement"):
                 return (above, True) if isinstance(above, ast.Call) and not above.args else None
-            case ast.Attribute(attr="size") if isinstance(above, ast.Call) and above.args and _is_zero(above.args[0]):
+            case ast.Attribute(attr="size") if (
+                isinstance(above, ast.Call) and above.args and integer(above.args[0]) == 0
+            ):
                 return above, False
             case ast.Attribute(attr="shape"):
-                return (above, False) if isinstance(above, ast.Subscript) and _is_zero(above.slice) else None
+                return (above, False) if isinstance(above, ast.Subscript) and integer(above.slice) == 0 else None
             case ast.Call(func=ast.Name(id="len") as func) if not self.inference.is_rebound(func):
                 return outer, False
             case ast.Call(func=func, args=[_], keywords=[]) if self.syntax.qualified(func) == "torch.numel":
@@ -187,17 +190,6 @@ class MaskedReads(Analysis):
         if callee is not None and name in callee.conditions:  # compiled, what checks a tensor raises at a later moment
             return self.facts.ask(Caught).why(self.syntax.statement_of(call), ("RuntimeError",))
         return f"`{ast.unparse(call.func)}` is not known to take a tensor for a bool"
-
-
-def _whole(e: ast.expr) -> bool:
-    """``:`` or ``...``."""
-    if isinstance(e, ast.Slice):
-        return e.lower is e.upper is e.step is None
-    return isinstance(e, ast.Constant) and e.value is ...
-
-
-def _is_zero(e: ast.expr) -> bool:
-    return isinstance(e, ast.Constant) and e.value == 0
 
 
 def _target(statement: ast.stmt) -> ast.Subscript | None:

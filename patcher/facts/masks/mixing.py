@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from patcher.facts.syntax.tree import Syntax
+from patcher.facts.syntax.written import given
 
 #: Modules of PyTorch that mix rows, or have a state that depends on which rows there are.
 _MODULES = frozenset(
@@ -45,7 +46,7 @@ def _sign(n: ast.AST) -> str | None:
             return ast.unparse(n)
         case _:
             return None
-    arguments = [*n.args, *(k.value for k in n.keywords)]
+    arguments = given(n)
     texts = [ast.unparse(a) for a in arguments]
     if name in _MODULES or name in _TOGETHER:
         return name

@@ -23,7 +23,7 @@ from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.scripted import scripted
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
-from patcher.facts.syntax.tree import Syntax, dotted, walk
+from patcher.facts.syntax.tree import Syntax, dotted, last_name, walk
 from patcher.facts.tables import torch_api
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -240,7 +240,7 @@ class _Collector:
         function, first = self.owner(n)
         if (name := registered(n)) is not None and dotted(n.func.value) == first:  # type: ignore[attr-defined]
             self.stores[function].add(name)
-        last = n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id if isinstance(n.func, ast.Name) else ""
+        last = last_name(n.func)
         full = next((k.value for k in n.keywords if k.arg == "fullgraph"), None)
         if last == "compile" and full is not None and not (isinstance(full, ast.Constant) and not full.value):
             self.one_graph = True

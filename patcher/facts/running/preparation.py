@@ -10,7 +10,8 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.running.list_lengths import ListLengths
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.written import all_parameters, defaults, is_stored
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Kind
@@ -65,7 +66,7 @@ class Preparation(Analysis):
         ``parameters``: those that hold a list.
         """
         flow = self.inference.flow_of(function)
-        arguments = {a.arg: a for a in _arguments(function)}
+        arguments = {a.arg: a for a in all_parameters(function.args)}
         lists = ListLengths(function, [arguments[p] for p in parameters if p in arguments], flow, self.syntax)
         body = function.body
         last = max((i for i, s in enumerate(body) if lists.reads(s)), default=-1)
@@ -176,8 +177,7 @@ class Preparation(Analysis):
         )
 
     def _is_cheap(self, call: ast.Call) -> bool:
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        return name in _CHEAP
+        return last_name(call.func) in _CHEAP
 
     # --- what goes from one half to the other -----------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class Preparation(Analysis):
             return set()
         parameters = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
         body: list[ast.AST] = [*scope.body] if isinstance(scope.body, list) else [scope.body]
-        stored = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        stored = (n for s in body for n in ast.walk(s) if is_stored(n))
         inner = (ast.comprehension, *_NESTED)
         return parameters | {
             n.id for n in stored if next((p for p in self.syntax.ancestors(n) if isinstance(p, inner)), None) is scope
@@ -251,30 +251,21 @@ class Preparation(Analysis):
         return {n.id for f in nested for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
-def _arguments(function: FunctionNode) -> list[ast.arg]:
-    a = function.args
-    return [*a.posonlyargs, *a.args, *filter(None, (a.vararg,)), *a.kwonlyargs, *filter(None, (a.kwarg,))]
-
-
 def _ordered(function: FunctionNode, needed: dict[str, set[Definition]], sure: dict[str, bool]) -> Iterator[Handed]:
     """Parameters without a default first, then what the preparation has made, then the parameters with one."""
     a = function.args
-    positional = [*a.posonlyargs, *a.args]
-    defaults: dict[str, ast.expr | None] = dict(
-        zip([p.arg for p in positional[len(positional) - len(a.defaults) :]], a.defaults, strict=True)
-    )
-    defaults |= {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)}
+    known = defaults(a)
     plain: list[Handed] = []
     last: list[Handed] = []
-    for p in _arguments(function):
+    for p in all_parameters(function.args):
         if p.arg in needed:
             kept = all(d.how == "parameter" for d in needed[p.arg])
             annotation = p.annotation if kept and p not in (a.vararg, a.kwarg) else None
-            default = defaults.get(p.arg) if kept else None
+            default = known.get(p.arg) if kept else None
             if default is not None and not _is_plain(default):
                 default = None
             (plain if default is None else last).append(Handed(p.arg, annotation, default, sure[p.arg]))
-    made = [Handed(n, sure=sure[n]) for n in needed if n not in {p.arg for p in _arguments(function)}]
+    made = [Handed(n, sure=sure[n]) for n in needed if n not in {p.arg for p in all_parameters(function.args)}]
     yield from (*plain, *made, *last)
 
 
@@ -297,8 +288,8 @@ def _hands_on(rest: list[ast.stmt], function: FunctionNode) -> bool:
     match rest[0]:
         case ast.Return(value=ast.Call(func=ast.Attribute(value=ast.Name(id=me)), args=args, keywords=keywords)):
             own = [*function.args.posonlyargs, *function.args.args][:1]
-            given = [*args, *(k.value for k in keywords)]
-            return [a.arg for a in own] == [me] and all(isinstance(v, (ast.Name, ast.Starred)) for v in given)
+            handed = [*args, *(k.value for k in keywords)]
+            return [a.arg for a in own] == [me] and all(isinstance(v, (ast.Name, ast.Starred)) for v in handed)
         case ast.Return(value=value):
             return value is None or isinstance(value, (ast.Name, ast.Constant))
     return isinstance(rest[0], ast.Pass)
@@ -319,7 +310,7 @@ def _bindings(s: ast.stmt) -> Iterator[ast.Name]:
     stack: list[ast.AST] = [s]
     while stack:
         n = stack.pop()
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+        if is_stored(n):
             yield n
         if isinstance(n, ast.comprehension):
             yield from (w.target for w in ast.walk(n) if isinstance(w, ast.NamedExpr))
@@ -337,4 +328,4 @@ def _surely_bound(s: ast.stmt) -> Iterator[ast.Name]:
 
 
 def _bindings_of_target(t: ast.expr) -> Iterator[ast.Name]:
-    return (n for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return (n for n in ast.walk(t) if is_stored(n))

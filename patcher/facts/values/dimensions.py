@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from patcher.facts.syntax.tree import Syntax
+from patcher.facts.syntax.written import integer
 
 #: What is told dimensions by their numbers, and takes 0 and -1 of a tensor without any.
 _BY_NUMBER = frozenset("sum mean any all amax amin argmax argmin softmax cumsum transpose swapaxes chunk".split())
@@ -27,13 +28,13 @@ def least_dimensions(use: ast.expr, syntax: Syntax) -> int:
         case ast.Attribute(attr="size"):
             call = syntax.parents[parent]
             if isinstance(call, ast.Call) and not call.keywords:
-                return _size(_number(call.args[0])) if call.args else _sizes(call, syntax)
+                return _size(integer(call.args[0])) if call.args else _sizes(call, syntax)
     outer = syntax.parents[parent] if isinstance(parent, ast.Attribute) else None
     if isinstance(parent, ast.Attribute) and isinstance(outer, ast.Call) and outer.func is parent:
         if parent.attr == "permute":
             return len(outer.args) if len(outer.args) > 1 and not any(map(_starred, outer.args)) else 0
         if parent.attr in _BY_NUMBER:
-            return max((n for a in outer.args[:2] if (n := _size(_number(a))) > 1), default=0)
+            return max((n for a in outer.args[:2] if (n := _size(integer(a))) > 1), default=0)
     return 0
 
 
@@ -59,7 +60,7 @@ def unconditional(node: ast.AST, syntax: Syntax) -> bool:
 def _indexed(index: ast.expr) -> int:
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     new = [p for p in parts if isinstance(p, ast.Constant) and (p.value is None or p.value is ... or p.value is True)]
-    plain = all(isinstance(p, ast.Slice) or p in new or _number(p) is not None for p in parts)
+    plain = all(isinstance(p, ast.Slice) or p in new or integer(p) is not None for p in parts)
     return len(parts) - len(new) if plain else 0
 
 
@@ -67,7 +68,7 @@ def _sizes(shape: ast.expr, syntax: Syntax) -> int:
     parent = syntax.parents[shape]
     match parent:
         case ast.Subscript(slice=index):
-            return _size(_number(index))
+            return _size(integer(index))
         case ast.Assign(targets=[ast.Tuple(elts=parts)]) if not any(map(_starred, parts)):
             return len(parts)
     return 0
@@ -76,12 +77,6 @@ def _sizes(shape: ast.expr, syntax: Syntax) -> int:
 def _size(dimension: int | None) -> int:
     """How many dimensions there are when the size of that one can be read."""
     return 0 if dimension is None else dimension + 1 if dimension >= 0 else -dimension
-
-
-def _number(e: ast.expr) -> int | None:
-    sign = -1 if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub) else 1
-    value = e.operand if isinstance(e, ast.UnaryOp) else e
-    return sign * value.value if isinstance(value, ast.Constant) and type(value.value) is int else None
 
 
 def _starred(e: ast.expr) -> bool:

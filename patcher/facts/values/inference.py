@@ -12,6 +12,7 @@ from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.project.index import ClassSummary, Project
 from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, walk
+from patcher.facts.syntax.written import defaults
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.arguments import relate
 from patcher.facts.values.dimensions import RESHAPING, least_dimensions, unconditional
@@ -360,7 +361,8 @@ class Inference:
         assert isinstance(argument, ast.arg)
         function = self.syntax.parents[self.syntax.parents[argument]]
         token = Token("name", (d,))
-        default = _default(function, argument)
+        assert isinstance(function, (*_FUNCTIONS, ast.Lambda))
+        default = defaults(function.args).get(argument.arg)
         if isinstance(default, ast.Constant) and default.value is None:
             return UNKNOWN
         if argument.annotation is not None:
@@ -961,19 +963,6 @@ def _function_name(what: str) -> str | None:
         if what.startswith(prefix):
             name = what[len(prefix) :]
             return name if "." not in name else None
-    return None
-
-
-def _default(function: ast.AST, argument: ast.arg) -> ast.expr | None:
-    if not isinstance(function, (*_FUNCTIONS, ast.Lambda)):
-        return None
-    a = function.args
-    positional = [*a.posonlyargs, *a.args]
-    if argument in positional:
-        i = positional.index(argument) - (len(positional) - len(a.defaults))
-        return a.defaults[i] if i >= 0 else None
-    if argument in a.kwonlyargs:
-        return a.kw_defaults[a.kwonlyargs.index(argument)]
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from patcher.facts.syntax.classes import pairs, self_name
 from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.syntax.written import all_parameters
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Only a module has these methods, among the things that code with PyTorch calls ``compile`` on.
@@ -110,9 +111,7 @@ def parameter(function: ast.AST | None, name: str) -> ast.arg | None:
     """The parameter ``name`` of ``function``."""
     if not isinstance(function, _FUNCTIONS):
         return None
-    a = function.args
-    every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
-    return next((p for p in every if p.arg == name), None)
+    return next((p for p in all_parameters(function.args) if p.arg == name), None)
 
 
 class ModuleIndex:

@@ -11,6 +11,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.running.preparation import Handed, Preparation
 from patcher.facts.syntax.tree import FunctionNode, bindings_of_import
+from patcher.facts.syntax.written import defaults, is_stored
 from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.host_reads import HostRead, HostReads
@@ -234,7 +235,7 @@ class Clusters(Analysis):
 
     def _by_default(self, function: FunctionNode, reads: tuple[HostRead, ...]) -> tuple[str, list[HostRead]]:
         """The parameter that, where it keeps its default, lets reads run for sure; with these reads."""
-        defaults = self._defaults(function)
+        known = defaults(function.args)
         for read in reads:
             tests = [p for p in self.syntax.ancestors(read.node) if isinstance(p, ast.If)]
             tests = [t for t in tests if self.syntax.function_of(t) is function]
@@ -243,11 +244,11 @@ class Clusters(Analysis):
             test, negated = tests[0].test, False
             while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
                 test, negated = test.operand, not negated
-            default = defaults.get(test.id) if isinstance(test, ast.Name) else None
+            default = known.get(test.id) if isinstance(test, ast.Name) else None
             if not isinstance(default, ast.Constant) or not isinstance(test, ast.Name):
                 continue
             taken = tests[0].body if bool(default.value) is not negated else tests[0].orelse
-            rebound = any(n.id == test.id for n in _stores(function))
+            rebound = any(is_stored(n) and n.id == test.id for n in self.syntax.subtree(function))
             above = [read.node, *self.syntax.ancestors(read.node)]
             steps = pairwise(above[: above.index(tests[0])])
             sure = all(self.facts.ask(HostReads).always_runs(child, parent) for child, parent in steps)
@@ -255,14 +256,8 @@ class Clusters(Analysis):
                 return test.id, [read]
         return "", []
 
-    def _defaults(self, function: FunctionNode) -> dict[str, ast.expr]:
-        a = function.args
-        positional = [*a.posonlyargs, *a.args]
-        defaults = dict(zip([p.arg for p in positional[len(positional) - len(a.defaults) :]], a.defaults, strict=True))
-        return defaults | {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None}
-
     def _is_set(self, function: FunctionNode, flag: str) -> bool:
-        default = dict(self._defaults(function)).get(flag)
+        default = defaults(function.args).get(flag)
         return isinstance(default, ast.Constant) and bool(default.value)
 
     def _callers(self, function: FunctionNode) -> list[FunctionNode]:
@@ -300,11 +295,6 @@ class Clusters(Analysis):
 def _is_worth_it(reads: tuple[HostRead, ...], operations: int) -> bool:
     """Whether one break costs less than what is there: several, a loop that loses its frame, pieces around a read."""
     return len(reads) > 1 or any(r.looped for r in reads) or (bool(reads) and operations > 1)
-
-
-def _stores(function: FunctionNode) -> list[ast.Name]:
-    names = (n for n in ast.walk(function) if isinstance(n, ast.Name))
-    return [n for n in names if not isinstance(n.ctx, ast.Load)]
 
 
 def _is_docstring(s: ast.stmt) -> bool:
