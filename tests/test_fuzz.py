@@ -19,10 +19,8 @@ from tests.fuzz.judge import SAID, Said, kind_of
 from tests.fuzz.search import search, tallied
 from tests.fuzz.surroundings import AROUND_HAZARD, AROUND_STATEMENTS, DECORATORS, OVERRIDES, SHADOWS, SUPPORT
 
-MUTANTS = 300
+MUTANTS = 150
 SEED = 13
-#: Rules in whose examples a long search finds nothing; ``python -m tests.fuzz`` searches those of all.
-SEARCHED = ("FC301", "FC302", "FC304", "FC403", "FC405", "FC501")
 
 MODULE = """
 class Net(nn.Module):
@@ -110,7 +108,7 @@ def test_an_error_that_goes_away_is_documented(said: Said) -> None:
 
 
 def test_no_safe_fix_changes_a_mutant() -> None:
-    tally = tallied(search(SEED, MUTANTS, rules=SEARCHED, dynamo=0.0))
+    tally = tallied(search(SEED, MUTANTS, dynamo=0.0))
     assert tally.wrong == [], "\n".join(map(told, tally.wrong))
     assert tally.deaths == 0
     assert tally.rewritten > MUTANTS // 2, str(tally)

@@ -160,6 +160,9 @@ class SkippingTests(Analysis):
                 return None
         if granted is None or into.id != name or not self.inference.of(into).is_tensor:
             return None
+        mode = self.facts.ask(GradientMode)
+        if any(mode.changes_between(d.node, node) for d in self.inference.definitions(into)):
+            return None  # the new tensor requires no gradient, or the old one does not
         alone = self.effects.fresh(into, node, name)
         return [*granted, *([] if alone else [f"nobody asks whether `{name}` is still the same tensor"])]
 

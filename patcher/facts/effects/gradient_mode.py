@@ -46,6 +46,26 @@ class GradientMode(Analysis):
                 return False
         return False
 
+    def changes_between(self, made: ast.AST, node: ast.AST) -> bool:
+        """Whether gradients may be recorded where ``made`` stands and not at ``node``, of one function, or vice versa.
+
+        A parameter is made by the caller, in the mode that decorators may change.
+        """
+        return self._around(made) != self._around(node)
+
+    def _around(self, node: ast.AST) -> list[ast.AST]:
+        """The contexts and decorators around ``node`` that may decide whether gradients are recorded."""
+        found: list[ast.AST] = []
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, (ast.With, ast.AsyncWith)):
+                said = (self._said_by(i.context_expr, tables.QUIET_CONTEXTS) for i in parent.items)
+                found += [parent] if any(off is not None for off in said) else []
+            elif isinstance(parent, _FUNCTIONS):
+                said = (self._said_by(d, _PASSING) for d in parent.decorator_list)
+                deciding = not isinstance(node, ast.arg) and any(off is not None for off in said)
+                return [*found, parent] if deciding else found
+        return found
+
     def in_inference_mode(self, node: ast.AST) -> bool:
         """Whether a context or decorator around ``node`` makes its tensors such as cannot be changed outside of it."""
         for parent in self.syntax.ancestors(node):

@@ -118,6 +118,8 @@ class Closure:
     def callees(self, call: str, owner: str, caller: str) -> list[str] | None:
         """The functions of the project that ``call`` in ``caller`` may run; None when code that is not read may run."""
         project = self.project
+        if call == "?":
+            return None
         if call.startswith("?"):
             return project.named_methods(call[1:])
         if call.startswith("."):
