@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.running.list_lengths import ListLengths
 from patcher.facts.syntax.tree import FunctionNode, last_name
@@ -206,6 +207,13 @@ class Preparation(Analysis):
             odd = [d for d in definitions if d.how == "other" or isinstance(d.value, ast.Lambda)]
             if any(not isinstance(d.node, (ast.Name, ast.arg)) or isinstance(d.value, ast.Lambda) for d in odd):
                 return f"`{name_}` is a function or an import of the preparation"
+        graph = self.facts.ask(Unchanged).graph(function)
+        start = graph.step_of(_first(rest[0]))
+        for name_, definitions in needed.items():
+            given = any(d.how == "parameter" for d in definitions)
+            bound = given or (start is not None and graph.always_binds(name_, start))
+            if not bound or any(d.how == "unbound" for d in definitions):
+                return f"`{name_}` may have no value there"
         return tuple(_ordered(function, needed, sure))
 
     def _before(self, name: ast.Name, inside: set[ast.AST], flow: Flow) -> set[Definition] | str:
@@ -293,6 +301,18 @@ def _hands_on(rest: list[ast.stmt], function: FunctionNode) -> bool:
         case ast.Return(value=value):
             return value is None or isinstance(value, (ast.Name, ast.Constant))
     return isinstance(rest[0], ast.Pass)
+
+
+def _first(statement: ast.stmt) -> ast.AST:
+    """What of ``statement`` runs first."""
+    match statement:
+        case ast.With(items=[first, *_]) | ast.AsyncWith(items=[first, *_]):
+            return first
+        case ast.Match(subject=subject):
+            return subject
+        case ast.Try(body=[first, *_]):
+            return _first(first)
+    return statement
 
 
 def _run(statement: ast.stmt) -> Iterator[ast.AST]:
