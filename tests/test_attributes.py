@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -177,3 +178,30 @@ def test_code_far_away_that_names_nothing_is_not_about_it() -> None:
     assert [f.touch.inside.rpartition(".")[2] for f in project.attributes.touched("model.Cut", "hop", (How.SET,))] == [
         "g"
     ]
+
+
+@pytest.mark.parametrize(("folder", "setting"), [("package", []), ("package/models", ["f"])])
+def test_a_class_is_at_home_in_its_module_not_in_the_package_around(
+    tmp_path: Path, folder: str, setting: list[str]
+) -> None:
+    models = tmp_path / "package" / "models"
+    models.mkdir(parents=True)
+    for package in (models.parent, models):
+        (package / "__init__.py").touch()
+    files = {
+        models.parent / "__init__.py": "",
+        models / "__init__.py": "",
+        tmp_path / folder / "settings.py": "def f(m, k):\n    setattr(m, k, 5)",
+        models / "model.py": _home("pass"),
+    }
+    project = Project([summarise(ast.parse(text), str(path)) for path, text in files.items()])
+    found = project.attributes.touched("package.models.model.Cut", "hop", (How.SET,))
+    assert [f.touch.inside.rpartition(".")[2] for f in found] == setting
+
+
+def test_an_object_is_followed_over_thousands_of_functions() -> None:
+    calls = "\n".join(f"def f{n}(y):\n    f{n + 1}(y)" for n in range(3000))
+    project = _project(
+        model=_home("above: from far import f0\nf0(self.hop)"), far=f"{calls}\ndef f3000(y):\n    y.zero_()"
+    )
+    assert _written(project)

@@ -180,8 +180,8 @@ class Attributes:
 
     def _home(self, cls: str) -> ModuleSummary | None:
         if cls not in self._homes:
-            modules = self.project.modules.values()
-            self._homes[cls] = next((m for m in modules if cls.startswith(f"{m.module}.")), None)
+            packages = [m for m in self.project.modules.values() if cls.startswith(f"{m.module}.")]
+            self._homes[cls] = max(packages, key=lambda m: len(m.module), default=None)
         return self._homes[cls]
 
     def _near(self, s: ModuleSummary, home: ModuleSummary | None, cls: str) -> bool:
