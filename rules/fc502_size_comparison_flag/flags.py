@@ -369,7 +369,7 @@ class Flags(Analysis):
                 return Reach(found.argument, False)
         for name in self.callees.of(call):
             given = keyword if position is None else position
-            if given is not None and (argument := self.project.bool_argument(name, given)) is not None:
+            if given is not None and (argument := self.project.attributes.bool_argument(name, given)) is not None:
                 return Reach(argument, False)
         return None
 

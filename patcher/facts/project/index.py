@@ -18,7 +18,6 @@ from patcher.facts.project.conditions_taken import conditions_taken, may_check
 from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.exposed import Exposed
-from patcher.facts.project.passing import Passed, Passing
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.scripted import scripted
 from patcher.facts.project.touches import Touch, Touches
@@ -93,7 +92,7 @@ class ModuleSummary:
 
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
     what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads`` and ``opened``: as `Exposed` has
-    them; ``passed``: as `Passing` has it. ``one_graph``: something is compiled with
+    them; ``one_graph``: something is compiled with
     ``fullgraph`` or exported: there, a break is an error. ``regions``: code whose errors do
     not get past it. ``made``: names at the top level, and the dotted thing whose call each is bound to ("?": else).
     """
@@ -109,7 +108,6 @@ class ModuleSummary:
     one_graph: bool = False
     foreign_loads: frozenset[str] = frozenset()
     opened: frozenset[tuple[str, str]] = frozenset()
-    passed: frozenset[Passed] = frozenset()
     touches: frozenset[Touch] = frozenset()
     regions: tuple[Region, ...] = ()
     made: frozenset[tuple[str, str]] = frozenset()
@@ -371,7 +369,6 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         collector.one_graph,
         frozenset(exposed.loads),
         frozenset(exposed.opened),
-        frozenset(Passing(collector.syntax, collector.resolve, collector.imports).found),
         frozenset(Touches(collector.syntax, collector.module, collector.imports, collector.owner).found),
         tuple(collector.regions()),
         frozenset(collector.made()),
@@ -401,7 +398,6 @@ class Project:
         self._methods: dict[tuple[str, str], list[str]] = {}
         self._families: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         self._derived: dict[str, bool] = {}
-        self._passed: defaultdict[str, list[Passed]] = defaultdict(list)
         self.foreign_stores: set[str] = set()
         self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
         self.doubts: set[str] = set()
@@ -419,8 +415,6 @@ class Project:
                 if other is not None and other is not f:  # a property and its setter, one of two by a condition
                     f = replace(f, does=f.does | other.does, mentions=f.mentions | other.mentions)
                 self._functions[name] = f
-            for p in s.passed:
-                self._passed[f"{s.module}.{p.function}"].append(p)
         self.properties: set[str] = set()
         for name, c in self._classes.items():
             self.properties |= c.properties
@@ -716,32 +710,6 @@ class Project:
             else:
                 stack.extend(self._classes[name].bases)
         return found
-
-    def bool_argument(self, function: str, given: str | int, depth: int = 4) -> str | None:
-        """The bool argument of an operator that the argument ``given``, a keyword or position, of ``function`` is for.
-
-        It is followed through parameters only, not through names that hold it in between.
-        """
-        for p in self._passed.get(function, ()) if depth else ():
-            if given not in (p.parameter, p.position):
-                continue
-            for name, at in torch_api.BOOL_ARGUMENTS.get(p.callee, ()):
-                if p.argument in (name, at):
-                    return name
-            for callee in self._callees(function.rpartition(".")[0], p.callee):
-                if (found := self.bool_argument(callee, p.argument, depth - 1)) is not None:
-                    return found
-        return None
-
-    def _callees(self, owner: str, callee: str) -> list[str]:
-        """What ``callee``, as `Passed` has it in a method of ``owner``, may be."""
-        if not callee.startswith("."):
-            return [callee]
-        attribute, _, method = callee[1:].partition(".")
-        built = dict(self._classes[owner].built).get(attribute) if owner in self._classes else None
-        if built is None:
-            return [] if method else self._method(owner, attribute)
-        return self._method(built, method or "forward")
 
     def seen_by(self, module: str) -> set[str]:
         """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""

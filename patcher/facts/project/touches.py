@@ -23,6 +23,7 @@ from patcher.facts.project.instance_terms import instance_terms
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
 from patcher.facts.tables import call_effects as tables
+from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
 
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
@@ -102,6 +103,8 @@ class Touches:
         self._locals: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         for scope, names in syntax.bound.items():
             self._locals[owner(scope)[0]] |= names
+        #: Parameters that look like flags: they are followed into every call.
+        self._flags = {f"{self._function(f)}({name}" for f in syntax.functions for name in _flags(f)}
         self._inner = {f.name: f for f in syntax.functions if owner(f)[0] is not f}
         self._defined = {d.name for d in (*syntax.functions, *syntax.by_type[ast.ClassDef])}
         self._bindings()
@@ -298,7 +301,7 @@ class Touches:
                 yield "*", self.owners(args[0]), 0
         elif name == "next" and args:
             yield from self._part(args[0])
-        elif name in tables.CARRYING_BUILTINS or name in ("map", "filter"):
+        elif name in tables.CARRYING_BUILTINS or name in ("map", "filter", "bool"):
             for a in args:
                 yield from _in(self.sources(a)) if name in ("zip", "enumerate") else self.sources(a)
             if name in ("max", "min"):
@@ -357,7 +360,7 @@ class Touches:
         inside, line = self._function(self.owner(at)[0]), at.lineno  # type: ignore[attr-defined]
         for place, whose, depth in set(self.sources(value)):
             passing = "(" in place and not (place.endswith("()") and place[:-2] in self._defined)
-            if (given or not passing) and not (place == to and whose == owners):
+            if (given or not passing or place in self._flags) and not (place == to and whose == owners):
                 start = place if depth >= 0 else f"{place}[]"
                 end = to if depth <= 0 else f"{to}[]"
                 self.found.add(Touch(start, How.GOES, whose, inside, line, to=end, to_owners=owners))
@@ -449,6 +452,10 @@ class Touches:
         for k in n.keywords:
             if k.arg == "out":
                 self._write(n, k.value)
+        for name, position in api.BOOL_ARGUMENTS.get(what or "", ()):
+            flags = args[position : position + 1] if position is not None else []
+            for flag in (*flags, *(k.value for k in n.keywords if k.arg == name)):
+                self._goes(n, flag, f"{what}[{name}")
         if last in _BY_NAME or last in REGISTRATIONS:
             self._by_name(n, last)
         elif last == "__new__":
@@ -578,6 +585,17 @@ class Touches:
         function = self.syntax.function_of(n)
         if n.value is not None and function is not None:
             self._goes(n, n.value, f"{function.name}()")
+
+
+def _flags(function: FunctionNode) -> Iterator[str]:
+    """The parameters that are a bool by their default or annotation."""
+    a = function.args
+    positional = [*a.posonlyargs, *a.args]
+    defaults = [*[None] * (len(positional) - len(a.defaults)), *a.defaults, *a.kw_defaults]
+    for p, d in zip([*positional, *a.kwonlyargs], defaults, strict=True):
+        said = p.annotation.id if isinstance(p.annotation, ast.Name) else p.annotation and ast.unparse(p.annotation)
+        if (isinstance(d, ast.Constant) and isinstance(d.value, bool)) or "bool" in (said or ""):
+            yield p.arg
 
 
 def _element(e: ast.expr) -> ast.expr:
