@@ -263,3 +263,11 @@ def test_a_number_that_others_set_stays_in_its_tensor(statement: str) -> None:
     text = patch(HOME, "home.py", (TensorHeldSize(),), Settings(), project).text
     assert "- self.hop" in text
     assert "_hop" not in text
+
+
+def test_an_attribute_may_have_a_name_that_tensors_have() -> None:
+    """A module whose ``stride`` is read is no tensor: to set an attribute of it changes none."""
+    named = HOME.replace("self.hop", "self.stride")
+    text = patch(named, "home.py", (TensorHeldSize(),), Settings()).text
+    assert "self._stride" in text
+    assert "self._gap" in text

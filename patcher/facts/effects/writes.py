@@ -166,10 +166,11 @@ class Writes(Analysis):
 
     def _set_attribute(self, n: ast.AST, owner: ast.expr, attr: str) -> Iterator[Write]:
         yield Write(How.SETS, n, attr, (owner,))
-        if attr in ("data", "grad") or self.inference.of(owner).is_tensor:
+        own = self.inference.instance_attribute(n) if isinstance(n, ast.Attribute) else None
+        plain = own is not None and self.facts.is_module_class(own[0])
+        if attr in ("data", "grad") or (not plain and self.inference.of(owner).is_tensor):
             yield Write(How.RESIZES, n, objects=(owner,))
         names = [attr] if attr in self.project.properties else []
-        own = self.inference.instance_attribute(n) if isinstance(n, ast.Attribute) else None
         if own is not None:
             overridden = self.project.methods(f"{self.module}.{self.syntax.qualname(own[0])}", "__setattr__")
         else:
