@@ -327,7 +327,7 @@ class Rejoining(Analysis):
             case ast.Compare():
                 return not all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
             case ast.BoolOp() | ast.UnaryOp() | ast.If() | ast.IfExp():
-                return not self._is_test(record)
+                return not self.syntax.only_truth(record)
             case ast.Return():
                 function = self.syntax.function_of(parent)
                 return function is None or function.name not in makers
@@ -339,15 +339,6 @@ class Rejoining(Analysis):
                 uses = self._definition(target)
                 return uses is None or any(self._hands_on(use, makers) for use in uses)
         return True
-
-    def _is_test(self, e: ast.expr) -> bool:
-        """Whether only the truth of ``e`` is asked for."""
-        parent = self.syntax.parents[e]
-        if isinstance(parent, ast.BoolOp):
-            return self._is_test(parent)
-        if isinstance(parent, ast.UnaryOp):
-            return isinstance(parent.op, ast.Not)
-        return isinstance(parent, (ast.If, ast.IfExp)) and parent.test is e
 
     def _collects(self, name: ast.Name, makers: set[str]) -> bool:
         """Whether the dict ``name`` goes anywhere: it is asked for items, and bound to its own name again, no more."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from patcher.facts.analysis import Analysis
 from patcher.facts.caching.caches import Cache
 from patcher.facts.caching.origins import Origins
+from patcher.facts.values.dimensions import unconditional
 
 
 class Running(Analysis):
@@ -77,13 +78,4 @@ class Running(Analysis):
 
     def conditional(self, node: ast.AST, f: ast.FunctionDef) -> bool:
         """Whether ``f`` may run without ``node``: it stands under a test, or behind one that returns."""
-        syntax = self.origins.syntax
-        child = node
-        for parent in syntax.ancestors(node):
-            if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-                return True
-            if parent is f:
-                break
-            child = parent
-        before = [s for s in f.body if isinstance(s, ast.If) and s.lineno < syntax.statement_of(node).lineno]
-        return any(isinstance(s.body[-1], ast.Return) for s in before)
+        return not unconditional(node, self.syntax)

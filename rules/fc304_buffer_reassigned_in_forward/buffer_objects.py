@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.project.touches import How
 from patcher.facts.syntax.tree import dotted, walk
@@ -20,45 +19,29 @@ _ABOUT = frozenset({"device", "dtype", "is_cuda"})
 class BufferObjects(Analysis):
     """Which assignments give an ``nn.Buffer`` to a module: Dynamo cannot trace them, though it is there already."""
 
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
-        self._of: dict[str, frozenset[str]] = {}
-
     def holds(self, e: ast.expr) -> bool:
         """Whether ``e`` is an attribute that a class of this file fills with an ``nn.Buffer``."""
         if not isinstance(e, ast.Attribute):
             return False
         own = self.inference.instance_attribute(e)
         if own is not None:
-            return e.attr in self._buffers(own[0])
+            return self._keeps(own[0], e.attr)
         if isinstance(e.value, ast.Name):
             return False
         name = self.inference.of(e.value).module
         found = [c for c in self.syntax.by_type[ast.ClassDef] if f"{self.module}.{self._qualname(c)}" == name]
-        return any(e.attr in self._buffers(c) for c in found)
+        return any(self._keeps(c, e.attr) for c in found)
 
     def _qualname(self, cls: ast.AST) -> str | None:
         return self.syntax.qualname(cls) if isinstance(cls, ast.ClassDef) else None
 
-    def _buffers(self, cls: ast.AST) -> frozenset[str]:
-        """Attributes of ``cls``, and of its bases in the file, that are assigned an ``nn.Buffer`` somewhere."""
-        assert isinstance(cls, ast.ClassDef)
-        known = self._of.get(cls.name)
-        if known is None:
-            self._of[cls.name] = frozenset()  # a class below itself ends here
-            own = {
-                t.attr
-                for n in self.syntax.subtree(cls)
-                if isinstance(n, (ast.Assign, ast.AnnAssign)) and self._makes(n.value)
-                for t in (n.targets if isinstance(n, ast.Assign) else [n.target])
-                if isinstance(t, ast.Attribute)
-            }
-            bases = {dotted(b) for b in cls.bases}
-            for other in self.syntax.by_type[ast.ClassDef]:
-                if isinstance(other, ast.ClassDef) and other.name in bases:
-                    own |= self._buffers(other)
-            known = self._of[cls.name] = frozenset(own)
-        return known
+    def _keeps(self, cls: ast.ClassDef, name: str, depth: int = 8) -> bool:
+        """Whether ``cls``, or a base of it in the file, assigns an ``nn.Buffer`` to that attribute somewhere."""
+        if any(self._makes(s.value) for s in self.class_facts(cls).stores.get(name, ())):
+            return True
+        bases = {dotted(b) for b in cls.bases}
+        above = [c for c in self.syntax.by_type[ast.ClassDef] if c.name in bases] if depth else []
+        return any(self._keeps(c, name, depth - 1) for c in above)
 
     def _makes(self, value: ast.expr | None) -> bool:
         return isinstance(value, ast.Call) and self.syntax.qualified(value.func) in _BUFFERS

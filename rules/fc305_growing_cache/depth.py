@@ -51,9 +51,10 @@ class Depth(Analysis):
                 return sum(not isinstance(p, ast.Constant) or p.value is not None for p in parts) > 2 and (
                     ast.unparse(e) in texts
                 )
-            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute(value=e, attr="shape")):
-                return len(parts) > 2 and ast.unparse(e) in texts
-            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Attribute(value=e, attr="size"))):
+            case (
+                ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute(value=e, attr="shape"))
+                | ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Attribute(value=e, attr="size")))
+            ):
                 return len(parts) > 2 and ast.unparse(e) in texts
             case ast.Call(func=ast.Attribute(value=e, attr="transpose" | "size" | "permute"), args=args):
                 deep = [a for a in args if isinstance(a, ast.Constant) and isinstance(a.value, int) and a.value > 1]

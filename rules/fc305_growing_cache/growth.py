@@ -42,15 +42,12 @@ class Growing(Analysis):
         self.places = facts.ask(Places)
         self.lasting = facts.ask(Lasting)
         self.depth = facts.ask(Depth)
-        self._known: dict[FunctionNode, tuple[Growth, ...]] = {}
         self._joined_lists: dict[ast.ClassDef, dict[tuple[object, ...], ast.Call]] = {}
 
     def of(self, function: FunctionNode) -> tuple[Growth, ...]:
         """What grows in ``function``, in the order of the lines; empty when it is not known to run in compiled code."""
-        if function not in self._known:
-            found = sorted(self._found(function), key=lambda g: (g.node.lineno, g.node.col_offset))
-            self._known[function] = tuple(found) if found and self._is_compiled(function, found) else ()
-        return self._known[function]
+        found = sorted(self._found(function), key=lambda g: (g.node.lineno, g.node.col_offset))
+        return tuple(found) if found and self._is_compiled(function, found) else ()
 
     def _found(self, function: FunctionNode) -> Iterator[Growth]:
         if function.name in INITIALISERS or function.name == "__new__":
@@ -58,14 +55,10 @@ class Growing(Analysis):
         calls = [c for c in self.syntax.own(function, ast.Call) if isinstance(c, ast.Call)]
         if any(self._parts(c) for c in calls):
             nodes = list(own_nodes(function))
-            seen: set[ast.Call] = set()
-            for growth in (*self._stored(function, nodes), *self._returned(function, nodes)):
-                if growth.node not in seen:
-                    seen.add(growth.node)
-                    yield growth
+            found = (*self._stored(function, nodes), *self._returned(function, nodes))
+            yield from {growth.node: growth for growth in reversed(found)}.values()
         for call in calls:
-            if last_name(call.func) == "append" and (listed := self._listed(call, function)) is not None:
-                yield listed
+            yield from self._listed(call, function)
 
     # --- what a join is made of, and where the result goes ----------------------------------------------------------
 
@@ -139,40 +132,27 @@ class Growing(Analysis):
         """Whether the names say that what is returned comes back in ``place`` with the next call."""
         assert isinstance(place.root, ast.arg)
         named = frozenset(words(place.root.arg))
-        if named & KEPT:
-            return True
-        if not named & EARLIER:
-            return False
+        if named & KEPT or not named & EARLIER:
+            return bool(named & KEPT)
         twins = [p for p in places if p.root is place.root]
         all_words = frozenset(w for p in places for w in p.words)
-        return (
-            len(twins) > 1 or self._is_optional(place.root, function) or bool(all_words & KEYS and all_words & VALUES)
-        )
-
-    def _is_optional(self, parameter: ast.arg, function: FunctionNode) -> bool:
-        """Whether ``function`` asks if there is anything in ``parameter``."""
-        return any(
-            isinstance(n, ast.Compare) and isinstance(n.left, ast.Name) and n.left.id == parameter.arg
+        asked = any(
+            isinstance(n, ast.Compare)
             and isinstance(n.ops[0], (ast.Is, ast.IsNot))
+            and getattr(n.left, "id", "") == place.root.arg
             for n in own_nodes(function)
-        )  # fmt: skip
+        )
+        return len(twins) > 1 or asked or bool(all_words & KEYS and all_words & VALUES)
 
-    def _listed(self, call: ast.Call, function: FunctionNode) -> Growth | None:
+    def _listed(self, call: ast.Call, function: FunctionNode) -> Iterator[Growth]:
         """``self.k.append(k)`` for a list that the class joins or stacks."""
         match call:
             case ast.Call(func=ast.Attribute(value=target, attr="append"), args=[fresh]):
-                pass
-            case _:
-                return None
-        for place in self.places.of(target):
-            if not isinstance(place.root, ast.ClassDef):
-                continue
-            join = self._lists(place.root).get(place.anywhere)
-            if join is None or not self.lasting.lasts(place, function):
-                continue
-            if self.depth.is_deep(join, place, target, fresh):
-                return Growth(call, ast.unparse(target), fresh, dimension(join), "listed")
-        return None
+                for place in self.places.of(target):
+                    join = self._lists(place.root).get(place.anywhere) if isinstance(place.root, ast.ClassDef) else None
+                    lasts = join is not None and self.lasting.lasts(place, function)
+                    if join is not None and lasts and self.depth.is_deep(join, place, target, fresh):
+                        yield Growth(call, ast.unparse(target), fresh, dimension(join), "listed")
 
     def _lists(self, cls: ast.ClassDef) -> dict[tuple[object, ...], ast.Call]:
         """The places of ``cls`` that are joined as lists, with the call that does it."""

@@ -132,17 +132,12 @@ class Lasting(Analysis):
         length, demand = (below, above) if short else (above, below)
         return self._is_length(length, place) and self._is_asked_for(demand)
 
-    def _is_length(self, e: ast.expr, place: Place) -> bool:
+    def _is_length(self, e: ast.expr | None, place: Place, named: bool = False) -> bool:
+        """Whether ``e`` is ``t.size(i)``, ``t.shape[i]`` or ``len(t)`` of what is in ``place``, or a name for that."""
         match e:
-            case ast.Name():
+            case ast.Name() if not named:
                 bound = [d.part for d in self.inference.definitions(e) if d.how == "assign"]
-                return len(bound) == 1 and not bound[0][1] and self._is_size(bound[0][0], place)
-            case _:
-                return self._is_size(e, place)
-
-    def _is_size(self, e: ast.expr | None, place: Place) -> bool:
-        """Whether ``e`` is ``t.size(i)``, ``t.shape[i]`` or ``len(t)`` of what is in ``place``."""
-        match e:
+                return len(bound) == 1 and not bound[0][1] and self._is_length(bound[0][0], place, named=True)
             case (
                 ast.Call(func=ast.Attribute(value=of, attr="size"), args=[_])
                 | ast.Call(func=ast.Name(id="len"), args=[of])

@@ -76,20 +76,12 @@ class Places(Analysis):
                 if cuts(index):
                     return frozenset()
                 return frozenset(p.then(f"[{ast.unparse(index)}]") for p in self.of(value, seen))
-            case ast.IfExp(body=a, orelse=b):
-                return self.of(a, seen) | self.of(b, seen)
-            case ast.BoolOp(values=values):
-                return frozenset(p for v in values for p in self.of(v, seen))
-            case ast.NamedExpr(value=value):
-                return self.of(value, seen)
-            case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in _KEEPING:
-                return self.of(value, seen)
             case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[key, *_]):
                 return frozenset(p.then(f"[{ast.unparse(key)}]") for p in self.of(value, seen))
             case ast.Name():
                 fresh = [d for d in self.inference.definitions(e) if d not in seen]
                 return frozenset(p for d in fresh for p in self.of_definition(d, seen | frozenset(fresh)))
-        return frozenset()
+        return frozenset(p for part in _same(e) for p in self.of(part, seen))
 
     def of_definition(self, d: Definition, seen: frozenset[Definition] = frozenset()) -> Iterable[Place]:
         """The places that a name may be the whole content of where ``d`` binds it; none for the instance itself."""
@@ -113,27 +105,14 @@ class Places(Analysis):
 
     def alternatives(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> Iterator[ast.expr]:
         """The expressions that ``e`` may be the whole value of: through names, both arms, and methods that keep it."""
-        match e:
-            case ast.IfExp(body=body, orelse=orelse):
-                yield from self.alternatives(body, seen)
-                yield from self.alternatives(orelse, seen)
-            case ast.NamedExpr(value=value):
-                yield from self.alternatives(value, seen)
-            case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in _KEEPING:
-                yield from self.alternatives(value, seen)
-            case ast.Name():
-                known = False
-                for d in self.inference.definitions(e):
-                    if d in seen or d.how != "assign" or d.value is None:
-                        continue
-                    bound, path = d.part
-                    if not path and bound is not None:
-                        known = True
-                        yield from self.alternatives(bound, seen | {d})
-                if not known:
-                    yield e
-            case _:
-                yield e
+        inner = _same(e)
+        if isinstance(e, ast.Name):
+            found = [d for d in self.inference.definitions(e) - seen if d.how == "assign" and d.value is not None]
+            inner, seen = [d.part[0] for d in found if d.part[0] is not None and not d.part[1]], seen | set(found)
+        for part in inner:
+            yield from self.alternatives(part, seen)
+        if not inner:
+            yield e
 
     def components(
         self, e: ast.expr, function: FunctionNode | None = None, depth: int = 0
@@ -170,6 +149,20 @@ class Places(Analysis):
 def methods_of(cls: ast.ClassDef) -> Iterator[FunctionNode]:
     """The functions that stand directly in ``cls``."""
     return (s for s in cls.body if isinstance(s, _FUNCTIONS))
+
+
+def _same(e: ast.expr) -> list[ast.expr]:
+    """The parts of ``e`` whose whole value it may be."""
+    match e:
+        case ast.IfExp(body=body, orelse=orelse):
+            return [body, orelse]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.NamedExpr(value=value):
+            return [value]
+        case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in _KEEPING:
+            return [value]
+    return []
 
 
 def _sources(e: ast.expr) -> Iterator[ast.expr]:

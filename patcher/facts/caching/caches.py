@@ -16,6 +16,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis, ClassAnalysis
 from patcher.facts.caching.bookkeeping import Bookkeeping, CacheMethod
 from patcher.facts.caching.origins import CREATES, WRAPS, Origins, elements_of, is_python, parts_of
+from patcher.facts.syntax.classes import pairs
 from patcher.facts.syntax.tree import Syntax, last_name, own_nodes
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Category
@@ -247,22 +248,18 @@ class _Reading(ClassAnalysis):
 
     def _stored(self, n: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         """Attribute and new value (or what is added to it) for each store into ``self.x`` or ``self.x[i]`` in ``n``."""
-        pairs: list[tuple[ast.expr, ast.expr]] = []
+        stores: list[tuple[ast.expr, ast.expr]] = []
         match n:
             case ast.Assign(targets=targets, value=value):
-                for t in targets:
-                    if isinstance(t, ast.Tuple) and isinstance(value, ast.Tuple) and len(t.elts) == len(value.elts):
-                        pairs += zip(t.elts, value.elts, strict=True)
-                    else:
-                        pairs.append((t, value))
+                stores = [(t, v) for target in targets for t, v in pairs(target, value) if v is not None]
             case ast.AugAssign(target=target, op=ast.Add(), value=value):
-                pairs.append((target, value))
+                stores.append((target, value))
             case ast.Call(func=ast.Attribute(value=target, attr="add_"), args=[value, *_]):
-                pairs.append((target, value))
+                stores.append((target, value))
             case ast.Call(func=ast.Attribute(value=target, attr="copy_" | "fill_"), args=[value]):
                 if (chain := self._chain(target)) is not None and chain[0] in self.origins.of(value):
-                    pairs.append((target, value))
-        for target, value in pairs:
+                    stores.append((target, value))
+        for target, value in stores:
             chain = self._chain(target)
             bound = isinstance(target, ast.Name) and not isinstance(n, ast.Call)  # a local, or a tensor that it names
             if chain is None or (bound and (isinstance(n, ast.Assign) or chain[0] not in self.tensors)):

@@ -267,22 +267,18 @@ class _Spread:
                 self._arithmetic(node, parent, op, right if node is left else left)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd()) if form is Form.WHOLE:
                 self._on(node, parent, Form.WHOLE)
-            case ast.UnaryOp(op=ast.Not()) | ast.BoolOp() if form is Form.WHOLE and self._tests(parent):
+            case ast.UnaryOp(op=ast.Not()) | ast.BoolOp() if form is Form.WHOLE and self.syntax.only_truth(parent):
                 self.out.breaking.append(parent)
-            case ast.Compare(left=left, comparators=[right]) if form is Form.WHOLE and self._tests(parent):
+            case ast.Compare(left=left, comparators=[right]) if form is Form.WHOLE and self.syntax.only_truth(parent):
                 self.waiting.append((node, right if node is left else left))
                 self.out.breaking.append(parent)
             case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test) | ast.IfExp(test=test) if (
                 test is node and form is Form.WHOLE
             ):
                 self.out.breaking.append(node)
-            case ast.IfExp(body=body, orelse=orelse) if form is Form.WHOLE:
-                self.waiting.append((node, orelse if node is body else body))
             case ast.Tuple() | ast.List() if form is Form.WHOLE and isinstance(parent.ctx, ast.Load):
                 self._on(node, parent, Form.PACK)
             case ast.Assign(targets=[target]):
-                self._bound(node, target)
-            case ast.AnnAssign(target=ast.Name() as target):
                 self._bound(node, target)
             case ast.Return():
                 self._returned(node)
@@ -299,13 +295,6 @@ class _Spread:
             case _:
                 self._fault(node, "it is used as a tensor")
 
-    def _tests(self, e: ast.expr) -> bool:
-        """Whether nothing but the truth of ``e`` counts."""
-        parent = self.syntax.parents[e]
-        if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)):
-            return parent.test is e
-        return isinstance(parent, (ast.BoolOp, ast.UnaryOp)) and self._tests(parent)
-
     def _arithmetic(self, node: ast.expr, parent: ast.BinOp, op: ast.operator, other: ast.expr) -> None:
         form = self.form[node]
         if form is Form.WHOLE and isinstance(op, _ARITHMETIC):
@@ -320,7 +309,7 @@ class _Spread:
         if isinstance(parent, ast.BinOp):
             divides = isinstance(parent.op, ast.Div)
             self._on(node, parent, Form.QUOTIENT if divides else Form.WHOLE)
-        elif isinstance(parent, (ast.Call, ast.IfExp)):
+        elif isinstance(parent, ast.Call):
             self._on(node, parent, Form.WHOLE)
 
     def _bound(self, node: ast.expr, target: ast.expr) -> None:
@@ -408,9 +397,6 @@ class _Spread:
                 return
             if func.id in ("int", "range"):
                 self.out.breaking.append(call)
-                return
-            if func.id == "abs":
-                self._on(node, call, Form.WHOLE)
                 return
         if form is Form.QUOTIENT and self._reads_float(func, what) and call.args == [node] and not call.keywords:
             self._quotient(node)

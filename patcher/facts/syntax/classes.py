@@ -50,8 +50,9 @@ class ClassFacts:
             match s:
                 case ast.AnnAssign(target=ast.Name(id=name), value=value, annotation=annotation):
                     self.stores[name].append(Store(name, None, s, value, "declared", annotation))
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    self.stores[name].append(Store(name, None, s, value, "declared"))
+                case ast.Assign(targets=targets, value=value):
+                    for name in (t.id for t in targets if isinstance(t, ast.Name)):
+                        self.stores[name].append(Store(name, None, s, value, "declared"))
         for method in self.methods.values():
             me = self_name(method)
             if me is not None:
@@ -139,7 +140,11 @@ def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.exp
     """``a, b = x, y`` as (a, x), (b, y); anything that does not line up as it is, with None for an unknown part."""
     if not isinstance(target, (ast.Tuple, ast.List)):
         yield target, value
-    elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+    elif (
+        isinstance(value, (ast.Tuple, ast.List))
+        and len(value.elts) == len(target.elts)
+        and not any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
+    ):
         for t, v in zip(target.elts, value.elts, strict=True):
             yield from pairs(t, v)
     else:

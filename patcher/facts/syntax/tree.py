@@ -422,6 +422,15 @@ class Syntax:
             return None
         return f"{what}.{rest}" if rest else what
 
+    def only_truth(self, e: ast.expr) -> bool:
+        """Whether nothing but the truth of ``e`` counts where it stands."""
+        parent = self.parents[e]
+        if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)):
+            return parent.test is e
+        if isinstance(parent, ast.UnaryOp):
+            return isinstance(parent.op, ast.Not)
+        return isinstance(parent, ast.comprehension) or (isinstance(parent, ast.BoolOp) and self.only_truth(parent))
+
     def is_lambda_parameter(self, name: ast.Name) -> bool:
         """Whether ``name`` is a parameter of a lambda around it."""
         for scope in self.around(name).scopes:

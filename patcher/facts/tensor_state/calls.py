@@ -25,10 +25,6 @@ class Calls(Writes):
         outer = self.syntax.parents[parent]
         if isinstance(outer, ast.Call) and outer.func is parent:
             self._method(e, form, outer, parent.attr, binding, fixed)
-        elif parent.attr == "shape" and form is Form.ROW and isinstance(outer, ast.Subscript):
-            if not (isinstance(outer.slice, ast.Constant) and outer.slice.value in (0,)):
-                raise RefusedError(e, f"`{ast.unparse(outer)}` is not understood")
-            self.changes[outer] = Change(Step.LENGTH, outer, (e,))
         else:
             raise RefusedError(e, f"`{ast.unparse(parent)}` needs a tensor")
 
@@ -43,8 +39,7 @@ class Calls(Writes):
                 self.reads.append(call)
                 self.changes[call] = Change(Step.ITEMS, call, (e,))
             elif name == "tolist" and form is Form.ONE:
-                self.reads.append(call)
-                self.changes[call] = Change(Step.ITEMS, call, (e,))
+                raise RefusedError(e, f"`{ast.unparse(call)}` reads a list of one element")
             else:
                 self._read(self._through_int(call), e, form)
         elif name in COUNTS | {"size"} and form in (Form.ROW, Form.ONE):
@@ -59,9 +54,7 @@ class Calls(Writes):
         elif name in _WRITES and isinstance(outer, ast.Expr):
             if isinstance(e, ast.Name) and form is Form.NUMBER:
                 raise RefusedError(e, f"`{e.id}` is another name of the state, and is changed in place")
-            if call.keywords or len(call.args) != (0 if name == "zero_" else 1):
-                raise RefusedError(e, f"`{ast.unparse(call)}` is not understood")
-            if form is Form.LIST:
+            if call.keywords or len(call.args) != (0 if name == "zero_" else 1) or form is Form.LIST:
                 raise RefusedError(e, f"`{ast.unparse(call)}` is not understood")
             self._written(e, form, _WRITES[name], call.args[0] if call.args else "0", outer, name == "fill_")
         elif name in _REDUCED and form is Form.ROW and not call.args and not call.keywords:
@@ -121,8 +114,6 @@ class Calls(Writes):
             self._number(e, form)
         elif name == "len" and alone and form in (*ROWS, Form.ONE):
             pass
-        elif name in ("max", "min", "sum") and alone and form is Form.ROW:
-            self._use(call, Form.NUMBER, binding, fixed)
         elif name in ("max", "min") and len(call.args) > 1 and form is Form.NUMBER and not call.keywords:
             mixed = fixed
             for other in call.args:
@@ -131,10 +122,6 @@ class Calls(Writes):
                         raise RefusedError(call, f"`{ast.unparse(call)}` compares with tensors")
                     mixed = True
             self._use(call, Form.NUMBER, binding, mixed)
-        elif name == "abs" and alone and form is Form.NUMBER:
-            self._use(call, Form.NUMBER, None, fixed)
-        elif name == "isinstance" and call.args[0] is e and fixed:
-            raise RefusedError(call, f"`{ast.unparse(call)}` asks for a tensor")
         elif name.endswith(("Error", "Exception", "Warning")):
             pass
         else:

@@ -62,15 +62,12 @@ class Exposure(ClassAnalysis):
         methods = sorted(set(self.members.methods) & _OWN_WAYS)
         if ways or methods:
             yield f"the class has its own ways with attributes (`{(ways + methods)[0]}`)"
-        for n in ast.walk(self.cls):
-            if (
-                isinstance(n, ast.Call)
-                and isinstance(n.func, ast.Name)
-                and n.func.id in ("getattr", "setattr", "delattr", "hasattr")
-            ):
-                key = n.args[1] if len(n.args) > 1 else None
-                if not isinstance(key, ast.Constant) or key.value in state:
-                    yield f"`{ast.unparse(n)}` reaches attributes by name"
+        for n in self.syntax.subtree(self.cls):
+            match n:
+                case ast.Call(func=ast.Name(id="getattr" | "setattr" | "delattr" | "hasattr"), args=args):
+                    key = args[1] if len(args) > 1 else None
+                    if not isinstance(key, ast.Constant) or key.value in state:
+                        yield f"`{ast.unparse(n)}` reaches attributes by name"
         if any(f for a in state for f in self.project.attributes.computed(self.name, a)):
             yield "attributes are assigned by names that are not known"
         for s in self.cls.body:
@@ -78,13 +75,6 @@ class Exposure(ClassAnalysis):
                 isinstance(n, ast.Attribute) and n.attr in state for n in ast.walk(s)
             ):
                 yield f"`{s.name}` is asynchronous"
-            slots = isinstance(s, ast.Assign) and any(
-                isinstance(t, ast.Name) and t.id == "__slots__" for t in s.targets
-            )
-            if isinstance(s, ast.Assign) and not slots:
-                for t in s.targets:
-                    if isinstance(t, ast.Name) and t.id in state:
-                        yield f"`{t.id}` belongs to the class: all instances share it"
 
     def _family(self, state: list[str]) -> Iterator[str]:
         family, unknown = self.project.family(self.name)

@@ -31,38 +31,17 @@ COUNTS = frozenset("numel nelement __len__".split())
 TAKE_NUMBERS_METHODS = frozenset("narrow narrow_copy new_zeros new_ones new_empty".split())
 
 
-class Step(enum.Enum):
-    """What happens at one place. The parts of a `Change` are given in this order.
-
-    Reading: ``READ`` (tensor), ``FIRST`` (tensor of one), ``LENGTH`` (row), ``ITEMS``, ``LARGEST``, ``SMALLEST``,
-    ``TOTAL`` (row), ``INT`` (number), ``BOOL`` (comparison). Making: ``VALUE`` (int), ``REPEAT`` (int, count),
-    ``COUNTED`` (count), ``ALIKE`` (row, int). Writing: ``SET`` (place, int), ``ADD`` and ``SUBTRACT`` (place, int),
-    ``SET_ALL`` (row, int), ``ADD_ALL`` and ``SUBTRACT_ALL`` (row, int).
-    ``DROP``: the statement has nothing left to do. ``TYPE``: an annotation (text).
-    """
-
-    READ = enum.auto()
-    FIRST = enum.auto()
-    LENGTH = enum.auto()
-    ITEMS = enum.auto()
-    LARGEST = enum.auto()
-    SMALLEST = enum.auto()
-    TOTAL = enum.auto()
-    VALUE = enum.auto()
-    REPEAT = enum.auto()
-    COUNTED = enum.auto()
-    ALIKE = enum.auto()
-    INT = enum.auto()
-    BOOL = enum.auto()
-    SET = enum.auto()
-    ADD = enum.auto()
-    SUBTRACT = enum.auto()
-    SET_ALL = enum.auto()
-    ADD_ALL = enum.auto()
-    SUBTRACT_ALL = enum.auto()
-    DROP = enum.auto()
-    TYPE = enum.auto()
-
+#: What happens at one place. The parts of a `Change` are given in this order.
+#: Reading: ``READ`` (tensor), ``FIRST`` (tensor of one), ``LENGTH`` (row), ``ITEMS``, ``LARGEST``, ``SMALLEST``,
+#: ``TOTAL`` (row), ``INT`` (number), ``BOOL`` (comparison). Making: ``VALUE`` (int), ``REPEAT`` (int, count),
+#: ``COUNTED`` (count), ``ALIKE`` (row, int). Writing: ``SET`` (place, int), ``ADD`` and ``SUBTRACT`` (place, int),
+#: ``SET_ALL`` (row, int), ``ADD_ALL`` and ``SUBTRACT_ALL`` (row, int).
+#: ``DROP``: the statement has nothing left to do. ``TYPE``: an annotation (text).
+Step = enum.Enum(
+    "Step",
+    "READ FIRST LENGTH ITEMS LARGEST SMALLEST TOTAL VALUE REPEAT COUNTED ALIKE INT BOOL SET ADD SUBTRACT SET_ALL "
+    "ADD_ALL SUBTRACT_ALL DROP TYPE",
+)
 
 #: Python's own functions that the new code of a step calls.
 CALLED = {

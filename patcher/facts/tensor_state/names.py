@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.classes import pairs
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tensor_state.calls import Calls
 from patcher.facts.tensor_state.forms import ARITHMETIC, ROWS, Change, Form, RefusedError, Step
@@ -14,62 +15,38 @@ from patcher.facts.tensor_state.record import keeps_dtype
 class Names(Calls):
     """One layer of `Uses`: where the state gets local names, and what is done with it under them."""
 
-    def _unpacked(self, parent: ast.Tuple | ast.List) -> bool:
-        """Whether ``parent`` is the value of an assignment to as many targets."""
-        outer = self.syntax.parents[parent]
-        if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or outer.value is not parent:
-            return False
-        target = outer.targets[0]
-        return (
-            isinstance(target, ast.Tuple)
-            and len(target.elts) == len(parent.elts)
-            and not any(isinstance(x, ast.Starred) for x in [*target.elts, *parent.elts])
-        )
-
     def _bound(self, e: ast.expr, form: Form, parent: ast.AST, binding: ast.AST | None, fixed: bool) -> None:
         """``e`` is assigned."""
-        targets: list[ast.expr]
-        match parent:
-            case ast.Assign(targets=targets):
-                pass
-            case ast.AnnAssign(target=only, annotation=annotation):
-                targets = [only]
-                if isinstance(only, ast.Name) and not fixed:
-                    self.annotation(annotation, form)
-            case ast.NamedExpr():
-                raise RefusedError(e, f"`{ast.unparse(parent)}` is not understood")
-            case ast.Tuple() | ast.List():
-                assign = self.syntax.parents[parent]
-                assert isinstance(assign, ast.Assign) and isinstance(assign.targets[0], ast.Tuple)
-                targets = [assign.targets[0].elts[parent.elts.index(e)]]
-                if self._is_view(e) and any(self._is_state_place(t) for t in assign.targets[0].elts):
-                    raise RefusedError(e, f"`{ast.unparse(e)}` is a view, and is read when the others are assigned")
-            case _:
-                raise RefusedError(e, f"`{self._line(e)}` is not understood")
+        assign = self.syntax.statement_of(parent)
+        if not isinstance(assign, ast.Assign):
+            raise RefusedError(e, f"`{self._line(e)}` is not understood")
+        targets = [t for target in assign.targets for t, value in pairs(target, assign.value) if value is e]
+        together = parent is not assign
+        if (together and len(assign.targets) > 1) or not targets:
+            raise RefusedError(e, f"`{self._line(e)}` is not understood")
+        if together and self._is_view(e) and any(map(self._is_state_place, assign.targets[0].elts)):  # type: ignore[attr-defined]
+            raise RefusedError(e, f"`{ast.unparse(e)}` is a view, and is read when the others are assigned")
         for target in targets:
             if isinstance(target, ast.Name):
                 self._follow_name(target, e, form, binding, fixed)
             elif self._is_state_place(target):  # looked at from that side as well
                 if self._single(e, form) is Form.ONE:
                     self.changes[e] = Change(Step.FIRST, e, (e,))
-            elif isinstance(target, ast.Subscript) and self.inference.of(target.value).is_tensor:
-                if self._single(e, form) is Form.ONE:
-                    raise RefusedError(e, f"`{self._line(e)}` writes a row of one element")
-            else:
+            elif not (
+                isinstance(target, ast.Subscript)
+                and self.inference.of(target.value).is_tensor
+                and self._single(e, form) is Form.NUMBER
+            ):
                 raise RefusedError(e, f"`{self._line(e)}` hands the tensor on")
 
     def _follow_name(self, target: ast.Name, e: ast.expr, form: Form, binding: ast.AST | None, fixed: bool) -> None:
         function = self.syntax.function_of(target)
-        if function is None:
-            raise RefusedError(e, f"`{self._line(e)}` is not understood")
-        if target.id in self._captured(function):
+        if function is None or target.id in self._captured(function):
             raise RefusedError(e, f"`{target.id}` is used in a function inside of the method")
-        flow = self.inference.flow_of(function)
-        definition = flow.by_node.get(target)
-        if definition is None:
-            return
+        definition = self.inference.flow_of(function).by_node.get(target)
         seen = binding or (self.syntax.statement_of(e) if self._is_view(e) else None)
-        self._follow_definition(definition, function, form, seen, fixed)
+        if definition is not None:
+            self._follow_definition(definition, function, form, seen, fixed)
 
     def _follow_definition(
         self, d: Definition, function: FunctionNode, form: Form, binding: ast.AST | None, fixed: bool
@@ -106,9 +83,7 @@ class Names(Calls):
     def _added(self, e: ast.expr, form: Form, parent: ast.AugAssign, target: ast.expr) -> None:
         """``target += e``."""
         self._single(e, form)
-        if self._is_state_place(target):
-            if form is Form.ONE:
-                self.changes[e] = Change(Step.FIRST, e, (e,))
+        if self._is_state_place(target) and form is Form.NUMBER:
             return  # looked at from that side
         value = self.inference.of(target)
         if value.is_tensor and form is Form.NUMBER and keeps_dtype(value):
@@ -126,14 +101,12 @@ class Names(Calls):
         raise RefusedError(e, f"`{ast.unparse(parent)}` needs a tensor, or may")
 
     def _iterated(self, e: ast.expr, form: Form, loop: ast.For) -> None:
-        if form not in ROWS:
-            raise RefusedError(e, f"`for {ast.unparse(loop.target)} in {ast.unparse(e)}` is not understood")
         match loop:
             case ast.For(
                 target=ast.Name(id=name),
                 body=[ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=each), attr=attr), args=args))],
                 orelse=[],
-            ) if name == each and attr in ("zero_", "fill_") and self.syntax.alone(loop):
+            ) if form in ROWS and name == each and attr in ("zero_", "fill_") and self.syntax.alone(loop):
                 value: ast.expr | str = args[0] if args else "0"
                 if not isinstance(value, str):
                     self._integer(value)
@@ -142,15 +115,7 @@ class Names(Calls):
                         raise RefusedError(loop, f"`{ast.unparse(value)}` is another number for each element")
                 self.changes[loop] = Change(Step.SET_ALL, loop, (e, value))
                 return
-            case ast.For(target=ast.Name() as target):
-                self._follow_name_of_element(target, e, loop)
+            case ast.For(target=ast.Name() as target) if form in ROWS:
+                self._follow_name(target, e, Form.NUMBER, loop, False)
                 return
         raise RefusedError(e, f"`for {ast.unparse(loop.target)} in {ast.unparse(e)}` is not understood")
-
-    def _follow_name_of_element(self, target: ast.Name, e: ast.expr, loop: ast.For) -> None:
-        function = self.syntax.function_of(target)
-        if function is None or target.id in self._captured(function):
-            raise RefusedError(e, f"`{target.id}` is not understood")
-        definition = self.inference.flow_of(function).by_node.get(target)
-        if definition is not None:
-            self._follow_definition(definition, function, Form.NUMBER, loop, False)

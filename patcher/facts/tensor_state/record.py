@@ -175,21 +175,9 @@ class Record(Analysis):
 
     def _is_test(self, e: ast.expr) -> bool:
         """Whether only the truth of ``e`` counts."""
-        parent = self.syntax.parents[e]
-        match parent:
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
-                return test is e
-            case ast.UnaryOp(op=ast.Not()):
-                return True
-            case ast.BoolOp():
-                return self._is_test(parent)
-            case ast.Call(func=ast.Name(id="bool") as name):
-                return self.syntax.is_builtin(name)
-            case ast.Call(func=func, args=[first, *_]) if first is e:
-                return self.syntax.qualified(func) == "torch._check"
-            case ast.comprehension():
-                return True
-        return False
+        outer = self.syntax.parents[e]
+        checked = isinstance(outer, ast.Call) and outer.args[:1] == [e]
+        return self.syntax.only_truth(e) or (checked and self.syntax.qualified(outer.func) == "torch._check")  # type: ignore[attr-defined]
 
     def _captured(self, function: FunctionNode) -> set[str]:
         return self.inference.flow_of(function).captured

@@ -93,10 +93,7 @@ class Uses(Names):
         """The comparisons of numbers that the value of ``e`` may be; ``e`` itself when it is nothing else."""
         match e:
             case ast.BoolOp(values=values):
-                found = [self._compares(v) for v in values]
-                return (
-                    [e] if all(f == [v] for f, v in zip(found, values, strict=True)) else [c for f in found for c in f]
-                )
+                return [c for v in values for c in self._compares(v)]
             case ast.IfExp(body=body, orelse=orelse):
                 return [*self._compares(body), *self._compares(orelse)]
             case ast.Compare(left=left, comparators=others) if all(map(self._is_python, [left, *others])):
@@ -191,15 +188,14 @@ class Uses(Names):
                 if self._single(e, form) is Form.ONE:
                     raise RefusedError(e, f"`{ast.unparse(parent)}` is a tensor of one element")
                 self._use(parent, form, binding, fixed or not self._same_kind(other))
+            case ast.BoolOp() if self._is_test(parent):
+                self._number(e, self._single(e, form))
             case ast.BoolOp(values=values):
-                if self._single(e, form) is Form.ONE and not self._is_test(parent):
+                if self._single(e, form) is Form.ONE:
                     raise RefusedError(e, f"`{ast.unparse(parent)}` hands a tensor of one element on")
-                if not self._is_test(parent):
-                    seen = binding or (self.syntax.statement_of(e) if self._is_view(e) else None)
-                    self._use(parent, form, seen, fixed or not all(self._same_kind(v) for v in values))
-                else:
-                    self._number(e, form)
-            case ast.Assign() | ast.AnnAssign() | ast.NamedExpr():
+                seen = binding or (self.syntax.statement_of(e) if self._is_view(e) else None)
+                self._use(parent, form, seen, fixed or not all(self._same_kind(v) for v in values))
+            case ast.Assign():
                 self._bound(e, form, parent, binding, fixed)
             case ast.AugAssign(target=target):
                 self._added(e, form, parent, target)
@@ -215,7 +211,7 @@ class Uses(Names):
                 self.reads.append(e)
             case ast.For(iter=it) if it is e:
                 self._iterated(e, form, parent)
-            case ast.Tuple() | ast.List() if self._unpacked(parent):
+            case ast.Tuple() | ast.List() if isinstance(self.syntax.parents[parent], ast.Assign):
                 self._bound(e, form, parent, binding, fixed)
             case ast.Expr() | ast.Assert() | ast.Raise():
                 pass
@@ -298,27 +294,19 @@ class Uses(Names):
 
     def _one_is_enough(self, e: ast.expr) -> bool:
         """Whether a tensor of one element is used as one without a dimension would be."""
-        parent = self.syntax.parents[e]
-        match parent:
-            case ast.Slice():
-                return True
-            case ast.Call(func=ast.Name(id="int" | "float" | "bool" | "range")):
-                return True
-            case ast.Attribute(attr="item"):
+        match parent := self.syntax.parents[e]:
+            case ast.Slice() | ast.Call(func=ast.Name(id="int" | "float" | "range")) | ast.Attribute(attr="item"):
                 return True
             case ast.Compare():
                 return self._is_test(parent)
-            case ast.Assign(targets=[ast.Attribute() | ast.Subscript() as target]):
-                return self._is_state_place(target)
         return False
 
     def _compared(self, e: ast.expr, form: Form, parent: ast.Compare) -> None:
         sides = [s for s in (parent.left, *parent.comparators) if s is not e]
-        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops):
-            if all(isinstance(s, ast.Constant) and s.value is None for s in sides):
-                return
-            raise RefusedError(e, f"`{ast.unparse(parent)}` asks which tensor it is")
-        if any(
+        identity = any(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
+        if identity and all(isinstance(s, ast.Constant) and s.value is None for s in sides):
+            return
+        if identity or any(
             isinstance(op, (ast.In, ast.NotIn)) and not isinstance(s, (ast.Tuple, ast.List))
             for op, s in zip(parent.ops, parent.comparators, strict=True)
         ):

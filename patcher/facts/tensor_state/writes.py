@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from patcher.facts.syntax.classes import pairs
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tensor_state.forms import ROWS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.record import Record, is_large
@@ -20,44 +21,29 @@ class Writes(Record):
             self._use(e, form, binding)
             return
         parent = self.syntax.parents[e]
-        if isinstance(parent, (ast.Tuple, ast.List)) and not self._lines_up(e):
-            raise RefusedError(e, f"`{ast.unparse(e)}` is assigned together with others")
         match parent:
+            case ast.Assign(targets=targets, value=value) if len(targets) > 1:
+                raise RefusedError(parent, "several names get one tensor")
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
-                if isinstance(parent, ast.Assign) and len(parent.targets) > 1:
-                    raise RefusedError(parent, "several names get one tensor")
-                self._assigned(e, form, self._stored_value(e, parent, value), parent)
+                self._assigned(e, form, value, parent)
             case ast.AugAssign(op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv() | ast.Mod() as op, value=value):
                 self._advanced(e, form, parent, op, value)
             case ast.AnnAssign(value=None):
                 pass
             case ast.Tuple() | ast.List():
-                value = self._stored_value(e, self.syntax.parents[parent], None)
-                if self._is_view(value):
-                    raise RefusedError(e, f"`{ast.unparse(value)}` is a view, and is read when others are assigned")
-                self._assigned(e, form, value, parent)
+                self._assigned(e, form, self._stored_beside(e, self.syntax.parents[parent]), parent)
             case _:
                 raise RefusedError(e, f"`{ast.unparse(self.syntax.statement_of(e)).splitlines()[0]}` is not understood")
 
-    def _lines_up(self, e: ast.expr) -> bool:
-        parent = self.syntax.parents[e]
-        statement = self.syntax.parents[parent]
-        assert isinstance(parent, (ast.Tuple, ast.List))
-        return (
-            isinstance(statement, ast.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.value, (ast.Tuple, ast.List))
-            and len(statement.value.elts) == len(parent.elts)
-            and not any(isinstance(x, ast.Starred) for x in [*parent.elts, *statement.value.elts])
-        )
-
-    def _stored_value(self, e: ast.expr, statement: ast.AST, value: ast.expr | None) -> ast.expr:
-        if value is not None:
-            return value
-        parent = self.syntax.parents[e]
-        assert isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Tuple, ast.List))
-        assert isinstance(parent, (ast.Tuple, ast.List))
-        return statement.value.elts[parent.elts.index(e)]
+    def _stored_beside(self, e: ast.expr, statement: ast.AST) -> ast.expr:
+        """What ``e``, one of several targets, is assigned."""
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            for target, value in pairs(statement.targets[0], statement.value):
+                if target is e and value is not None:
+                    if self._is_view(value):
+                        raise RefusedError(e, f"`{ast.unparse(value)}` is a view, and is read when others are assigned")
+                    return value
+        raise RefusedError(e, f"`{ast.unparse(e)}` is assigned together with others")
 
     def _assigned(self, e: ast.expr, form: Form, value: ast.expr, parent: ast.AST) -> None:
         """``value`` is stored in ``e``: an attribute as a whole, an element, or all elements (``[:]``)."""
@@ -107,9 +93,9 @@ class Writes(Record):
             step = Step.VALUE if form is Form.NUMBER else Step.ALIKE
             self.changes[value] = Change(step, value, (fill,) if form is Form.NUMBER else (value.args[0], fill))  # type: ignore[attr-defined]
             return
-        made = self.creations.made(self._source(value))
+        made = self.creations.made(value)
         if made is not None:
-            if made.form not in (form, None) or (made.form is None and form is not Form.LIST):
+            if (made.form or Form.LIST) is not form:
                 raise RefusedError(value, f"`self.{e.attr}` holds other things as well: `{ast.unparse(value)}`")
             self._make(made.changes)
             if isinstance(parent, ast.AnnAssign):
@@ -140,17 +126,6 @@ class Writes(Record):
         fill = {"torch.zeros_like": "0", "torch.ones_like": "1"}.get(self.syntax.qualified(value.func) or "")
         keywords = {k.arg for k in value.keywords} <= {"device"}
         return fill if keywords and self.numbers.form(value.args[0]) is form else None
-
-    def _source(self, value: ast.expr) -> ast.expr:
-        """``value``, or what the name ``value`` stands for when that is its only use."""
-        if isinstance(value, ast.Name):
-            found = list(self.inference.definitions(value))
-            function = self.syntax.function_of(value)
-            if len(found) == 1 and function is not None and found[0].how == "assign" and not found[0].path:
-                uses = self.inference.flow_of(function).uses.get(found[0], [])
-                if len(uses) == 1 and found[0].value is not None and value.id not in self._captured(function):
-                    return found[0].value
-        return value
 
     def _moved(self, value: ast.expr, name: str) -> bool:
         """Whether ``value`` is the state itself, on another device."""
