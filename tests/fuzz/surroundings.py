@@ -46,6 +46,8 @@ AROUND_STATEMENTS = (
     "with torch.set_grad_enabled(not torch.is_grad_enabled()):\n    <s>",
     'with torch.autocast("cpu", dtype=torch.bfloat16):\n    <s>',
     "with _context(<x>):\n    <s>",
+    "with contextlib.suppress(Exception):\n    <s>",
+    "with contextlib.suppress(Exception):\n    <s>\n    <h>\n    raise ValueError",
     "if True:\n    <s>",
     "def _inner():\n    <s>\n_inner()",
 )

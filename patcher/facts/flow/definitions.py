@@ -148,6 +148,9 @@ class Flow:
                     self._loads(item.context_expr, env)
                     if item.optional_vars is not None:
                         self._bind(item.optional_vars, env, "other", None)
+                leaving = isinstance(body[-1], ast.Raise)
+                if any(_may_swallow(item.context_expr, leaving) for item in items):
+                    return self._swallowed(body, env)
                 return self._block(body, env)
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
                 self._loads(s, env)
@@ -225,6 +228,17 @@ class Flow:
         if test is not None:
             head(done)
         return self._join((self._block(orelse, self._ruled(test, done, False)), *breaks))
+
+    def _swallowed(self, body: list[ast.stmt], env: Env) -> Env | None:
+        """What is bound after ``body``, which an error may end at every statement without more coming of it."""
+        ends: list[Env | None] = [dict(env)]
+        state: Env | None = dict(env)
+        for statement in body:
+            if state is None:
+                break
+            state = self._statement(statement, state)
+            ends.append(dict(state) if state is not None else None)
+        return self._join(ends)
 
     def _try(self, s: ast.stmt, env: Env) -> Env | None:
         body, handlers = s.body, s.handlers  # type: ignore[attr-defined]
@@ -381,3 +395,12 @@ def _aged(turns: Env | None, env: Env) -> Env | None:
         name: state if state.version is env.get(name, none).version else state.aged(env.get(name, none).definitions)
         for name, state in turns.items()
     }
+
+
+def _may_swallow(context: ast.expr, leaving: bool) -> bool:
+    """Whether ``context`` may take the errors of its block: it is there for that, or the block always ends in one.
+
+    What PyTorch has lets every error pass.
+    """
+    text = ast.unparse(context.func if isinstance(context, ast.Call) else context)
+    return text.rpartition(".")[2] == "suppress" or (leaving and not text.startswith("torch."))
