@@ -107,21 +107,21 @@ def search(
 
     active = frozenset(code for code in names if code not in settings.distrusted)
     facts = Facts(tree, path, project, settings, active, silenced)
-    stronger = {r.code: [o for o in rules if o.code in r.yields_to] for r in rules}
+    stronger = {r.code: tuple(o.handles for o in rules if o.code in r.yields_to) for r in rules}
     found: list[Found] = []
     for kind, listening in _listeners(rules, text.encode("utf-8", "surrogatepass")).items():
+        asked = [(rule, rule.where is Where.COMPILED, stronger[rule.code], rule.check) for rule in listening]
         for node in facts.syntax.by_type[kind]:
             compiled: bool | None = None
-            for rule in listening:
+            for rule, only_compiled, others, check in asked:
                 try:
-                    if rule.where is Where.COMPILED:
+                    if only_compiled:
                         compiled = facts.compiled(node) if compiled is None else compiled
                         if not compiled:
                             continue
-                    others = stronger[rule.code]
-                    if others and any(other.handles(node, facts) for other in others):
+                    if others and any(handles(node, facts) for handles in others):
                         continue
-                    findings = list(rule.check(node, facts))
+                    findings = list(check(node, facts))
                 except RecursionError:
                     raise
                 except Exception as e:

@@ -173,8 +173,7 @@ def _work(pipe: Connection, make_share: Callable[[], Share], first: list[str]) -
         pipe.send(_READY)
         for path in first:
             _answer(pipe, share.summarise(path), Summary(path))
-        gc.freeze()
-        gc.enable()
+        gc.freeze()  # `Share` collects between files
         then = pipe.recv()
         project = pickle.loads(pipe.recv_bytes())
         pipe.send(_READY)

@@ -133,7 +133,6 @@ def _in_this_process(index: _Index, share: Share, tick: Callable[[], None]) -> l
                 tick()
         project, wanted = index.merge(summaries)
         gc.freeze()
-        gc.enable()
         for path in index.todo:
             if path in wanted:
                 answers.append(share.answer(path, project))
@@ -143,7 +142,10 @@ def _in_this_process(index: _Index, share: Share, tick: Callable[[], None]) -> l
 
 @contextlib.contextmanager
 def few_collections() -> Iterator[None]:
-    """Syntax trees are many objects and no garbage: collecting while they are built doubles the time of parsing."""
+    """Syntax trees are many objects and no garbage: collecting while they are built doubles the time of parsing.
+
+    `Share` collects between files.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -75,7 +76,7 @@ class LoopFrames(Analysis):
             return None
         at = function.body.index(loop)
         head, tail = function.body[:at], function.body[at + 1 :]
-        if not head and not tail:
+        if not self._may_end or not (head or tail):
             return None
         ending = self._of_loop(loop, function)
         operations = self._won(head, tail) if ending is not None else 0
@@ -118,6 +119,12 @@ class LoopFrames(Analysis):
                 sure = all(e is not None and e.sure for e in endings) and self._always_runs(call, top)
                 found.append(Ending(first.node, first.function, sure))
         return found
+
+    @cached_property
+    def _may_end(self) -> bool:
+        """Whether any function of the module ends a graph by itself."""
+        reads = self.facts.ask(HostReads)
+        return any(reads.of(f) or self.clusters.is_left_out(f) for f in self.syntax.functions)
 
     def _of_function(self, function: FunctionNode, depth: int) -> Ending | None:
         if function in self._endings:

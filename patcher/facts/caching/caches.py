@@ -77,7 +77,7 @@ class Caches(Analysis):
 
     def hold(self, node: ast.AST) -> bool:
         """Whether ``node`` stands in a cache."""
-        cls = self.syntax.class_of(node)
+        cls = self.syntax.class_of(node) if self._candidates else None
         return cls is not None and self.of(cls) is not None
 
 

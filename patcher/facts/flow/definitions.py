@@ -15,7 +15,8 @@ from patcher.facts.syntax.tree import FunctionNode, children
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-@dataclass(frozen=True, eq=False)
+# These two are made by the hundred thousand; to freeze them would double what that takes.
+@dataclass(eq=False, slots=True)
 class Definition:
     """One binding of ``name``.
 
@@ -38,7 +39,7 @@ class Definition:
         return value, path
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class State:
     """What a name may hold at one point of a function.
 
