@@ -16,7 +16,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.syntax.classes import self_name
+from patcher.facts.syntax.classes import parameter_at, self_name
 from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import suggests_configuration
@@ -389,18 +389,12 @@ class Flags(Analysis):
         return [c for c in calls if last_name(c.func) == function.name and function in self._called(c)]
 
     def _parameter(self, function: FunctionNode, keyword: str | None, position: int | None, depth: int) -> Reach | None:
-        positional = [*function.args.posonlyargs, *function.args.args]
-        if self.syntax.method_of(function) is function and self_name(function) is not None:
-            positional = positional[1:]
-        if position is not None:
-            arguments = positional[position : position + 1]
-        else:
-            arguments = [a for a in [*positional, *function.args.kwonlyargs] if a.arg == keyword]
+        bound = self.syntax.method_of(function) is function and self_name(function) is not None
+        argument = parameter_at(function, keyword if position is None else position, bound)
         flow = self.flow_of(function)
-        for argument in arguments:
-            for use in flow.uses.get(flow.by_node[argument], ()):
-                if (found := self.reach(self.root(use), depth + 1)) is not None:
-                    return found
+        for use in flow.uses.get(flow.by_node[argument], ()) if argument is not None else ():
+            if (found := self.reach(self.root(use), depth + 1)) is not None:
+                return found
         return None
 
     def _named(self, value: ast.expr, depth: int) -> Reach | None:

@@ -6,9 +6,9 @@ import ast
 import enum
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.syntax.classes import parameter_at
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.tables import host_api
-from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -84,12 +84,8 @@ class Meetings(Analysis):
         function = self._callee(call.func)
         if function is None:
             return []
-        names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
-        if self._is_own(call.func):
-            names = names[1:]
-        name = key if isinstance(key, str) else names[key] if key < len(names) else None
-        flow = self.inference.flow_of(function)
-        return [u for d, uses in flow.uses.items() if d.name == name and d.how == "parameter" for u in uses]
+        flow, argument = self.flow_of(function), parameter_at(function, key, self._is_own(call.func))
+        return list(flow.uses.get(flow.by_node[argument], ())) if argument is not None else []
 
     def _callee(self, func: ast.expr) -> FunctionNode | None:
         own = self.inference.instance_attribute(func)
@@ -145,7 +141,7 @@ class Meetings(Analysis):
             return False
         flow = self.inference.flow_of(function)
         for d in definitions:
-            if any(self._goes_where_tensors_go(u) for u in flow.uses.get(d, ())):
+            if any(map(self.inference.is_tensor_use, flow.uses.get(d, ()))):
                 return True
             if d.how == "assign" and d.value is not None and not d.path and self.is_tensor(d.value, depth - 1):
                 return True
@@ -167,24 +163,11 @@ class Meetings(Analysis):
                     found.append(call.args[position])
         return found
 
-    def _goes_where_tensors_go(self, use: ast.expr) -> bool:
-        """Whether ``use`` is the input of a layer, or has something done to it that only tensors know."""
-        parent = self.syntax.parents[use]
-        if isinstance(parent, ast.Attribute):
-            return parent.attr in api.TENSOR_ONLY
-        if isinstance(parent, ast.Call) and parent.args and parent.args[0] is use:
-            module = self.inference.of(parent.func)
-            if module.kind is Kind.MODULE and module.module.startswith("torch.nn."):
-                return True
-            what = self.syntax.qualified(parent.func) or ""
-            return what.startswith("torch.") and what not in api.CREATORS and what.rpartition(".")[2] in api.TENSOR_ONLY
-        return False
-
     def used_as_tensor(self, e: ast.expr, depth: int = _DEPTH) -> bool:
         """Whether the value of ``e`` is used as only a tensor can be."""
         if not depth:
             return False
-        if self._goes_where_tensors_go(e):
+        if self.inference.is_tensor_use(e):
             return True
         parent = self.syntax.parents[e]
         match parent:

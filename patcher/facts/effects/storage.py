@@ -11,6 +11,7 @@ from typing import Final
 from patcher.facts.effects.calls import Called, Calls
 from patcher.facts.project.does import arguments
 from patcher.facts.syntax.tree import FunctionNode, Syntax
+from patcher.facts.syntax.written import all_parameters
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
@@ -52,10 +53,8 @@ class Storage:
         nodes = list(ast.walk(function))
         self._own = _bound(nodes, function)
         self._here = {n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))}
-        a = function.args
-        for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg):
-            if arg is not None:
-                self._names[arg.arg].add(WORLD)
+        for arg in all_parameters(function.args):
+            self._names[arg.arg].add(WORLD)
         self._contents[WORLD].add(WORLD)
         self._grown = True
         while self._grown:
@@ -179,11 +178,9 @@ class Storage:
                 if not self.inference.of(e).is_tensor:
                     self._put(e, given_objects)
         for function in self._here.intersection(called.nested):
-            a = function.args
             given_objects = {o for e in arguments(call) for o in self._objects(e)}
-            for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg):
-                if p is not None:
-                    self._add(self._names[p.arg], given_objects)
+            for p in all_parameters(function.args):
+                self._add(self._names[p.arg], given_objects)
 
     def _objects(self, e: ast.AST) -> Iterator[ast.AST]:
         match e:

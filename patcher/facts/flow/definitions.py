@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from patcher.facts.flow.narrowing import Ruling, rulings
 from patcher.facts.syntax.tree import FunctionNode, children
+from patcher.facts.syntax.written import all_parameters
 
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -94,8 +95,7 @@ class Flow:
         self._breaks: list[list[Env]] = []
         self._continues: list[list[Env]] = []
         env: Env = {}
-        a = function.args
-        for arg in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]:
+        for arg in all_parameters(function.args):
             env[arg.arg] = self._bound(arg.arg, arg, "parameter")
         self._block(function.body, env)
         for name, definitions in self.reaching.items():

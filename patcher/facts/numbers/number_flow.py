@@ -10,6 +10,7 @@ from enum import Enum
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.classes import parameter_at
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.tables.torch_api import INT64
 from patcher.facts.values.sizes import Sizes
@@ -429,12 +430,7 @@ class _Spread:
 
     def _into(self, node: ast.expr, method: FunctionNode, at: int | str | None) -> None:
         bound = isinstance(self.syntax.parents[method], ast.ClassDef) and not method.decorator_list
-        parameters = [*method.args.posonlyargs, *method.args.args]
-        if isinstance(at, int):
-            at += bound
-            argument = parameters[at] if at < len(parameters) else None
-        else:
-            argument = next((a for a in (*parameters, *method.args.kwonlyargs) if a.arg == at), None)
+        argument = parameter_at(method, at, bound)
         call = self.syntax.parents[node]
         starred = isinstance(call, ast.Call) and any(isinstance(a, ast.Starred) for a in call.args)
         flow = self.flow.flow_of(method)

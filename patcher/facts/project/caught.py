@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from patcher.facts.project.does import UNNAMED
 from patcher.facts.project.protected import ANY, BODY, EVERYWHERE, GATHERED, OUTPUT, WARNINGS, Region
-from patcher.facts.tables import torch_api as api
+from patcher.facts.tables import call_effects as tables
 
 if TYPE_CHECKING:
     from patcher.facts.project.index import Project
@@ -24,11 +24,6 @@ _EVERY = frozenset({ANY, "Exception", "BaseException"})
 _CALLED = ("__call__", "forward")
 #: What a call of a class runs.
 _MAKING = ("__new__", "__init__", "__post_init__")
-_COMMON = (
-    frozenset(n for kind in (dict, list, set, str, bytes) for n in dir(kind) if not n.startswith("_"))
-    | api.TENSOR_ONLY
-    | api.ALIASING
-)
 
 
 class Catching:
@@ -219,14 +214,16 @@ class Catching:
                     yield from project.methods(base, c[6:])
             elif c.startswith(("self.", ".")):
                 yield from self._of_method(owner, c)
-            elif "." not in c and not c.startswith("?") and not hasattr(builtins, c) and not self._is_named(caller, c):
+            elif "." in c or c.startswith("?") or hasattr(builtins, c):
+                pass
+            elif project.effects.named(c, caller) == c:
                 yield _UNKNOWN
 
     def _methods_in_sight(self, name: str, within: str | None) -> list[str]:
         """The methods of that name, of any class that the module ``within`` sees."""
         key = name, within
         if key not in self._seen:
-            methods = self.project.named_methods(name) if name not in _COMMON else []
+            methods = self.project.named_methods(name) if name not in tables.COMMON_METHODS else []
             seen = self.project.seen_by(within) if methods and within is not None else None
             self._seen[key] = [f for f in methods if seen is None or self._home.get(f) in seen]
         return self._seen[key]
@@ -243,18 +240,8 @@ class Catching:
         built = self._built[owner].get(name) if summary is not None and call.startswith("self.") else None
         if built is not None and self.project.known_class(built) is not None:
             yield from (f for n in _CALLED for f in self.project.methods(built, n))
-        elif built is None and name not in _COMMON and name in self._stored:
+        elif built is None and name not in tables.COMMON_METHODS and name in self._stored:
             yield _UNKNOWN
-
-    def _is_named(self, caller: str, name: str) -> bool:
-        """Whether ``name``, called in ``caller``, is a function or class of the module."""
-        module = caller
-        while "." in module:
-            module = module.rpartition(".")[0]
-            full = f"{module}.{name}"
-            if self.project.function(full) is not None or self.project.known_class(full) is not None:
-                return True
-        return False
 
     @cached_property
     def _stored(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from patcher.facts.project.scripted import SCRIPT
 from patcher.facts.syntax.tree import FunctionNode, dotted, walk
+from patcher.facts.syntax.written import all_parameters
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 
@@ -138,7 +139,7 @@ class _Reading:
         self.resolve = resolve
         a = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
         self.first = a.args[0].arg if a.args and method else None
-        self.parameters = {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if p is not None}
+        self.parameters = {p.arg for p in all_parameters(a)}
         decorators = function.decorator_list if function is not None else []
         self.of_class = any(dotted(d) == "classmethod" for d in decorators)
         self.fresh = self._fresh_names()

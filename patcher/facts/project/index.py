@@ -23,16 +23,11 @@ from patcher.facts.project.scripted import scripted
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.tree import Syntax, dotted, last_name, walk
+from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
-#: Methods of builtin containers, strings and tensors: a call of one on an unknown object reaches nothing of ours.
-_COMMON_METHODS = (
-    frozenset(name for kind in (dict, list, set, str, bytes) for name in dir(kind) if not name.startswith("_"))
-    | torch_api.TENSOR_ONLY
-    | torch_api.ALIASING
-)
 
 
 #: How many wider indices are kept, for the next question about the same files.
@@ -545,7 +540,7 @@ class Project:
         if mention.startswith("self."):
             return self._method(owner, mention[5:])
         if mention.startswith("."):
-            return [] if mention[1:] in _COMMON_METHODS else self.named_methods(mention[1:])
+            return [] if mention[1:] in tables.COMMON_METHODS else self.named_methods(mention[1:])
         return [mention] if mention in self._functions else self.re_exported(mention)
 
     @cached_property
@@ -582,7 +577,7 @@ class Project:
         if mention.startswith("."):
             own, _, last = function.rpartition(".")
             method = own in self._classes and last in self._classes[own].methods
-            return method and last == mention[1:] and last not in _COMMON_METHODS
+            return method and last == mention[1:] and last not in tables.COMMON_METHODS
         return function in self.named(mention, owner)
 
     def named_methods(self, name: str) -> list[str]:
@@ -750,7 +745,7 @@ class Project:
                     if owner in self._classes:
                         stack += self._method(owner, mention[5:])
                 elif mention.startswith("."):
-                    if mention[1:] not in _COMMON_METHODS and (methods := self._by_method.get(mention[1:])):
+                    if mention[1:] not in tables.COMMON_METHODS and (methods := self._by_method.get(mention[1:])):
                         module = home[name]
                         if module.path not in visible:
                             visible[module.path] = self._visible(module)

@@ -22,6 +22,7 @@ from patcher.facts.project.does import QUIET_METHODS, in_place
 from patcher.facts.project.instance_terms import instance_terms
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
+from patcher.facts.syntax.written import all_parameters, defaults
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
@@ -195,9 +196,7 @@ class Touches:
     def _of(self, function: ast.AST) -> dict[str, ast.arg]:
         if function not in self._parameters:
             assert isinstance(function, _FUNCTIONS)
-            a = function.args
-            found = (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg)
-            self._parameters[function] = {p.arg: p for p in found if p is not None}
+            self._parameters[function] = {p.arg: p for p in all_parameters(function.args)}
         return self._parameters[function]
 
     def _annotated(self, annotation: ast.expr | None) -> Iterator[str]:
@@ -589,10 +588,9 @@ class Touches:
 
 def _flags(function: FunctionNode) -> Iterator[str]:
     """The parameters that are a bool by their default or annotation."""
-    a = function.args
-    positional = [*a.posonlyargs, *a.args]
-    defaults = [*[None] * (len(positional) - len(a.defaults)), *a.defaults, *a.kw_defaults]
-    for p, d in zip([*positional, *a.kwonlyargs], defaults, strict=True):
+    known = defaults(function.args)
+    for p in all_parameters(function.args):
+        d = known.get(p.arg)
         said = p.annotation.id if isinstance(p.annotation, ast.Name) else p.annotation and ast.unparse(p.annotation)
         if (isinstance(d, ast.Constant) and isinstance(d.value, bool)) or "bool" in (said or ""):
             yield p.arg

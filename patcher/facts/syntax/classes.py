@@ -161,6 +161,14 @@ def self_name(method: FunctionNode) -> str | None:
     return arguments[0].arg if arguments else None
 
 
+def parameter_at(function: FunctionNode, key: str | int | None, bound: bool) -> ast.arg | None:
+    """The parameter that takes the argument of that name or at that position; ``bound``: the first is the instance."""
+    positional = [*function.args.posonlyargs, *function.args.args][int(bound) :]
+    if isinstance(key, int):
+        return positional[key] if key < len(positional) else None
+    return next((a for a in (*positional, *function.args.kwonlyargs) if a.arg == key), None)
+
+
 def attribute_of(expr: ast.AST, name: str) -> str | None:
     """``x`` when ``expr`` is ``name.x``."""
     if isinstance(expr, ast.Attribute) and isinstance(expr.value, ast.Name) and expr.value.id == name:

@@ -29,6 +29,12 @@ RUNNING_METHODS = _set("apply_ map_ map2_ backward register_hook register_post_a
 HOOKING = _set(
     "register_forward_hook register_forward_pre_hook register_module_forward_hook register_module_forward_pre_hook"
 )
+#: Methods of builtin containers, strings and tensors: a call of one on an unknown object reaches nothing of a project.
+COMMON_METHODS = (
+    frozenset(name for kind in (dict, list, set, str, bytes) for name in dir(kind) if not name.startswith("_"))
+    | api.TENSOR_ONLY
+    | api.ALIASING
+)
 #: Special methods of tensors and containers that write.
 WRITING_SPECIAL = frozenset(
     f"__{n}__"

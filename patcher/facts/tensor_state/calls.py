@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from patcher.facts.syntax.classes import parameter_at
 from patcher.facts.syntax.tree import dotted, last_name, own_nodes
 from patcher.facts.tensor_state.forms import COUNTS, READS, ROWS, TAKE_NUMBERS_METHODS, Change, Form, RefusedError, Step
 from patcher.facts.tensor_state.writes import Writes
@@ -132,18 +133,15 @@ class Calls(Writes):
         functions = self.origins.own[name]
         keyword = self.syntax.parents[e]
         for function in functions:
-            positional = [*function.args.posonlyargs, *function.args.args][1:]
             if any(dotted(d) in ("staticmethod", "classmethod") for d in function.decorator_list):
                 raise RefusedError(e, f"`{ast.unparse(e)}` is passed to `{name}`")
-            if isinstance(keyword, ast.keyword):
-                found = [a for a in [*positional, *function.args.kwonlyargs] if a.arg == keyword.arg]
-            else:
-                found = positional[call.args.index(e) : call.args.index(e) + 1]
-            if not found or any(isinstance(a, ast.Starred) for a in call.args) or self._single(e, form) is Form.ONE:
+            at = keyword.arg if isinstance(keyword, ast.keyword) else call.args.index(e)
+            found = parameter_at(function, at, True)
+            if found is None or any(isinstance(a, ast.Starred) for a in call.args) or self._single(e, form) is Form.ONE:
                 raise RefusedError(e, f"`{ast.unparse(e)}` is passed to `{name}`")
-            if found[0].arg in self._captured(function):
-                raise RefusedError(e, f"`{found[0].arg}` is used in a function inside of `{name}`")
-            definition = self.inference.flow_of(function).by_node[found[0]]
+            if found.arg in self._captured(function):
+                raise RefusedError(e, f"`{found.arg}` is used in a function inside of `{name}`")
+            definition = self.inference.flow_of(function).by_node[found]
             start: ast.AST | None = function.body[0] if self._is_view(e) and self.order.changes(name) else None
             if start is not None:
                 raise RefusedError(e, f"`{ast.unparse(e)}` is passed to `{name}`, which changes the state")
