@@ -627,7 +627,7 @@ class _Form:
                 return "the value is not known to have the dtype of what it changes"
             if sign in "*/" and not self.facts.ask(GradientMode).off(node):
                 return "places that the mask leaves out could reach the gradient of the value"
-        elif not value.is_number:
+        elif not self.facts.ask(Effects).is_number(node.value):
             return f"what `{ast.unparse(node.value)}` holds is not known"
         elif not (floating or (value.python in ("int", "size") and sign != "/")):
             return "an integer tensor may not take this value"

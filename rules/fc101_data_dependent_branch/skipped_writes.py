@@ -218,7 +218,7 @@ class SkippingTests(Analysis):
         category = dtype.category if dtype is not None else Category.UNKNOWN
         text = f"`{ast.unparse(value)}`"
         number: object = _written(value)
-        if number is not None or (held.is_number and self.effects.why_not_total(value) is None):
+        if number is not None or (self.effects.is_number(value) and self.effects.why_not_total(value) is None):
             number = held.constant if number is None else number
             if isinstance(number, (bool, int)) and abs(number) <= _SMALL:
                 return []

@@ -33,7 +33,7 @@ class ByElement(Analysis):
         return found if reason is None else reason
 
     def _why_not(self, e: ast.expr, target: ast.Subscript, found: list[ast.Subscript]) -> str | None:
-        of = self.inference.of
+        of, number = self.inference.of, self.effects.is_number
         match e:
             case ast.Subscript(value=base, slice=index) if ast.unparse(index) == ast.unparse(target.slice):
                 found.append(e)
@@ -42,7 +42,7 @@ class ByElement(Analysis):
                 return None if alike else f"`{ast.unparse(base)}` is not known to have the shape of what is assigned to"
             case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _OPERATORS):
                 if not self.facts.ask(GradientMode).off(e):
-                    if isinstance(op, (ast.Mult, ast.Div)) and not (of(left).is_number or of(right).is_number):
+                    if isinstance(op, (ast.Mult, ast.Div)) and not (number(left) or number(right)):
                         return _SAVING
                     if (reason := self.effects.why_not_smooth(e)) is not None:
                         return reason
@@ -50,8 +50,8 @@ class ByElement(Analysis):
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self._why_not(operand, target, found)
             case ast.Call(func=ast.Attribute(value=receiver, attr=name), args=args, keywords=named) if name in _EXACT:
-                if of(e).is_tensor and all(of(a).is_number for a in [*args, *(k.value for k in named)]):
+                if of(e).is_tensor and all(number(a) for a in [*args, *(k.value for k in named)]):
                     return self._why_not(receiver, target, found) if self.facts.ask(GradientMode).off(e) else _SAVING
-        if of(e).is_number and self.effects.why_not_total(e) is None:
+        if number(e) and self.effects.why_not_total(e) is None:
             return None
         return f"`{ast.unparse(e)}` is not known to take each element by itself"

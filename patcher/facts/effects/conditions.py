@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.totality import Effects
+from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.types import Kind
 
 
@@ -53,6 +54,7 @@ class Conditions(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.effects = facts.ask(Effects)
+        self.certainty = facts.ask(Certainty)
 
     def reads_data(self, test: ast.expr) -> bool:
         """Whether evaluating ``test`` as a truth value in compiled code reads a tensor, for all that is known."""
@@ -133,6 +135,8 @@ class Conditions(Analysis):
         value = self.inference.of(test)
         if not value.is_tensor:
             return f"`{ast.unparse(test)}` reads the tensor on the host"
+        if not self.certainty.is_used(test):
+            return f"`{ast.unparse(test)}` may be a Python value, or an array"
         if value.rank is not None and value.rank.least > 0:
             return "the condition has a shape, so the result would get it too"
         return Leaf(test, value.is_boolean, value.is_scalar_tensor)

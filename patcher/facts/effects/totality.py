@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import math
 
+from patcher.facts import Facts
 from patcher.facts.effects.aliasing import Aliasing
 from patcher.facts.project.does import in_place
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.syntax.written import is_none, short
 from patcher.facts.tables import torch_api as api
+from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.types import Category, Kind, Value, broadcast
 
 #: Operations that raise for integers.
@@ -18,6 +19,8 @@ _FLOAT_ONLY = frozenset(
     "hardtanh relu6".split()
 )
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult)
+#: The largest number of single precision, and the smallest that has all of its digits.
+_LARGEST, _SMALLEST = 2.0**128 - 2.0**104, 2.0**-126
 
 #: What computes each element by itself, and those of them that may be given numbers.
 _BY_ELEMENT = api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | frozenset(api.CASTS)
@@ -28,6 +31,10 @@ _TAKE_NUMBERS = frozenset(n for n in _BY_ELEMENT if n.startswith("clamp")) | fro
 
 class Effects(Aliasing):
     """Purity, totality, smoothness and aliasing of expressions."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._certainty = facts.ask(Certainty)
 
     def why_not_total(self, e: ast.expr) -> str | None:
         """None when ``e`` can be evaluated where the source did not: no effect, no error; else the reason it cannot."""
@@ -114,7 +121,7 @@ class Effects(Aliasing):
     def _why_not_pair(self, e: ast.expr, left: ast.expr, right: ast.expr) -> str | None:
         a, b = self.inference.of(left), self.inference.of(right)
         if a.is_tensor or b.is_tensor:
-            if broadcast(a, b)[1] is None:
+            if broadcast(a, b)[1] is None or not all(map(self._is_one, (left, right))):
                 return f"the shapes in `{short(e)}` are not known to fit"
         elif not (a.is_number and b.is_number):
             return f"what `{short(e)}` holds is not known"
@@ -189,7 +196,7 @@ class Effects(Aliasing):
             return f"`{short(e)}` may raise for integers"
         if name in _BY_ELEMENT:
             if name in _TAKE_NUMBERS:
-                if not all(of(a).is_number or of(a).python == "none" for a in given):
+                if not all(self.is_number(a) or of(a).python == "none" for a in given):
                     return f"the shapes in `{short(e)}` are not known to fit"
                 if name.startswith("cl") and all(of(a).python == "none" for a in given):
                     return f"`{short(e)}` may raise"
@@ -209,10 +216,18 @@ class Effects(Aliasing):
             return self._first(receiver)
         return f"`{short(e)}` may raise or have an effect"
 
+    def is_number(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a Python number, and not a tensor either that a caller gives for what is said to be one."""
+        return self.inference.of(e).is_number and self._is_one(e)
+
+    def _is_one(self, e: ast.expr) -> bool:
+        """Whether ``e``, if it is held to be a number, is more than said to be one by an annotation."""
+        return not self.inference.of(e).is_number or self._certainty.is_number(e)
+
     def _nonzero(self, e: ast.expr) -> bool:
-        """Whether ``e`` is a Python number that is written down somewhere, and is not 0."""
+        """Whether ``e`` is a Python number that is written down somewhere, and is not 0 in single precision either."""
         value = self.inference.of(e)
-        return value.is_number and isinstance(value.constant, (int, float)) and value.constant != 0
+        return value.is_number and isinstance(value.constant, (int, float)) and abs(value.constant) >= _SMALLEST
 
     def _first(self, *parts: ast.expr) -> str | None:
         for part in parts:
@@ -248,7 +263,8 @@ class Effects(Aliasing):
 
 
 def _is_infinite(value: Value) -> bool:
-    return isinstance(value.constant, float) and not math.isfinite(value.constant)
+    """Whether that number is infinite, or is in single precision."""
+    return isinstance(value.constant, float) and not abs(value.constant) <= _LARGEST
 
 
 def _is_device(e: ast.expr) -> bool:

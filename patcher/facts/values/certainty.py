@@ -14,6 +14,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition, State
 from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.written import defaults
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.dimensions import unconditional
 from patcher.facts.values.types import FOREIGN, Kind
@@ -45,6 +46,33 @@ class Certainty(Analysis):
     def is_used(self, e: ast.expr) -> bool:
         """Whether ``e`` is a tensor by what is done with it (second presumption), not only by what is said of it."""
         return self.of(e) >= Grade.USED
+
+    def is_number(self, e: ast.expr) -> bool:
+        """Whether ``e``, which is held to be a Python number, is one whatever callers give for an annotated ``float``.
+
+        A parameter whose default is a number holds one (sixth presumption).
+        """
+        return self._is_number(e, frozenset())
+
+    def _is_number(self, e: ast.expr, seen: frozenset[Definition]) -> bool:
+        match e:
+            case ast.Name():
+                return all(d in seen or self._bound_to_number(d, seen | {d}) for d in self.inference.definitions(e))
+            case ast.NamedExpr(value=value) | ast.UnaryOp(operand=value):
+                return self._is_number(value, seen)
+            case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
+                return self._is_number(left, seen) and self._is_number(right, seen)
+        return True
+
+    def _bound_to_number(self, d: Definition, seen: frozenset[Definition]) -> bool:
+        match d.how, d.node:
+            case "parameter", ast.arg(annotation=ast.expr()) as argument:
+                given = self.syntax.parents[argument]
+                default = defaults(given).get(argument.arg) if isinstance(given, ast.arguments) else None
+                return isinstance(default, ast.Constant) and isinstance(default.value, (bool, int, float))
+            case "assign", _ if d.value is not None and not d.path:
+                return self._is_number(d.value, seen)
+        return True
 
     def _of(self, e: ast.expr, seen: frozenset[Hashable]) -> Grade:
         match e:

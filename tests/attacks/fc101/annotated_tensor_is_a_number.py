@@ -9,7 +9,7 @@ class Rescale(nn.Module):
     def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
         # shrink only what is too large
         if scale > 1:
-            y = x / scale
+            y = x / 2
         else:
             y = x * 1.0
         return y

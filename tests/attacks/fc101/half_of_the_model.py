@@ -14,7 +14,7 @@ class Table(nn.Module):
         if positions.max() > 8:
             row = self.table / 2
         else:
-            row = torch.ones(4) / 4
+            row = torch.ones_like(self.table, dtype=torch.float32) / 4
         return row + 1
 
 # run

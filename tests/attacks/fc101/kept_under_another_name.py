@@ -11,9 +11,10 @@ class Ema(nn.Module):
 
     @torch.no_grad()
     def forward(self, x):
+        x = x.detach()
         self.last.mul_(0.5)
         if x.max() > 4:
-            last = x / 2
+            last = x * 1.0 / 2
         else:
             last = x
         self.last = last

@@ -10,6 +10,7 @@ class Scaled(nn.Module):
     @torch.no_grad()
     def forward(self, x, extra=None):
         width = x.shape[-1]
+        x = x.float()
         total = x.sum()
         if total > 0:
             half = total / 2

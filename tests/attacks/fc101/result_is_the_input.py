@@ -7,6 +7,7 @@ import torch.nn as nn
 class Limit(nn.Module):
     @torch.no_grad()
     def clip(self, x):
+        x = x.detach()
         if x.max() > 4:
             y = x.clamp(max=4.0)
         else:

@@ -14,7 +14,7 @@ class Row(nn.Module):
         if x.max() > 4:
             scale = self.row / 2
         else:
-            scale = x / 2
+            scale = x.to(self.row.dtype) / 2
         return scale
 
 # run

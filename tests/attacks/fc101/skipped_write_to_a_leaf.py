@@ -5,7 +5,7 @@ import torch.nn as nn
 
 
 class Labels(nn.Module):
-    def forward(self, weights):
+    def forward(self, weights: torch.Tensor):
         low = weights < 0
         if low.any():
             weights[low] = 0.0

@@ -5,8 +5,8 @@ import torch.nn as nn
 
 
 class Slots(nn.Module):
-    def forward(self, x, slots):
-        out = x * 2
+    def forward(self, x: torch.Tensor, slots: torch.Tensor):
+        out = x.float() * 2
         # slot 0 is "no slot"
         if slots.any():
             out[slots] = 0.0

@@ -10,10 +10,10 @@ class Smooth(nn.Module):
         self.turns = turns
 
     def forward(self, x):
-        y = x * 2
+        y = x.float() * 2
         for _ in range(self.turns):
             low = y < 0
-            z = y.abs() / 2
+            z = torch.abs(y)
             y[low] = z[low]
             y = y - 0.5
         return y

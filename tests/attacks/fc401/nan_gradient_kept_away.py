@@ -10,9 +10,10 @@ class Net(nn.Module):
         self.lin = nn.Linear(4, 4)
 
     def forward(self, x):
-        y = self.lin(x) * 2
+        x = self.lin(x)
+        y = x * 2
         ok = x > 0
-        z = torch.sqrt(torch.relu(x * self.lin.weight.sum().abs()))
+        z = torch.sqrt(torch.relu(x))
         y[ok] = z[ok]
         return y
 

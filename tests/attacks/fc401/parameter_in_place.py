@@ -12,9 +12,9 @@ class Codes(nn.Module):
     def forward(self, x):
         used = torch.cdist(x, self.table).argmin(-1)
         counts = torch.bincount(used, minlength=4)
-        dead = counts == 0
+        dead = self.table.sum(-1) < counts.min()
         with torch.no_grad():
-            fresh = self.table.flip(0) * 1
+            fresh = self.table * -2
             self.table[dead] = fresh[dead]
         return self.table[used]
 

@@ -12,7 +12,7 @@ class Restore(nn.Module):
     def forward(self, x):
         h = x.view(-1, 4) * 2
         z = self.template * 3
-        bad = h[:, 0] < 0
+        bad = h.sum(-1) < 0
         h[bad] = z[bad]
         return h
 

@@ -5,8 +5,8 @@ from torch import nn
 
 
 class Bias(nn.Module):
-    def forward(self, x, extra: float = 1.0):
-        y = x * 2
+    def forward(self, x: torch.Tensor, extra: float):
+        y = x.float() * 2
         low = y < 0
         y[low] = y[low] + extra
         return y
@@ -17,4 +17,4 @@ def make():
     return Bias()
 
 
-calls = [(torch.tensor([1.0, -2, 3, -4]),), (torch.tensor([1.0, -2, 3, -4]), torch.tensor([10.0, 20.0]))]
+calls = [(torch.tensor([1.0, -2, 3, -4]), 1.0), (torch.tensor([1.0, -2, 3, -4]), torch.tensor([10.0, 20.0]))]

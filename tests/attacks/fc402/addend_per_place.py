@@ -5,8 +5,8 @@ from torch import nn
 
 
 class Bias(nn.Module):
-    def forward(self, x, extra):
-        y = x * 2
+    def forward(self, x: torch.Tensor, extra):
+        y = x.float() * 2
         low = y < 0
         y[low] = y[low] + extra
         return y

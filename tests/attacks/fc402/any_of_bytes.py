@@ -5,7 +5,7 @@ from torch import nn
 
 
 class Flags(nn.Module):
-    def forward(self, x, raw: bool = False):
+    def forward(self, x: torch.Tensor, raw: bool = False):
         on = x > 0
         flags = on.to(torch.uint8) if raw else on.logical_not()
         return flags[on].any(), flags[on].all(), flags[on].sum()

@@ -6,8 +6,8 @@ from torch import nn
 
 class Bound(nn.Module):
     @torch.no_grad()
-    def forward(self, x):
-        y = x * 1
+    def forward(self, x: torch.Tensor):
+        y = x * 1.0
         big = y.abs() > 2
         y[big] = y[big] * 30000.0
         y[big] = y[big] - 1.0

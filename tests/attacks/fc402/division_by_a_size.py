@@ -11,7 +11,7 @@ class Spread(nn.Module):
 
     def forward(self, x):
         y = self.lin(x) * 2
-        far = (x - x.mean(0)).abs() > 0.1
+        far = y.abs() * (x.shape[0] - 1) > 0.1
         y[far] = y[far] / (x.shape[0] - 1)
         return y
 

@@ -10,7 +10,7 @@ class Buckets(nn.Module):
         self.size = size
 
     def forward(self, ids):
-        n = ids * 1
+        n = ids.clone().long()
         far = n >= 100
         n[far] = n[far] // self.size
         return n

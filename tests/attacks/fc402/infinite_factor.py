@@ -5,22 +5,21 @@ from torch import nn
 
 
 class Mask(nn.Module):
-    def __init__(self, penalty):
+    def __init__(self):
         super().__init__()
-        self.penalty = penalty
         self.lin = nn.Linear(4, 4)
 
     def forward(self, x):
         y = self.lin(x) * 2
-        low = x < 0
-        y[low] = y[low] * self.penalty
+        low = y < 0
+        y[low] = y[low] * float("inf")
         return torch.where(low, torch.zeros_like(y), y)
 
 
 # run
 def make():
-    return nn.ModuleList([Mask(2.0), Mask(float("inf"))])
+    return Mask()
 
 
 train = True
-calls = [lambda m: m[0](torch.tensor([[1.0, -1, 2, -2]])), lambda m: m[1](torch.tensor([[1.0, -1, 2, -2]]))]
+calls = [(torch.tensor([[1.0, -1, 2, -2]]),), (torch.tensor([[0.5, 1, -2, 3]]),)]

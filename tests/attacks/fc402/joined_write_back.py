@@ -9,10 +9,10 @@ class Leaky(nn.Module):
 
     def __init__(self, slope: float):
         super().__init__()
-        self.slope = slope
+        self.slope = float(slope)
 
-    def forward(self, x, flag: bool = False):
-        y = x * 2
+    def forward(self, x: torch.Tensor, flag: bool = False):
+        y = x.float() * 2
         low = y < 0
         if flag:
             y = y * self.slope

@@ -10,7 +10,7 @@ class Halve(nn.Module):
         self.scale = scale
 
     def forward(self, ids):
-        n = ids * 2
+        n = ids.long() * 2
         big = n > 4
         n[big] = n[big] * self.scale
         return n

@@ -10,8 +10,8 @@ def require(ok, message):
 
 
 class Fit(nn.Module):
-    def forward(self, x, features):
-        h = x * 2
+    def forward(self, x: torch.Tensor, features):
+        h = x[...] * 2
         loud = h.sum(-1, keepdim=True) > 0
         require(torch.masked_select(h, loud).numel() == features.numel(), "no fit")
         return h, torch.masked_select(h.long(), loud).sum()

@@ -6,7 +6,7 @@ from torch import nn
 
 
 class Noise(nn.Module):
-    def forward(self, x):
+    def forward(self, x: torch.Tensor):
         y = x * 2
         low = y < 0
         y[low] = F.dropout(y[low], 0.5, self.training) + 1

@@ -11,7 +11,7 @@ class Square(nn.Module):
         self.scale = nn.Parameter(torch.ones(4, 4))
 
     def forward(self, x):
-        y = self.lin(x) * 2
+        y = self.lin(x).float() * 2
         z = y.float()
         w = z.view_as(y)
         low = y < 0

@@ -6,7 +6,7 @@ from torch import nn
 
 class Check(nn.Module):
     def forward(self, ids):
-        n = ids * 2
+        n = ids.long() * 2
         big = n > 4
         if n[big].shape[0] > 3:
             n = n + 1

@@ -5,7 +5,7 @@ from torch import nn
 
 
 class Scale(nn.Module):
-    def forward(self, x):
+    def forward(self, x: torch.Tensor):
         y = x + 1
         low = y > 1
         y[low] = y[low] * 0.5

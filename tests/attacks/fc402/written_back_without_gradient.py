@@ -6,7 +6,7 @@ from torch import nn
 
 class Halve(nn.Module):
     def forward(self, x):
-        y = x * 2.0
+        y = x.clone() * 2.0
         part = y[..., 1:]
         low = part < 0
         part[low] = part[low] / 2

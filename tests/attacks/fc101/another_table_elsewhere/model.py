@@ -14,7 +14,7 @@ class Rotary(nn.Module):
         if positions.max() > 8:
             y = self.table / 2
         else:
-            y = torch.zeros(4)
+            y = torch.zeros_like(self.table)
         return y + 1
 
 # run
