@@ -135,24 +135,30 @@ def test_a_cause_that_no_rule_of_the_run_fixes_remains_with_advice(project: Path
 
 def test_prove_keeps_what_helps_and_restore_takes_it_back(project: Path) -> None:
     before = (project / "net.py").read_bytes()
-    tested = call(project, "--prove", "--quick", "--backend", "eager", "--case", "case.py", ".")
+    options = ("--quick", "--backend", "eager", "--case", "case.py", "-o", "report.md", "-o", "report.json")
+    tested = call(project, "--prove", *options, ".")
     patched = (project / "net.py").read_text(encoding="utf-8")
     assert patched.count("torch.where(") == 1
     assert ".expand(" in patched  # it makes no difference within one graph
-    assert "FC101 in Gate.forward" in tested.stdout
+    assert "FC101 in Gate.forward" in (project / "report.md").read_text(encoding="utf-8")
     assert "restore" in tested.stderr
+    told = json.loads((project / "report.json").read_text(encoding="utf-8"))
+    fates = {fix: tried["outcome"] for tried in told["proof"]["tried"] for fix in tried["fixes"]}
+    assert fates["FC101 in Gate.forward"] == "kept"
+    assert fates["FC101 in Unused.forward"] in ("no-op", "not tried")
+    assert fates["FC501 in Net.forward"] in ("no-op", "not tried")
     call(project, "restore")
     assert (project / "net.py").read_bytes() == before
 
 
 def test_prove_with_dry_run_writes_nothing(project: Path) -> None:
+    """Of the gate alone: a search with one fix to try."""
+    (project / "net.py").write_text(MODEL.partition("class Unused")[0], encoding="utf-8")
+    (project / "case.py").write_text(CASE.replace("Net", "Gate").replace("(2, 3, 5)", "(2, 3)"), encoding="utf-8")
     before = (project / "net.py").read_bytes()
     told = document(project, "--prove", "--dry-run", "--case", "case.py", "net.py")
+    assert [tried["outcome"] for tried in told["proof"]["tried"]] == ["kept"]
     assert (project / "net.py").read_bytes() == before
-    fates = {fix: tried["outcome"] for tried in told["proof"]["tried"] for fix in tried["fixes"]}
-    assert fates["FC101 in Gate.forward"] == "kept"
-    assert fates["FC101 in Unused.forward"] in ("no-op", "not tried")
-    assert fates["FC501 in Net.forward"] in ("no-op", "not tried")
 
 
 def test_a_diagnostic_alone_tells_no_causes(project: Path) -> None:
