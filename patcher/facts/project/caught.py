@@ -31,7 +31,8 @@ class Catching:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._reaches: dict[int, frozenset[str]] = {}
+        self._numbers: dict[str, int] = {}
+        self._reaches: dict[int, bytes] = {}
         self._targets_of: dict[str, frozenset[str]] = {}
         self._built: dict[str, dict[str, str]] = {}
         self._seen: dict[tuple[str, str | None], list[str]] = {}
@@ -118,13 +119,25 @@ class Catching:
                 yield module, r
                 continue
             if number not in self._reaches:
-                self._reaches[number] = self._reach(module, r)
-            found = self._reaches[number]
-            unknown = _UNKNOWN in found or _THROUGH in found
-            if unknown and (_UNKNOWN not in found or self.project.reached(f"{module}.{r.owner}")):
-                unknown = self._is_near(function, module) or (_UNKNOWN in found and self._meet(function, module))
-            if function in found or (unknown and self._may_be_called(function)):
+                self._reaches[number] = self._packed(self._reach(module, r))
+            direct, through, named = (self._is_in(f, self._reaches[number]) for f in (_UNKNOWN, _THROUGH, function))
+            unknown = direct or through
+            if unknown and (not direct or self.project.reached(f"{module}.{r.owner}")):
+                unknown = self._is_near(function, module) or (direct and self._meet(function, module))
+            if named or (unknown and self._may_be_called(function)):
                 yield module, r
+
+    def _packed(self, functions: frozenset[str]) -> bytes:
+        """``functions`` as a bit for each number: a thousand regions reach ten thousand functions each."""
+        numbers = [self._numbers.setdefault(f, len(self._numbers)) for f in functions]
+        bits = bytearray(max(numbers, default=0) // 8 + 1)
+        for n in numbers:
+            bits[n >> 3] |= 1 << (n & 7)
+        return bytes(bits)
+
+    def _is_in(self, function: str, packed: bytes) -> bool:
+        n = self._numbers.get(function)
+        return n is not None and n >> 3 < len(packed) and bool(packed[n >> 3] >> (n & 7) & 1)
 
     def _meet(self, function: str, module: str) -> bool:
         """Whether some module sees both ``module``, a part of a model, and that of ``function``, to hand it over."""
