@@ -71,6 +71,12 @@ CHANGED = {
         "y",
         "y = x.abs() # A\nheld = []\nheld.append(y)\nfor t in held:\n    t.add_(1)\nreturn y # B",
     ),
+    "by a generator that is listed": ("y", "y = x.abs()\ng = (t.add_(1) for t in [y]) # A\nlist(g)\nreturn y # B"),
+    "by a generator, turn by turn": (
+        "y",
+        "y = x.abs()\ng = (t.add_(1) for t in [y]) # A\nfor _ in g:\n    pass\nreturn y # B",
+    ),
+    "by a generator that is summed": ("y", "y = x.abs()\ng = (t.add_(1) for t in [y]) # A\nsum(g)\nreturn y # B"),
     "a mask, an element": ("m", "m = x > 0 # A\nm[0] = True\nreturn m # B"),
     "a mask, through a view": ("m", "m = x > 0 # A\nm.view(-1)[-1] = True\nreturn m # B"),
     "a mask, through numpy": ("m", "m = x > 0 # A\nm.numpy()[...] = True\nreturn m # B"),

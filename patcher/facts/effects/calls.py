@@ -197,8 +197,17 @@ class Calls(Analysis):
         kind = getattr(builtins, name, None)
         return Called(gives=given) if isinstance(kind, type) and name not in ("map", "filter") else _unknown(given)
 
+    def is_lazy(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a name for a generator made above: what that does, it does when it is gone through."""
+        if not isinstance(e, ast.Name):
+            return False
+        values = [d.value for d in self.inference.definitions(e) if d.how == "assign" and d.value is not None]
+        return any(isinstance(v, ast.GeneratorExp) for v in values)
+
     def _special(self, names: Iterable[str], given: tuple[ast.expr, ...], otherwise: Called) -> Called:
         """A builtin that calls special methods of what it is given, unless that is known for what it is."""
+        if any(map(self.is_lazy, given)):
+            return _unknown(given)
         if all(self._is_plain(a) for a in given):
             return otherwise
         hidden = self.hidden(names, given)

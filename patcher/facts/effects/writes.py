@@ -151,6 +151,9 @@ class Writes(Analysis):
             for given in iterable.args:  # type: ignore[attr-defined]
                 yield from self._iterates(n, given)
             return
+        if self.calls.is_lazy(iterable):
+            yield Write(How.RUNS, n, objects=(iterable,), deep=True)
+            return
         value = self.inference.of(iterable)
         if value.kind in (Kind.TENSOR, Kind.PYTHON, Kind.MODULE) and not isinstance(iterable, ast.GeneratorExp):
             return
