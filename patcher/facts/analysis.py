@@ -22,6 +22,14 @@ class Analysis:
         self.flow_of = facts.flow
         self.class_facts = facts.class_facts
 
+    def readers(self, target: ast.AST) -> list[ast.Name] | None:
+        """Where the name is read that gets its value at ``target``; None where nested functions may read it as well."""
+        function = self.syntax.function_of(target)
+        flow = self.flow_of(function) if function is not None else None
+        definition = flow.by_node.get(target) if flow is not None else None
+        known = flow is not None and definition is not None and definition.name not in flow.captured
+        return flow.uses.get(definition, []) if known and flow is not None and definition is not None else None
+
 
 class ClassAnalysis(Analysis):
     """One question about the class ``cls``. ``name``: its dotted name; ``members``: what it defines and assigns."""

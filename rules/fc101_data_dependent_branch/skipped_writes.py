@@ -106,7 +106,9 @@ class SkippingTests(Analysis):
         match e:
             case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]) if item:
                 return self._reduced(inner, names)
-            case ast.Call(func=func, args=[mask], keywords=[]) if self.syntax.qualified(func) in _of_torch(names):
+            case ast.Call(func=func, args=[mask], keywords=[]) if self.syntax.qualified(func) in {
+                f"torch.{n}" for n in names
+            }:
                 pass
             case ast.Call(func=ast.Attribute(value=mask, attr=name), args=[], keywords=[]) if name in names:
                 pass
@@ -317,10 +319,6 @@ def _written(e: ast.expr) -> int | float | None:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" as text)], keywords=[]):
             return float(text)
     return None
-
-
-def _of_torch(names: tuple[str, ...]) -> list[str]:
-    return [f"torch.{n}" for n in names]
 
 
 def _root(into: ast.expr) -> ast.Name | None:

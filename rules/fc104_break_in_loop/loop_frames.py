@@ -14,7 +14,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.running.preparation import Handed, Preparation
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import FunctionNode, children
+from patcher.facts.syntax.tree import FunctionNode, running
 from patcher.facts.values.callees import Callees
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.clusters import Clusters
@@ -109,7 +109,7 @@ class LoopFrames(Analysis):
     def _called(self, nodes: list[ast.AST], top: ast.AST, depth: int) -> list[Ending]:
         """Where the functions end a graph that ``nodes``, which stand in ``top``, call."""
         found: list[Ending] = []
-        for call in (n for part in nodes for n in _running(part) if isinstance(n, ast.Call)):
+        for call in (n for part in nodes for n in running(part) if isinstance(n, ast.Call)):
             if self._is_passed_by(call):
                 continue
             functions = [self.callees.here(name) for name in self.callees.of(call)]
@@ -189,7 +189,7 @@ class LoopFrames(Analysis):
         """
         total, fewer = 0, 0
         for part in (self._unbroken(head[::-1]), self._unbroken(tail)):
-            nodes = [n for s in part for n in _running(s)]
+            nodes = [n for s in part for n in running(s)]
             layers = [n for n in nodes if isinstance(n, ast.Call) and self.preparation.calls_layer(n)]
             classes = {self.callees.class_of(c.func) for c in layers} - {None}
             operations = (
@@ -201,7 +201,7 @@ class LoopFrames(Analysis):
 
     def _unbroken(self, part: list[ast.stmt]) -> list[ast.stmt]:
         """The first statements of ``part`` that call nothing in which a graph may end, or that is not known."""
-        broken = (i for i, s in enumerate(part) if self._called([s], s, 0) or any(map(self._is_foreign, _running(s))))
+        broken = (i for i, s in enumerate(part) if self._called([s], s, 0) or any(map(self._is_foreign, running(s))))
         return part[: next(broken, len(part))]
 
     def _is_foreign(self, n: ast.AST) -> bool:
@@ -239,26 +239,14 @@ class LoopFrames(Analysis):
         assigned = [t for s in body[:at] if isinstance(s, ast.Assign) for t in s.targets]
         before |= {n.id for t in assigned for n in ast.walk(t) if isinstance(n, ast.Name) and _is_stored(n)}
         below = {n.id for s in body[at + 1 :] for n in ast.walk(s) if isinstance(n, ast.Name)}
-        stored = [n.id for n in _running(loop) if isinstance(n, ast.Name) and _is_stored(n)]
+        stored = [n.id for n in running(loop) if isinstance(n, ast.Name) and _is_stored(n)]
         return [Handed(n) for n in dict.fromkeys(stored) if n in before and n in below and n not in known]
-
-
-def _running(top: ast.AST) -> list[ast.AST]:
-    """What runs when ``top`` does: not the body of a function that it defines, and no error."""
-    found: list[ast.AST] = []
-    stack = [top]
-    while stack:
-        n = stack.pop()
-        if not isinstance(n, (ast.Raise, ast.Assert, *_NESTED)):
-            found.append(n)
-            stack += children(n)
-    return found
 
 
 def _comes_to(statement: ast.AST, function: FunctionNode) -> bool:
     """Whether nothing in the body of ``function`` returns before ``statement``, which stands there."""
     before = next((i for i, s in enumerate(function.body) if s is statement), 0)
-    return not any(isinstance(n, ast.Return) for s in function.body[:before] for n in _running(s))
+    return not any(isinstance(n, ast.Return) for s in function.body[:before] for n in running(s))
 
 
 def _is_part(n: ast.AST) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from patcher.facts import Facts
@@ -69,7 +69,10 @@ class Rejoining(Analysis):
         if not splits:
             return None
         crosses: list[str] = []
-        doubts = list(self._doubts(read))
+        assert isinstance(read.func, ast.Attribute)
+        lengths = read.func.value
+        written = " ".join(ast.unparse(lengths).split())
+        doubts = [] if self.chunks.is_row(lengths) else [f"`{written}` is one row of integers"]
         for split in splits:
             if split.dim is None:
                 return Rejoined(read, splits, obstacle="the dimension of the split is not written down")
@@ -88,30 +91,13 @@ class Rejoining(Analysis):
             return (split,)
         if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or parent.value is not read:
             return ()
-        definition = self._definition(parent.targets[0])
+        definition = self.readers(parent.targets[0])
         if definition is None:
             return ()
         found = [self.chunks.split_of(self.syntax.parents[use]) for use in definition]
         if any(s is None or s.sizes is not use for s, use in zip(found, definition, strict=True)):
             return ()
         return tuple(s for s in found if s is not None)
-
-    def _definition(self, target: ast.expr) -> list[ast.Name] | None:
-        """Where the name that is bound at ``target`` is read; None when that is not known."""
-        function = self.syntax.function_of(target)
-        if function is None or not isinstance(target, ast.Name):
-            return None
-        flow = self.chunks.flow_of(function)
-        definition = flow.by_node.get(target)
-        if definition is None or target.id in flow.captured:
-            return None
-        return flow.uses.get(definition, [])
-
-    def _doubts(self, read: ast.Call) -> Iterator[str]:
-        assert isinstance(read.func, ast.Attribute)
-        lengths = read.func.value
-        if not self.chunks.is_row(lengths):
-            yield f"`{' '.join(ast.unparse(lengths).split())}` is one row of integers"
 
     # --- where chunks go --------------------------------------------------------------------------------------------
 
@@ -159,10 +145,10 @@ class Rejoining(Analysis):
         return self._names(target, depth, trail)
 
     def _names(self, target: ast.expr, depth: int, trail: _Trail) -> str:
-        uses = self._definition(target)
+        uses = self.readers(target)
         if uses is None:
             return f"where the chunks go from line {target.lineno} is not known"
-        return self._first(self._follow(use, depth, trail) for use in uses if not self._none_there(use, target))
+        return _first(self._follow(use, depth, trail) for use in uses if not self._none_there(use, target))
 
     def _none_there(self, use: ast.Name, target: ast.expr) -> bool:
         """Whether what ``target`` binds gets to ``use`` only when it is None: ``if x is not None`` has rebound it."""
@@ -171,22 +157,15 @@ class Rejoining(Analysis):
                 return False
             block = self.syntax.block_of(statement)
             for s in block[: block.index(statement)]:
-                if isinstance(s, ast.If) and s.lineno > target.lineno and self._is_given(s.test, use.id):
+                if (
+                    isinstance(s, ast.If)
+                    and s.lineno > target.lineno
+                    and ast.unparse(s.test) == f"{use.id} is not None"
+                ):
                     assigned = [t for b in s.body if isinstance(b, ast.Assign) for t in b.targets]
                     if any(isinstance(t, ast.Name) and t.id == use.id for t in assigned):
                         return True
         return False
-
-    @staticmethod
-    def _is_given(test: ast.expr, name: str) -> bool:
-        match test:
-            case ast.Compare(left=ast.Name(id=left), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
-                return left == name
-        return False
-
-    @staticmethod
-    def _first(reasons: Iterable[str]) -> str:
-        return next((reason for reason in reasons if reason), "")
 
     def _handed(self, call: ast.Call, e: ast.expr, depth: int, trail: _Trail) -> str:
         if isinstance(call.func, ast.Name) and call.func.id in _KIND and call.args[0] is e:
@@ -270,7 +249,7 @@ class Rejoining(Analysis):
         for call in self._calls(makers):
             if self._hands_on(call, makers):
                 return f"what `{function.name}` returns goes on from line {call.lineno}"
-        return self._first(self._follow(r, depth, trail) for r in (*later, *readers))
+        return _first(self._follow(r, depth, trail) for r in (*later, *readers))
 
     def _why_not_crossed(self, function: FunctionNode, makers: set[str]) -> str | None:
         """Why not all who read what ``function`` returns can be found in this file."""
@@ -336,7 +315,7 @@ class Rejoining(Analysis):
             case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
                 if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
                     return self._collects(target.value, makers)
-                uses = self._definition(target)
+                uses = self.readers(target)
                 return uses is None or any(self._hands_on(use, makers) for use in uses)
         return True
 
@@ -410,4 +389,8 @@ class Rejoining(Analysis):
         trail.crosses.append(f"`{function.name}(...)`")
         if not calls:
             return f"who reads what `{function.name}` returns is not known"
-        return self._first(self._follow(c, depth, trail) for c in calls)
+        return _first(self._follow(c, depth, trail) for c in calls)
+
+
+def _first(reasons: Iterable[str]) -> str:
+    return next(filter(None, reasons), "")

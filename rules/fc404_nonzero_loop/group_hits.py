@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.masks.listed import listed
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Category
 
@@ -71,9 +72,11 @@ class GroupHits(Analysis):
                     inner, column = value, False
                 case _:
                     break
-        found = self._nonzero(inner, as_tuple=not column)
-        mask = None if found is None else self._any(found)
-        if found is None or not isinstance(mask, ast.Name):
+        places = listed(inner, self.syntax)
+        if places is None or places[1] is column:
+            return None
+        found, mask = places[0], self._any(places[0])
+        if not isinstance(mask, ast.Name):
             return None
         origin = self._origin(mask)
         if origin is None or (isinstance(origin, ast.Name) and not _is_above(self.meaning(found))):
@@ -169,23 +172,6 @@ class GroupHits(Analysis):
         if function is None:
             return False
         return sum(isinstance(n, ast.Name) and n.id == name.id for n in ast.walk(function)) == 2
-
-    def _nonzero(self, e: ast.expr, as_tuple: bool) -> ast.expr | None:
-        """The vector whose non-zero places ``e`` lists."""
-        if not isinstance(e, ast.Call):
-            return None
-        what = self.syntax.qualified(e.func)
-        wanted = [f"as_tuple={as_tuple}"] if as_tuple or e.keywords else []
-        given = [f"{k.arg}={ast.unparse(k.value)}" for k in e.keywords]
-        if what == "torch.where" and len(e.args) == 1 and as_tuple and not e.keywords:
-            return e.args[0]
-        if given != wanted:
-            return None
-        if what == "torch.nonzero" and len(e.args) == 1:
-            return e.args[0]
-        if what is None and isinstance(e.func, ast.Attribute) and e.func.attr == "nonzero" and not e.args:
-            return e.func.value
-        return None
 
     def _any(self, e: ast.expr) -> ast.expr | None:
         """The mask of three dimensions, when ``e`` says for each of its first one whether it holds anything."""

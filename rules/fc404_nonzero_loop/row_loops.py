@@ -14,6 +14,7 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.groups.row_values import FIXED, GroupMask, Held, Picked, Refused, RowValues, Sort
+from patcher.facts.masks.listed import listed
 from patcher.facts.syntax.tree import FunctionNode, dotted, walk
 from patcher.facts.syntax.written import is_stored, short
 from patcher.facts.tables import torch_api as api
@@ -108,14 +109,8 @@ class RowLoops(Analysis):
         target, value = node.targets[0], node.value
         if len(target.elts) != 2 or not all(isinstance(e, ast.Name) for e in target.elts):
             return None
-        match value:
-            case ast.Call(func=func, args=[mask], keywords=[]) if self.syntax.qualified(func) == "torch.where":
-                return mask
-            case ast.Call(func=func, args=[mask], keywords=[k]) if self.syntax.qualified(func) == "torch.nonzero":
-                return mask if _as_tuple(k) else None
-            case ast.Call(func=ast.Attribute(value=mask, attr="nonzero"), args=[], keywords=[k]):
-                return mask if _as_tuple(k) else None
-        return None
+        found = listed(value, self.syntax)
+        return found[0] if found is not None and found[1] else None
 
     def _static(self, loop: ast.For, hits: Hits | None, picks: list[ast.AST]) -> RowLoop:
         function = self.syntax.function_of(loop)
@@ -393,7 +388,3 @@ def _fills(node: ast.AST, loop: ast.For) -> bool:
         case _:
             return False
     return any(isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == name for s in loop.body)
-
-
-def _as_tuple(k: ast.keyword) -> bool:
-    return k.arg == "as_tuple" and isinstance(k.value, ast.Constant) and k.value.value is True

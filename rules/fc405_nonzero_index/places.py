@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.masks.listed import listed
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.values.types import Rank
 
-_LISTING = frozenset({"torch.nonzero", "torch.argwhere"})
 #: What makes a vector of a column, with the arguments that do so. ``squeeze()`` may leave no dimension.
 _FLAT: dict[str, list[list[str]]] = {
     "flatten": [[]],
@@ -52,20 +52,10 @@ class PlaceLists(Analysis):
 
     def of(self, call: ast.Call) -> Places | None:
         """What ``call``, and what is done to flatten it, list; None when it is no such call."""
-        named = {k.arg: k.value for k in call.keywords}
-        flag = named.get("as_tuple", ast.Constant(False))
-        if named.keys() - {"as_tuple"} or not isinstance(flag, ast.Constant):
+        found = listed(call, self.syntax)
+        if found is None or (self.syntax.qualified(call.func) is None and not self.presumed.of(found[0]).is_tensor):
             return None
-        what, args = self.syntax.qualified(call.func), call.args
-        apart = bool(flag.value)
-        if what == "torch.where" and len(args) == 1:
-            return self._flattened(call, args[0], True)
-        if what in _LISTING and len(args) == 1:
-            return self._flattened(call, args[0], apart)
-        if what is None and isinstance(call.func, ast.Attribute) and call.func.attr in ("nonzero", "argwhere"):
-            condition = call.func.value
-            return self._flattened(call, condition, apart) if not args and self._tensor(condition) else None
-        return None
+        return self._flattened(call, *found)
 
     def subscripts(self, places: Places) -> list[ast.Subscript] | None:
         """What it is the whole index of, by itself or by a name that is nothing else; None when it goes elsewhere."""
@@ -129,9 +119,6 @@ class PlaceLists(Analysis):
             if not of_array and (taken or self.inference.is_tensor_use(use)):
                 return True
         return False
-
-    def _tensor(self, e: ast.expr) -> bool:
-        return self.presumed.of(e).is_tensor
 
     def _flattened(self, call: ast.Call, condition: ast.expr, apart: bool) -> Places:
         parent = self.syntax.parents[call]

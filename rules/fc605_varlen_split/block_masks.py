@@ -57,7 +57,10 @@ class BlockMasks(Analysis):
         if not self._fits(value.value, mask) or not self._reaches_last(mask, lead):
             return None
         bounds = self._bounds(loop, rows.lower, rows.upper)
-        if bounds is None or not is_plain(mask) or not is_plain(bounds) or self._outlives(loop):
+        function = self.syntax.function_of(loop)
+        if bounds is None or not is_plain(mask) or not is_plain(bounds) or function is None:
+            return None
+        if self.flow_of(function).outliving(set(self.syntax.subtree(loop))):
             return None
         same = ast.dump(mask) == ast.dump(bounds)
         return None if same or not self._is_tensor(bounds) else BlockMask(loop, mask, bounds, value)
@@ -121,17 +124,3 @@ class BlockMasks(Analysis):
                 if by is not None and isinstance(op, (ast.Add, ast.Sub)):
                     return base, by if isinstance(op, ast.Add) else -by
         return None
-
-    def _outlives(self, loop: ast.For) -> bool:
-        """Whether a name that the loop binds is read behind it."""
-        function, here = self.syntax.function_of(loop), set(ast.walk(loop))
-        if function is None:
-            return True
-        flow = self.chunks.flow_of(function)
-        for name in (n for n in ast.walk(loop.target) if isinstance(n, ast.Name)):
-            definition = flow.by_node.get(name)
-            if definition is None or name.id in flow.captured:
-                return True
-            if any(use not in here for use in flow.uses.get(definition, [])):
-                return True
-        return False

@@ -218,18 +218,15 @@ class PackedAttentions(Analysis):
                 return strange
             main = names[0].id  # type: ignore[attr-defined]
         here = set(ast.walk(loop))
-        inner = [n for n in here if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         function = self.syntax.function_of(loop)
         if function is None:
             return strange
-        flow = self.chunks.flow_of(function)
-        for name in inner:
-            definition = flow.by_node.get(name)
-            if definition is None or any(use not in here for use in flow.uses.get(definition, [])):
-                return False, f"`{name.id}` of the last chunk is used after the loop"
+        for name in sorted(self.flow_of(function).outliving(here)):
+            return False, f"`{name}` of the last chunk is used after the loop"
         kept = lists[main]
         definition = self.chunks.only_definition(kept)
-        if definition is None or not self._is_empty_list(definition.value, definition.path):
+        made, within = definition.part if definition is not None else (None, ())
+        if definition is None or within or not isinstance(made, ast.List) or made.elts:
             return strange
         uses = [u for u in self.chunks.uses(definition) if u not in here]
         weights = len(lists) > 1
@@ -246,11 +243,9 @@ class PackedAttentions(Analysis):
         parent = self.syntax.parents[e]
         if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or isinstance(e, ast.GeneratorExp):
             return False, reason
-        function = self.syntax.function_of(e)
-        definition = self.chunks.flow_of(function).by_node.get(parent.targets[0]) if function is not None else None
-        if definition is None or function is None or definition.name in self.chunks.flow_of(function).captured:
+        uses, weights = self.readers(parent.targets[0]), False
+        if uses is None:
             return False, reason
-        uses, weights = self.chunks.uses(definition), False
         for use in uses:
             if direct or first:
                 reason = self._why_not_joined(use, walk, direct)
@@ -286,9 +281,7 @@ class PackedAttentions(Analysis):
 
     def _ignores_first(self, loop: ast.For) -> bool:
         assert isinstance(loop.target, ast.Tuple)
-        first, function = loop.target.elts[0], self.syntax.function_of(loop)
-        definition = self.chunks.flow_of(function).by_node.get(first) if function is not None else None
-        return definition is not None and not self.chunks.uses(definition)
+        return self.readers(loop.target.elts[0]) == []
 
     def _why_not_joined(self, e: ast.expr, walk: Walk, direct: bool) -> str | None:
         parent = self.syntax.parents[e]
@@ -305,10 +298,3 @@ class PackedAttentions(Analysis):
 
     def _is_first(self, e: ast.expr) -> bool:
         return isinstance(e, ast.Subscript) and integer(e.slice) == 0
-
-    def _is_empty_list(self, value: ast.expr | None, path: tuple[int, ...]) -> bool:
-        for position in path:
-            if not isinstance(value, (ast.Tuple, ast.List)) or position >= len(value.elts):
-                return False
-            value = value.elts[position]
-        return isinstance(value, ast.List) and not value.elts

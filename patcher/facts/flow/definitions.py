@@ -6,7 +6,7 @@ One forward pass over a function, joins where paths meet, loops run twice.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from patcher.facts.flow.narrowing import Ruling, rulings
@@ -105,6 +105,11 @@ class Flow:
     def unchanged(self, a: ast.Name, b: ast.Name) -> bool:
         """Whether two loads of a name have no assignment and no meeting of paths between them."""
         return a is b or (a in self.state and b in self.state and self.state[a].version is self.state[b].version)
+
+    def outliving(self, nodes: Collection[ast.AST]) -> set[str]:
+        """The names that get a value among ``nodes`` and may be read elsewhere."""
+        bound = [d for n in nodes if (d := self.by_node.get(n)) is not None]
+        return {d.name for d in bound if d.name in self.captured or any(u not in nodes for u in self.uses.get(d, ()))}
 
     def _bound(
         self, name: str, node: ast.AST, how: str, value: ast.expr | None = None, path: tuple[int, ...] = ()

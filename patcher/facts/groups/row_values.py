@@ -208,8 +208,6 @@ class RowValues(Analysis):
                 return self.syntax.is_builtin(func) and (self.is_index(inner) or self._holds(inner))
             case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
                 return self.is_index(inner) or self._holds(inner)
-            case ast.Call(func=ast.Attribute(value=inner, attr="squeeze"), args=[], keywords=[]):
-                return self.is_index(inner) or self._holds(inner)
             case ast.Subscript(value=inner, slice=ast.Constant(value=0)):
                 return self._holds(inner)
         return False
@@ -303,10 +301,6 @@ class RowValues(Analysis):
                     return Held(inner.sort)
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(e, self.of(left), op, self.of(right))
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                a, b, c = self.of(test), self.of(body), self.of(orelse)
-                if a.sort is Sort.FIXED and b.sort is c.sort and not self.inference.of(test).is_tensor:
-                    return Held(b.sort, b.raw or c.raw)
             case ast.BoolOp() | ast.Compare() | ast.Tuple() | ast.JoinedStr() | ast.FormattedValue() | ast.Slice():
                 for child in ast.iter_child_nodes(e):
                     if isinstance(child, ast.expr):
@@ -392,8 +386,6 @@ class RowValues(Analysis):
                 return Held(Sort.COLUMN)
             if inner.sort is Sort.ROWS and isinstance(rest[0], ast.Slice):
                 return inner
-        if inner.sort is Sort.PARTS and isinstance(at, ast.Constant):
-            return ROWS
         raise Refused(f"`{short(value)}[{short(at)}]` is not known to keep rows apart")
 
     def _is_list(self, e: ast.expr) -> bool:

@@ -165,14 +165,10 @@ class MaskedReads(Analysis):
 
     def uses(self, e: ast.expr) -> list[ast.Name] | None:
         """Where the name is read that ``e`` is assigned to; None when it goes anywhere else."""
-        parent, function = self.syntax.parents[e], self.syntax.function_of(e)
-        if not isinstance(parent, ast.Assign) or function is None or len(parent.targets) != 1:
-            return None
-        target, flow = parent.targets[0], self.flow_of(function)
-        found = [d for d in flow.by_node.values() if d.value is e and d.how == "assign" and not d.path]
-        if not isinstance(target, ast.Name) or len(found) != 1 or target.id in flow.captured:
-            return None
-        return flow.uses.get(found[0], [])
+        match self.syntax.parents[e]:
+            case ast.Assign(targets=[ast.Name() as target]):
+                return self.readers(target)
+        return None
 
     def _whole_number(self, e: ast.expr) -> bool:
         """Whether ``e`` is an int for sure; a float would be compared in another precision."""

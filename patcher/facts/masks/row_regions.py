@@ -112,11 +112,7 @@ class RowRegions(Analysis):
 
     def _leaves(self, packed: set[str], taken: Sequence[ast.stmt], function: FunctionNode) -> bool:
         """Whether packed rows are read behind ``taken``, or may be."""
-        flow, inside = self.flow_of(function), {n for s in taken for n in ast.walk(s)}
-        if packed & flow.captured:
-            return True
-        bound = [d for n, d in flow.by_node.items() if n in inside and d.name in packed]
-        return any(use not in inside for d in bound for use in flow.uses.get(d, ()))
+        return bool(packed & self.flow_of(function).outliving({n for s in taken for n in ast.walk(s)}))
 
 
 class _Rows(RowValues):

@@ -13,7 +13,6 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.flow.definitions import Definition
 from patcher.facts.running.variations import Variations
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.tables import torch_api as api
@@ -199,7 +198,7 @@ class EagerCalls(Analysis):
         if argument.id in self._bound_within(statement, call):
             return f"`{argument.id}` gets its value in the statement of the call"
         if caller is not None:
-            if any(self._decorated(caller, names) for names in (api.COMPILE,)):
+            if self._is_compiled(caller):
                 return f"`{caller.name}` is compiled too: only eager code can mark"
             reaching = self.flow_of(caller).reaching.get(argument, frozenset())
             if any(d.how == "unbound" for d in reaching):
@@ -224,22 +223,22 @@ class EagerCalls(Analysis):
                 names |= {n.id for g in parent.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
         return names
 
-    def _decorated(self, function: FunctionNode, names: frozenset[str]) -> bool:
+    def _is_compiled(self, function: FunctionNode) -> bool:
         around = [function, *(p for p in self.syntax.ancestors(function) if isinstance(p, _FUNCTIONS))]
         given = [d.func if isinstance(d, ast.Call) else d for f in around for d in f.decorator_list]
-        return any(self.syntax.qualified(d) in names for d in given)
+        return any(self.syntax.qualified(d) in api.COMPILE for d in given)
 
     # --- marks that are there ---------------------------------------------------------------------------------------
 
     def _marked(self, argument: ast.Name, dim: int) -> bool:
         """Whether what ``argument`` holds is marked somewhere in the function, also as one of a tuple of names."""
-        values = self._values(argument)
+        values = self.inference.definitions(argument)
         for mark in self._by_caller[self.syntax.function_of(argument)]:
             if len(mark.args) < 2 or self.syntax.qualified(mark.func) not in _MARKS:
                 continue
             dims = {n.value for n in ast.walk(mark.args[1]) if isinstance(n, ast.Constant)}
             named = [n for n in self._names(mark.args[0]) if n.id == argument.id]
-            if dim in dims and any(self._values(n) == values for n in named):
+            if dim in dims and any(self.inference.definitions(n) == values for n in named):
                 return True
         return False
 
@@ -274,6 +273,3 @@ class EagerCalls(Analysis):
             if d.how == "iteration" and isinstance(d.value, (ast.Tuple, ast.List)) and not d.path:
                 found += [e for e in d.value.elts if isinstance(e, ast.Name)]
         return found
-
-    def _values(self, name: ast.Name) -> frozenset[Definition]:
-        return self.inference.definitions(name)

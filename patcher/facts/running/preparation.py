@@ -11,7 +11,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.running.list_lengths import ListLengths
-from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.tree import FunctionNode, last_name, running
 from patcher.facts.syntax.written import all_parameters, defaults, is_stored
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
@@ -133,7 +133,7 @@ class Preparation(Analysis):
 
     def _is_worth_it(self, rest: list[ast.stmt]) -> bool:
         """Whether ``rest`` has two operations at least."""
-        run = [n for s in rest for n in _run(s)]
+        run = [n for s in rest for n in running(s)]
         calls = [n for n in run if isinstance(n, ast.Call) and not self._is_cheap(n)]
         return len(calls) + sum(isinstance(n, (ast.BinOp, ast.AugAssign)) for n in run) > 1
 
@@ -157,11 +157,11 @@ class Preparation(Analysis):
         """What would be worth compiling, but stands before the end of the preparation."""
         for statement in head:
             about_list = lists.reads(statement)
-            for call in (n for n in _run(statement) if isinstance(n, ast.Call)):
+            for call in (n for n in running(statement) if isinstance(n, ast.Call)):
                 if self.calls_layer(call) or (not about_list and not self._is_cheap(call)):
                     what = ast.unparse(call.func)
                     return f"`{what}` runs before the list is read for the last time: it would be compiled no more"
-            operations = (n for n in _run(statement) if isinstance(n, ast.BinOp))
+            operations = (n for n in running(statement) if isinstance(n, ast.BinOp))
             if not about_list and any(self.inference.of(n).is_tensor for n in operations):
                 return f"line {statement.lineno} computes before the list is read for the last time"
         return ""
@@ -315,16 +315,6 @@ def _first(statement: ast.stmt) -> ast.AST:
     return statement
 
 
-def _run(statement: ast.stmt) -> Iterator[ast.AST]:
-    """What runs when ``statement`` does: not the body of a function that it defines, and no error."""
-    stack: list[ast.AST] = [statement]
-    while stack:
-        n = stack.pop()
-        if not isinstance(n, (ast.Raise, ast.Assert, *_NESTED)):
-            yield n
-            stack.extend(ast.iter_child_nodes(n))
-
-
 def _bindings(s: ast.stmt) -> Iterator[ast.Name]:
     """The names that ``s`` binds for its function: not the variables of a comprehension."""
     stack: list[ast.AST] = [s]
@@ -342,10 +332,6 @@ def _surely_bound(s: ast.stmt) -> Iterator[ast.Name]:
     """The names that have a value after ``s``, which is an assignment."""
     match s:
         case ast.Assign(targets=targets):
-            yield from (n for t in targets for n in _bindings_of_target(t))
+            yield from (n for t in targets for n in ast.walk(t) if is_stored(n))
         case ast.AnnAssign(target=target, value=ast.expr()):
-            yield from _bindings_of_target(target)
-
-
-def _bindings_of_target(t: ast.expr) -> Iterator[ast.Name]:
-    return (n for n in ast.walk(t) if is_stored(n))
+            yield from filter(is_stored, ast.walk(target))

@@ -88,6 +88,18 @@ def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
             stack += children(node)[::-1]
 
 
+def running(top: ast.AST) -> list[ast.AST]:
+    """What runs when ``top`` does: not the body of a function that it defines, and no error."""
+    found: list[ast.AST] = []
+    stack = [top]
+    while stack:
+        n = stack.pop()
+        if not isinstance(n, (ast.Raise, ast.Assert, *_NESTED)):
+            found.append(n)
+            stack += children(n)
+    return found
+
+
 def bindings_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str]]:
     """The names that an import binds, with the dotted thing that each stands for; ``package`` resolves leading dots."""
     if isinstance(node, ast.Import):

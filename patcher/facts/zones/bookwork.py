@@ -13,6 +13,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, walk
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -73,7 +74,7 @@ class Bookkeepers(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._known: dict[FunctionNode, Bookwork] = {}
-        self._here: dict[str, FunctionNode] | None = None
+        self.callees = facts.ask(Callees)
 
     def of(self, function: FunctionNode) -> Bookwork:
         """What ``function`` does, with the functions of this module that it calls and those that it defines."""
@@ -150,7 +151,7 @@ class Bookkeepers(Analysis):
     def _own(self, func: ast.expr) -> Bookwork | None:
         """What a call of a function or method that is defined here does; None for anything else."""
         if isinstance(func, ast.Name):
-            found = [self._named(f"{self.module}.{func.id}")] if not self.syntax.qualified(func) else []
+            found = [self.callees.here(f"{self.module}.{func.id}")] if not self.syntax.qualified(func) else []
             inner = next((p for p in self.syntax.ancestors(func) if isinstance(p, _FUNCTIONS)), None)
             if inner is not None and any(
                 isinstance(n, _FUNCTIONS) and n.name == func.id for n in self.syntax.subtree(inner)
@@ -169,7 +170,7 @@ class Bookkeepers(Analysis):
                 stored = name in self.inference.class_facts(cls).stores
                 written = f"`{ast.unparse(func)}`"
                 return Bookwork(0, computes=written) if stored else Bookwork(0, unknown=written)
-            found = [self._named(n) for n in names]
+            found = [self.callees.here(n) for n in names]
             if all(f is None for f in found):  # an override in another file is taken to do what these do
                 return Bookwork(0, unknown=f"`{ast.unparse(func)}`")
         parts = [self.of(f) for f in found if f is not None]
@@ -177,13 +178,6 @@ class Bookkeepers(Analysis):
             return None
         computes, unknown = (next((getattr(p, k) for p in parts if getattr(p, k)), "") for k in ("computes", "unknown"))
         return Bookwork(max(p.operations for p in parts), computes, unknown)
-
-    def _named(self, name: str) -> FunctionNode | None:
-        if self._here is None:
-            functions = [f for kind in _FUNCTIONS for f in self.syntax.by_type[kind] if isinstance(f, _FUNCTIONS)]
-            named = ((self.syntax.qualname(f), f) for f in functions)
-            self._here = {f"{self.module}.{q}": f for q, f in named if q is not None}
-        return self._here.get(name)
 
 
 def _is_self(e: ast.expr, syntax: Syntax) -> bool:
