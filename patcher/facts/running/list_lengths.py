@@ -70,11 +70,9 @@ class ListLengths:
             return read and (starred or any(map(self._gone_through, uses)))
         if d.how != "assign" or d.value is None:
             return False
-        value, path = d.value, d.path
-        while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
-            value, path = value.elts[path[0]], path[1:]
-        if path:
-            return self.reads(value) and self._list(value)
+        value, path = d.part
+        if path or value is None:
+            return value is not None and self.reads(value) and self._list(value)
         return (
             self._list(value)
             or (self.reads(value) and any(map(self._gone_through, uses)))
