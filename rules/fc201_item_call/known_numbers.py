@@ -121,7 +121,7 @@ class KnownNumbers(Analysis):
         flat = not isinstance(content, (ast.List, ast.Tuple))
         elements = content.elts if isinstance(content, (ast.List, ast.Tuple)) else [content]
         # True is an int as well, for all that annotations say
-        sure = all(self.sizes.is_count(x) if whole else self._int(x) for x in elements)
+        sure = all(self.sizes.is_count(x) if whole else self.sizes.is_integer(x) for x in elements)
         numbers = all(map(self._is_number, elements))
         if not (sure or (whole and numbers)) or any(map(self._unchanged.why_impure, elements)):
             return None
@@ -140,10 +140,6 @@ class KnownNumbers(Analysis):
                 rank = self.inference.of(base).rank
                 return rank is not None and rank.offset > 0
         return False
-
-    def _int(self, e: ast.expr) -> bool:
-        value = self.inference.of(e)
-        return (value.python in ("int", "size") and not value.data) or self.sizes.is_count(e)
 
     def _only(self, name: ast.Name) -> Definition | None:
         found = self.inference.definitions(name)

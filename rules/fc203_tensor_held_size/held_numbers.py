@@ -15,6 +15,7 @@ from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import Store, attribute_of, self_name
 from patcher.facts.syntax.tree import walk
 from patcher.facts.tables.torch_api import INT64
+from patcher.facts.values.sizes import Sizes
 
 _PURE_CALLS = frozenset("int len abs max min round math.ceil math.floor math.prod".split())
 #: Layers that refuse to run with such a number when it is not positive.
@@ -85,6 +86,7 @@ class HeldNumbers(ClassAnalysis):
 
     def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
         super().__init__(facts, cls)
+        self.sizes = facts.ask(Sizes)
         self.unchanged = facts.ask(Unchanged)
         self.found: dict[str, HeldNumber] = {}
         self.refused: dict[str, str] = {}
@@ -152,7 +154,7 @@ class HeldNumbers(ClassAnalysis):
                     sure = sure and not any(isinstance(n, ast.Name) and n.id != self.me for n in walk(number))
                 if set(given) - {"device"} or not sure or not self._pure(number):
                     return None
-                return Made(number, whole and not self._int(number))
+                return Made(number, whole and not self.sizes.is_integer(number))
             case ast.Name():
                 found = self.flow_of(self.init).reaching.get(e, frozenset())
                 d = next(iter(found)) if len(found) == 1 else None
@@ -170,7 +172,7 @@ class HeldNumbers(ClassAnalysis):
                 return self._combined(e, left, right, depth)
             case ast.BinOp(left=left, op=ast.FloorDiv(), right=ast.Constant(value=int(n)) as right) if n:
                 return self._combined(e, left, right, depth)
-        return Plain(e) if self._int(e) and self._pure(e) else None
+        return Plain(e) if self.sizes.is_integer(e) and self._pure(e) else None
 
     def _combined(self, e: ast.BinOp, left: ast.expr, right: ast.expr, depth: int) -> Recipe | None:
         a, b = self._recipe(left, depth - 1), self._recipe(right, depth - 1)
@@ -195,7 +197,7 @@ class HeldNumbers(ClassAnalysis):
                 made = [s.value for s in stores if isinstance(s.value, ast.Call)]
                 layers = [n for v in made if (n := self.syntax.qualified(v.func)) and n.startswith("torch.nn.")]
                 return bool(layers) and attr in _GEOMETRY
-        return self._int(e) if whole else self.inference.of(e).is_number and not self.inference.of(e).data
+        return self.sizes.is_integer(e) if whole else self.inference.of(e).is_number and not self.inference.of(e).data
 
     def _kept(self, d: Definition) -> bool:
         """Whether the tensor that ``d`` binds is only computed with, and kept at one place."""
@@ -213,10 +215,6 @@ class HeldNumbers(ClassAnalysis):
             elif not isinstance(parent, ast.BinOp):
                 return False
         return holders <= 1 and d.name not in flow.captured
-
-    def _int(self, e: ast.expr) -> bool:
-        value = self.inference.of(e)
-        return value.python in ("int", "size") and not value.data
 
     def _pure(self, e: ast.expr) -> bool:
         """Whether ``e`` may be evaluated once more, right before."""

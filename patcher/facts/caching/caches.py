@@ -111,11 +111,12 @@ class _Reading(ClassAnalysis):
             return None
         # The other half of a pair is written like the first, but may not be read or sized in a way that is understood.
         buffers |= {w.attribute for w in writes if self._place(w) & index}
+        books = Bookkeeping(self.origins, frozenset(self.members.stores))
         return Cache(
             self.cls,
             frozenset(buffers),
             frozenset(index),
-            self._bookkeeping(frozenset(index), frozenset(buffers), self.tensors & indices),
+            tuple(books.methods(self.methods, frozenset(index), frozenset(buffers), self.tensors & indices)),
             self._foreign(writes, frozenset(indices | stores), frozenset(index)),
         )
 
@@ -288,14 +289,7 @@ class _Reading(ClassAnalysis):
         """Whether ``n`` is only written to, or asked about its shape."""
         if not (isinstance(parent, ast.Attribute) and parent.value is n):
             return False
-        return parent.attr.endswith("_") or parent.attr in {"shape", "dtype", "device", "ndim", *api.HOST_VALUES}
-
-    def _bookkeeping(
-        self, index: frozenset[str], buffers: frozenset[str], tensors: frozenset[str]
-    ) -> tuple[CacheMethod, ...]:
-        stored = frozenset(self.members.stores)
-        books = Bookkeeping(self.origins, stored)
-        return tuple(books.methods(self.methods, index, buffers, tensors))
+        return parent.attr.endswith("_") or parent.attr in api.ABOUT
 
     def _foreign(self, writes: list[_Write], state: frozenset[str], index: frozenset[str]) -> ast.expr | None:
         """An amount that is read out of a tensor which is no state of the cache."""

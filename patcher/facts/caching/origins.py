@@ -15,7 +15,6 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
 from patcher.facts.values.types import Kind
 
-_ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "requires_grad", *api.HOST_VALUES})
 #: Functions that make a tensor, by their last name.
 CREATES = frozenset(
     "zeros ones empty full zeros_like ones_like empty_like full_like tensor new_zeros new_empty".split()
@@ -82,7 +81,7 @@ class Origins(ClassAnalysis):
                 name = self.attribute(e)
                 if name is not None:
                     return self.returned(name) if name in self.own else frozenset({name})
-                return frozenset() if attr in _ABOUT else self.of(value, seen)
+                return frozenset() if attr in api.ABOUT else self.of(value, seen)
             case ast.Name():
                 return self._name(e, seen)
             case ast.Call():
@@ -112,7 +111,9 @@ class Origins(ClassAnalysis):
         if isinstance(call.func, ast.Attribute):
             what = self.syntax.qualified(call.func)
             wraps = (what or call.func.attr).rpartition(".")[2] in ("remainder", "fmod")
-            found = self.of(call.func, seen) | (self._all(arguments, seen) if call.func.attr not in _ABOUT else set())
+            found = self.of(call.func, seen) | (
+                self._all(arguments, seen) if call.func.attr not in api.ABOUT else set()
+            )
             return found | {WRAPS} if wraps else found
         return self._all([call.func, *arguments], seen)
 
@@ -131,9 +132,9 @@ class Origins(ClassAnalysis):
                 sure = isinstance(e.func, ast.Attribute) or self.inference.of(read).is_tensor
                 if sure and not self.of(read) & state:
                     return read
-        if isinstance(e, ast.Attribute) and e.attr in _ABOUT:
+        if isinstance(e, ast.Attribute) and e.attr in api.ABOUT:
             return None
-        if isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in _ABOUT:
+        if isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in api.ABOUT:
             return None
         children: Iterable[ast.AST] = ast.iter_child_nodes(e)
         if isinstance(e, ast.Name):

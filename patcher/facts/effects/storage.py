@@ -19,8 +19,6 @@ from patcher.facts.values.types import Kind
 
 #: Stands for all objects that somebody outside of the function may hold.
 WORLD: Final = ast.Pass()
-#: Attributes that tell about a tensor and share nothing with it.
-_ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_cuda", *api.HOST_VALUES})
 #: An object is named by the expression that makes it; a view is the object that it is a view of.
 Objects = set[ast.AST]
 
@@ -187,7 +185,7 @@ class Storage:
             case ast.Name(id=name):
                 yield from self._names[name] if name in self._own else {WORLD}
             case ast.Attribute(value=owner, attr=attr):
-                if attr in _ABOUT:
+                if attr in api.ABOUT:
                     return
                 if attr in tables.VIEWS or self.inference.of(owner).is_tensor:
                     yield from self._objects(owner)

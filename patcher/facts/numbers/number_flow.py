@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.flow.definitions import Definition
+from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.syntax.classes import parameter_at
-from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.tree import FunctionNode, dotted, walk
 from patcher.facts.tables.torch_api import INT64
 from patcher.facts.values.sizes import Sizes
 
@@ -70,14 +70,15 @@ class NumberUses:
 def number_uses(facts: Facts, cls: ast.ClassDef, held: Iterable[str]) -> NumberUses:
     """What compiled code does with the numbers that ``cls`` keeps in the attributes ``held``."""
     flow = NumberFlow(facts, cls, held)
-    return flow.uses(lambda method: facts.reached(method) and not facts.eager_only(method.body[0]))
+    methods = [m for m in cls.body if isinstance(m, _FUNCTIONS) and m.name != "__init__" and facts.reached(m)]
+    nodes = (n for m in methods if not facts.eager_only(m.body[0]) for n in walk(m))
+    return flow.uses_of([n for n in nodes if isinstance(n, ast.Attribute) and flow.is_read(n)])
 
 
 def sizes_in_tensors(facts: Facts, read: ast.expr) -> NumberUses:
     """What the code does with the number in the 0-d tensor ``read``."""
-    function = facts.syntax.function_of(read)
     flow = NumberFlow(facts, facts.syntax.class_of(read))
-    return flow.uses_of({function: [read]} if function is not None else {})
+    return flow.uses_of([read] if facts.syntax.function_of(read) is not None else [])
 
 
 class NumberFlow(Analysis):
@@ -90,19 +91,8 @@ class NumberFlow(Analysis):
         self.held = frozenset(held)
         self.sizes = facts.ask(Sizes)
 
-    def uses(self, wanted: Callable[[FunctionNode], bool]) -> NumberUses:
-        """The reads, in those methods that are ``wanted``, that can become Python numbers, the most there are."""
-        reads: dict[FunctionNode, list[ast.expr]] = {}
-        for method in self.cls.body if self.cls is not None else ():
-            if isinstance(method, _FUNCTIONS) and method.name != "__init__" and wanted(method):
-                found: list[ast.expr] = [n for n in ast.walk(method) if self._is_read(n)]  # type: ignore[misc]
-                if found:
-                    reads[method] = found
-        return self.uses_of(reads)
-
-    def uses_of(self, reads: dict[FunctionNode, list[ast.expr]]) -> NumberUses:
+    def uses_of(self, reads: Sequence[ast.expr]) -> NumberUses:
         """Those of the 0-d tensors ``reads`` that can become Python numbers, the most there are."""
-        reads = dict(reads)
         obstacles: list[tuple[ast.AST, str]] = []
         breaking: list[ast.expr] = []
         while reads:
@@ -113,12 +103,11 @@ class NumberFlow(Analysis):
                 return spread.out
             node, reason, origin = spread.faults[0]
             obstacles.append((node, reason))
-            reads = {f: kept for f, found in reads.items() if (kept := [r for r in found if r is not origin])}
+            reads = [r for r in reads if r is not origin]
         return NumberUses(obstacles=obstacles, breaking=breaking)
 
-    def _is_read(self, n: ast.AST) -> bool:
-        if not isinstance(n, ast.Attribute):
-            return False
+    def is_read(self, n: ast.Attribute) -> bool:
+        """Whether ``n`` reads one of the numbers, where floats can tell it apart."""
         own = self.inference.instance_attribute(n)
         if own is None or own[0] is not self.cls or n.attr not in self.held or not isinstance(n.ctx, ast.Load):
             return False
@@ -195,7 +184,7 @@ class NumberFlow(Analysis):
 class _Spread:
     """One attempt: what becomes a Python number when ``reads`` do. ``faults``: node, reason, and the read."""
 
-    def __init__(self, flow: NumberFlow, reads: dict[FunctionNode, list[ast.expr]]) -> None:
+    def __init__(self, flow: NumberFlow, reads: Sequence[ast.expr]) -> None:
         self.flow = flow
         self.syntax = flow.syntax
         self.out = NumberUses()
@@ -207,10 +196,9 @@ class _Spread:
         self.waiting: list[tuple[ast.expr, ast.expr]] = []
         self.used: set[ast.Name] = set()
         self._work: list[ast.expr] = []
-        for found in reads.values():
-            for read in found:
-                self.out.reads.append(read)
-                self._mark(read, Form.WHOLE, read)
+        self.out.reads.extend(reads)
+        for read in reads:
+            self._mark(read, Form.WHOLE, read)
         self._run()
 
     def _run(self) -> None:
@@ -229,7 +217,9 @@ class _Spread:
                 self._joined(node)
         for name in self.used:
             for d in self.flow.inference.definitions(name):
-                if d not in self.definitions and not (d.value is not None and not d.path and self._plain(d.value)):
+                if d not in self.definitions and not (
+                    d.value is not None and not d.path and self.flow.sizes.is_integer(d.value)
+                ):
                     self._fault(name, f"`{name.id}` may be something else here")
 
     def _mark(self, node: ast.expr, form: Form, origin: ast.expr, given: bool = False) -> None:
@@ -248,15 +238,8 @@ class _Spread:
     def _fault(self, node: ast.expr, reason: str) -> None:
         self.faults.append((node, reason, self.origin[node]))
 
-    def _plain(self, e: ast.expr) -> bool:
-        """Whether ``e`` is a Python integer for sure."""
-        if isinstance(e, ast.Constant):
-            return type(e.value) is int
-        value = self.flow.inference.of(e)
-        return (value.python in ("int", "size") and not value.data) or self.flow.sizes.is_count(e)
-
     def _whole(self, e: ast.expr) -> bool:
-        return self.form.get(e) is Form.WHOLE or (e not in self.form and self._plain(e))
+        return self.form.get(e) is Form.WHOLE or (e not in self.form and self.flow.sizes.is_integer(e))
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
@@ -323,7 +306,7 @@ class _Spread:
         names = target.elts if isinstance(target, ast.Tuple) and form is Form.PACK else [target]
         for name in names:
             d = flow.by_node.get(name)
-            if not isinstance(name, ast.Name) or d is None or d.name in flow.captured or self._renamed(function, d):
+            if not isinstance(name, ast.Name) or d is None or self._is_kept(flow, d):
                 self._fault(node, f"`{ast.unparse(target)}` is kept")
                 return
             self.definitions.add(d)
@@ -331,12 +314,9 @@ class _Spread:
                 self.used.add(use)
                 self._on(node, use, Form.WHOLE if form is Form.PACK and target is not name else form)
 
-    def _renamed(self, function: FunctionNode, d: Definition) -> bool:
-        """Whether a statement changes the name in place, which changes the tensor."""
-        return any(
-            isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == d.name
-            for n in ast.walk(function)
-        )
+    def _is_kept(self, flow: Flow, d: Definition) -> bool:
+        """Whether a nested function has the name, or a statement changes it in place, which changes the tensor."""
+        return d.name in flow.captured or any(x.how == "augmented" and x.name == d.name for x in flow.by_node.values())
 
     def _quotient(self, node: ast.expr) -> None:
         if isinstance(node, (ast.Name, ast.Call)) or any(q.expr is node for q in self.out.quotients):
@@ -378,14 +358,11 @@ class _Spread:
             self._fault(node, f"`{function.name}` gives it to callers that are not known")
             return
         for call in callers:
-            if self.syntax.method_of(call) is None or self._in_constructor(call):
+            method = self.syntax.method_of(call)
+            if method is None or method.name == "__init__":
                 self._fault(node, f"`{function.name}` is called while the module is made")
                 return
             self._on(node, call, Form.WHOLE)
-
-    def _in_constructor(self, call: ast.Call) -> bool:
-        method = self.syntax.method_of(call)
-        return method is not None and method.name == "__init__"
 
     def _passed(self, node: ast.expr, call: ast.Call, at: int | str | None) -> None:
         form, func = self.form[node], call.func
@@ -435,7 +412,7 @@ class _Spread:
         starred = isinstance(call, ast.Call) and any(isinstance(a, ast.Starred) for a in call.args)
         flow = self.flow.flow_of(method)
         d = flow.by_node.get(argument) if argument is not None else None
-        if d is None or starred or d.name in flow.captured or self._renamed(method, d):
+        if d is None or starred or self._is_kept(flow, d):
             self._fault(node, f"it is passed to `{method.name}`")
             return
         self.definitions.add(d)

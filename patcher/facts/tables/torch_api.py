@@ -89,6 +89,8 @@ TENSOR_ONLY = (
 
 #: Methods and attributes of a tensor that give a Python value.
 HOST_VALUES = {"size": "size", "shape": "size", "dim": "int", "ndim": "int", "numel": "int", "nelement": "int"}
+#: Attributes and methods that tell about a tensor and share nothing with it.
+ABOUT = frozenset({"shape", "dtype", "device", "layout", "requires_grad", "is_cuda", *HOST_VALUES})
 #: Methods that read tensor data on the host.
 HOST_READS = frozenset({"item", "tolist", "numpy"})
 

@@ -166,16 +166,15 @@ class Calls(Writes):
             for f in self.origins.own[name]
             for d in f.decorator_list
         )
-        for functions in self.origins.own.values():
-            for function in functions:
-                for n in own_nodes(function):
-                    if isinstance(n, ast.Attribute) and self.origins.attribute(n) == name:
-                        parent = self.syntax.parents[n]
-                        if properties:
-                            if isinstance(n.ctx, ast.Load):
-                                found.append(n)
-                        elif isinstance(parent, ast.Call) and parent.func is n:
-                            found.append(parent)
-                        else:
-                            raise RefusedError(n, f"`{ast.unparse(n)}` is handed on")
+        for function in self.origins.methods:
+            for n in own_nodes(function):
+                if isinstance(n, ast.Attribute) and self.origins.attribute(n) == name:
+                    parent = self.syntax.parents[n]
+                    if properties:
+                        if isinstance(n.ctx, ast.Load):
+                            found.append(n)
+                    elif isinstance(parent, ast.Call) and parent.func is n:
+                        found.append(parent)
+                    else:
+                        raise RefusedError(n, f"`{ast.unparse(n)}` is handed on")
         return found

@@ -58,10 +58,9 @@ class Order(Analysis):
     def advancing(self) -> frozenset[str]:
         """The attributes that get another value than a constant outside of the initialisers."""
         found: set[str] = set()
-        for functions in self.origins.own.values():
-            for function in functions:
-                if function.name not in INITIALISERS:
-                    found |= {a for n in own_nodes(function) for a in self._advanced(n)}
+        for function in self.origins.methods:
+            if function.name not in INITIALISERS:
+                found |= {a for n in own_nodes(function) for a in self._advanced(n)}
         return frozenset(found)
 
     def _advanced(self, n: ast.AST) -> Iterator[str]:

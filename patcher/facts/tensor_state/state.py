@@ -103,12 +103,11 @@ class TensorStates(Analysis):
     def _read_by_host(self, origins: Origins, state: frozenset[str]) -> list[ast.expr]:
         """Places in methods that may be compiled where the host needs a number of the state."""
         found: list[ast.expr] = []
-        for functions in origins.own.values():
-            for function in functions:
-                if function.name in INITIALISERS or self.facts.is_disabled(function):
-                    continue
-                for n in ast.walk(function):
-                    found += [e for e in numbers_needed(n) if self._is_state(origins, e, state)]
+        for function in origins.methods:
+            if function.name in INITIALISERS or self.facts.is_disabled(function):
+                continue
+            for n in ast.walk(function):
+                found += [e for e in numbers_needed(n) if self._is_state(origins, e, state)]
         return found
 
     def _is_state(self, origins: Origins, e: ast.expr, state: frozenset[str]) -> bool:

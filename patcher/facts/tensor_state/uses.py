@@ -30,12 +30,11 @@ class Uses(Names):
 
     def follow(self) -> None:
         """Look at every place of the class that names the state."""
-        for functions in self.origins.own.values():
-            for function in functions:
-                for n in self._nodes(function):
-                    name = self.origins.attribute(n)
-                    if name is not None and name in self.forms and isinstance(n, ast.Attribute):
-                        self._place(n, self.forms[name])
+        for function in self.origins.methods:
+            for n in self._nodes(function):
+                name = self.origins.attribute(n)
+                if name is not None and name in self.forms and isinstance(n, ast.Attribute):
+                    self._place(n, self.forms[name])
         self._compiled_in()
         self._meant()
         self._flags()
@@ -59,35 +58,31 @@ class Uses(Names):
         each ``n`` until the limit is hit; ``f"{n}"`` alone gives the number in place of the text.
         """
         advancing = self.order.advancing()
-        for functions in self.origins.own.values():
-            for function in functions:
-                if function.name in INITIALISERS or function.name in OUTSIDE:
-                    continue
-                for n in own_nodes(function):
-                    for part in self._fixed_parts(n):
-                        if self.origins.of(part) & advancing:
-                            what = "takes one place or element by" if isinstance(n, ast.Subscript) else "is made of"
-                            text = f"`{ast.unparse(n)}` {what} a number that advances"
-                            raise RefusedError(
-                                n, f"{text}: as a Python integer it is compiled in, again for each value"
-                            )
-                    if isinstance(n, ast.FormattedValue) or self._is_format(n):
-                        value = n.value if isinstance(n, ast.FormattedValue) else n.args[0]  # type: ignore[attr-defined]
-                        if self.origins.of(value) & advancing and not self._in_error(n):
-                            text = f"`{ast.unparse(value)}` becomes text"
-                            raise RefusedError(n, f"{text}, which Dynamo gets wrong with integers that advance")
+        for function in self.origins.methods:
+            if function.name in INITIALISERS or function.name in OUTSIDE:
+                continue
+            for n in own_nodes(function):
+                for part in self._fixed_parts(n):
+                    if self.origins.of(part) & advancing:
+                        what = "takes one place or element by" if isinstance(n, ast.Subscript) else "is made of"
+                        text = f"`{ast.unparse(n)}` {what} a number that advances"
+                        raise RefusedError(n, f"{text}: as a Python integer it is compiled in, again for each value")
+                if isinstance(n, ast.FormattedValue) or self._is_format(n):
+                    value = n.value if isinstance(n, ast.FormattedValue) else n.args[0]  # type: ignore[attr-defined]
+                    if self.origins.of(value) & advancing and not self._in_error(n):
+                        text = f"`{ast.unparse(value)}` becomes text"
+                        raise RefusedError(n, f"{text}, which Dynamo gets wrong with integers that advance")
 
     def _flags(self) -> None:
         """Comparisons that a method returns: of integers that advance they are symbolic, and no bool for operators."""
         advancing = self.order.advancing()
-        for functions in self.origins.own.values():
-            for n in [n for f in functions if f.name not in OUTSIDE for n in own_nodes(f)]:
-                if not isinstance(n, ast.Return) or n.value is None:
-                    continue
-                for value in n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]:
-                    for compare in self._compares(value):
-                        if self.origins.of(compare) & advancing:
-                            self.changes[compare] = Change(Step.BOOL, compare, (compare,))
+        for n in (n for f in self.origins.methods if f.name not in OUTSIDE for n in own_nodes(f)):
+            if not isinstance(n, ast.Return) or n.value is None:
+                continue
+            for value in n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]:
+                for compare in self._compares(value):
+                    if self.origins.of(compare) & advancing:
+                        self.changes[compare] = Change(Step.BOOL, compare, (compare,))
 
     def _compares(self, e: ast.expr) -> list[ast.expr]:
         """The comparisons of numbers that the value of ``e`` may be; ``e`` itself when it is nothing else."""

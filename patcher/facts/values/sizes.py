@@ -69,6 +69,11 @@ class Sizes(Analysis):
                 return self._all(e, lambda d: not d.path and d.value is not None and self.is_count(d.value))
         return self.is_size(e)
 
+    def is_integer(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a Python integer for sure, and none that was read out of a tensor."""
+        value = self.inference.of(e)
+        return (value.python in ("int", "size") and not value.data) or self.is_count(e)
+
     def _binds_size(self, d: Definition) -> bool:
         if d.value is None:
             return False
