@@ -10,6 +10,7 @@ from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import Store
 from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.written import parsed
 from patcher.facts.tables.wording import suggests_configuration
 
 CONTAINER_METHODS = frozenset(m for kind in (dict, list, set, str, bytes) for m in dir(kind) if not m.startswith("_"))
@@ -107,15 +108,12 @@ class Provenance(ClassAnalysis):
                 raise NotHeldError
 
     def _annotated(self, annotation: ast.expr) -> str:
-        parsed, what = annotation, self.syntax.qualified(annotation)
-        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            try:
-                parsed = ast.parse(annotation.value, mode="eval").body
-            except SyntaxError:
-                raise NotHeldError from None
-        text = dotted(parsed)
+        what = self.syntax.qualified(annotation)
+        if (written := parsed(annotation)) is None:
+            raise NotHeldError
+        text = dotted(written)
         if text is None:
-            inside = list(ast.walk(parsed))
+            inside = list(ast.walk(written))
             names = {
                 n.id if isinstance(n, ast.Name) else n.attr for n in inside if isinstance(n, (ast.Name, ast.Attribute))
             }

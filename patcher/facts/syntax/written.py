@@ -42,6 +42,16 @@ def given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(k.value for k in call.keywords)]
 
 
+def parsed(annotation: ast.expr) -> ast.expr | None:
+    """``annotation``, also one in quotes; None when what stands there is no expression."""
+    if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
+        return annotation
+    try:
+        return ast.parse(annotation.value, mode="eval").body
+    except SyntaxError:
+        return None
+
+
 def all_parameters(a: ast.arguments) -> list[ast.arg]:
     """All parameters, in order."""
     return [*a.posonlyargs, *a.args, *filter(None, (a.vararg,)), *a.kwonlyargs, *filter(None, (a.kwarg,))]

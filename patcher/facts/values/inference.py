@@ -12,7 +12,7 @@ from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.project.index import ClassSummary, Project
 from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, walk
-from patcher.facts.syntax.written import defaults
+from patcher.facts.syntax.written import defaults, parsed
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.arguments import relate
 from patcher.facts.values.dimensions import RESHAPING, least_dimensions, unconditional
@@ -398,11 +398,9 @@ class Inference:
 
     def annotated(self, annotation: ast.expr) -> Value:
         """What an annotation promises; None inside of it, or anything unusual, makes it UNKNOWN."""
-        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            try:
-                annotation = ast.parse(annotation.value, mode="eval").body
-            except SyntaxError:
-                return UNKNOWN
+        if (written := parsed(annotation)) is None:
+            return UNKNOWN
+        annotation = written
         text = dotted(annotation)
         last = text.rpartition(".")[2] if text else ""
         if last in _TENSOR_ANNOTATIONS:

@@ -13,6 +13,7 @@ from functools import reduce
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import parsed
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
 from patcher.facts.values.types import (
@@ -78,11 +79,9 @@ class Presumed(Inference):
 
     def annotated(self, annotation: ast.expr) -> Value:
         """What an annotation promises, None aside."""
-        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            try:
-                annotation = ast.parse(annotation.value, mode="eval").body
-            except SyntaxError:
-                return UNKNOWN
+        if (written := parsed(annotation)) is None:
+            return UNKNOWN
+        annotation = written
         match annotation:
             case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
                 return self.annotated(left)
