@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.checks.caught import Caught
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
 from patcher.facts.effects.unchanged import Unchanged
@@ -642,8 +643,10 @@ class _Form:
         changed = Code(f"{{0}} {sign} {{1}}", (self.into, node.value))
         return [self.chosen(Code("{0}", (self.mask,)), changed, row)]
 
-    def rows(self, row: int) -> list[Code]:
+    def rows(self, row: int) -> list[Code] | str:
         """Row ``k`` goes to the ``k``-th place that is set; a single row to all of them."""
+        if caught := self.facts.ask(Caught).why(self.node, ("RuntimeError",), here=True):
+            return caught  # compiled code checks when its handlers have been passed; who calls it gets the error
         lines = []
         rows, index = (
             self.facts.writing.fresh_name("_rows", self.node),

@@ -28,10 +28,11 @@ class Caught(Analysis):
         imports = {name: what for name, what, _ in self.syntax.all_imports}
         self.protection = Protection(self.syntax, self.module, imports)
 
-    def why(self, statement: ast.stmt, names: Sequence[str], *, around: bool = False) -> str | None:
+    def why(self, statement: ast.stmt, names: Sequence[str], *, around: bool = False, here: bool = False) -> str | None:
         """None when nothing in the project catches an error of ``statement``, of one of ``names``.
 
         ``around``: the files around the given ones are looked at, too, when others may call the function.
+        ``here``: only what this file catches counts.
         """
         if any(name in _SIGNALS or self._is_signal(name) for name in names):
             return "the error is there to be caught"
@@ -59,7 +60,8 @@ class Caught(Analysis):
             if wide is None:
                 return "too many files use it to look at all"
             catching = wide.catching
-        return catching.why(self.facts.qualname(outermost) or outermost.name, errors) or None
+        within = self.module if here else ""
+        return catching.why(self.facts.qualname(outermost) or outermost.name, errors, within) or None
 
     def _public(self, function: FunctionNode) -> frozenset[str]:
         """The names by which other files get to ``function``: those of the classes of this file, or its own."""

@@ -37,13 +37,16 @@ class Catching:
         self._built: dict[str, dict[str, str]] = {}
         self._seen: dict[tuple[str, str | None], list[str]] = {}
 
-    def why(self, function: str, errors: Iterable[str]) -> str:
+    def why(self, function: str, errors: Iterable[str], within: str = "") -> str:
         """Where an error of one of these classes, raised in the dotted ``function``, may be taken; "" for nowhere.
 
-        ``errors``: names of builtin classes and dotted names of others, `OUTPUT` or `WARNINGS`.
+        ``errors``: names of builtin classes and dotted names of others, `OUTPUT` or `WARNINGS`. ``within``: the only
+        module that is looked at; "" for all.
         """
         wanted = tuple(errors)
         for module, region in self._regions_behind(function, wanted):
+            if within not in ("", module):
+                continue
             place = f"{module}.{region.owner}" if region.owner else module
             what = "messages are read" if wanted in ((OUTPUT,), (WARNINGS,)) else "errors are caught"
             return f"`{place}` may call this, where {what}"
