@@ -249,7 +249,7 @@ class Turns:
             if target.id == values.group:
                 self.gone.add(s)
             return
-        if isinstance(target, ast.Name) and self.pick is None and values.is_mask(value):
+        if isinstance(target, ast.Name) and self._picking is None and values.is_mask(value):
             values.bind_mask(target.id, value)
             return
         if isinstance(target, ast.Name):
