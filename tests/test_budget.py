@@ -93,9 +93,69 @@ def test_looking(package: Path) -> None:
     assert found["shapes"] == found["summaries"] + found["facts"]
     assert found["patches"] == 0, "looking makes no fix"
     assert found["flows"] <= functions
-    assert found["checks"] <= 0.6 * nodes  # measured: 0.46
-    assert found["values"] <= 0.2 * nodes  # 0.15
-    assert found["children"] <= 12 * nodes  # 8.9
+    assert found["checks"] <= 0.55 * nodes  # measured: 0.46
+    assert found["values"] <= 0.18 * nodes  # 0.15
+    assert found["children"] <= 8 * nodes  # 6.7
+
+
+MODULE = """
+import torch
+import torch.nn as nn
+{imported}
+
+class Cell{n}:
+    def __init__(self, size):
+        self.size = size
+
+    def cumsum(self, x):
+        return self.size
+
+class Layer{n}(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.inner = nn.Linear(config.size, config.size)
+
+    def scaled(self, x):
+        return self.inner(x) * 2
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            x = x + mask
+        if x.sum() > 0:
+            x = self.scaled(x)
+        return x
+"""
+
+
+def test_twice_the_files_take_twice_the_calls(tmp_path: Path) -> None:
+    """Nothing is asked of each pair of files, classes or functions."""
+    calls = []
+    for files in (12, 24):
+        folder = tmp_path / str(files)
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+        for n in range(files):
+            imported = f"from .m{n - 1} import Layer{n - 1}" if n else ""
+            (folder / f"m{n}.py").write_text(MODULE.format(n=n, imported=imported))
+        calls.append(calls_of(scan(folder, fixes=False)))
+    assert calls[1] <= 2.1 * calls[0]
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many functions of Python run, each step of a generator counted."""
+    number = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal number
+        number += event == "call"
+
+    action()  # what is imported, and kept for all runs, is not counted
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return number
 
 
 def test_fixing(package: Path) -> None:

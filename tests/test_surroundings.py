@@ -96,3 +96,15 @@ def test_too_many_files_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("patcher.surroundings._MOST_PARSED", 2)
     path = project(tmp_path, {f"m{i}.py": "x.filled\n" for i in range(4)})
     assert Surroundings((str(path),))(frozenset({"filled"})) is None
+
+
+def test_what_is_around_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = project(tmp_path, {"a.py": "x.filled\n", "b.py": "x.empty\n"})
+    around, read = Surroundings((str(path),)), list[str]()
+    plain = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self.name), plain(self))[1])
+    assert [Path(name).name for _, name in around(frozenset({"filled"})) or []] == ["a.py"]
+    assert [Path(name).name for _, name in around(frozenset({"empty"})) or []] == ["b.py"]
+    assert len(read) == len(set(read))
+    (known,) = (name for _, name in around(frozenset({"filled"})) or [])
+    assert around(frozenset({"filled"}), {known}) == [(None, known)]
