@@ -86,6 +86,8 @@ class KnownNumbers(Analysis):
             return None
         if made.shape is not None:
             return Known("shape", (made.shape,)) if how == "prod" else None
+        if how in ("sum", "prod") and not all(map(self.sizes.is_count, made.exprs)):
+            return None  # of large numbers, a tensor's wraps round
         return Known(how, made.exprs) if made.exprs and not made.whole else None
 
     def _made(self, e: ast.expr, asked: ast.expr, depth: int = 6) -> _Made | None:

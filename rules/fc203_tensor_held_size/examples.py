@@ -104,7 +104,7 @@ class Window(nn.Module):
 class Window(nn.Module):
     def __init__(self, window: int):
         super().__init__()
-        self._window = window
+        self._window = int(window)
         self.register_buffer("window", torch.tensor(window, dtype=torch.long), persistent=False)
         self._reach = window // 2
         self.register_buffer("reach", torch.tensor(window // 2), persistent=False)

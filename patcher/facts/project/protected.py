@@ -25,6 +25,8 @@ _STOPPING = {
     "contextlib.redirect_stdout": OUTPUT,
     "contextlib.redirect_stderr": OUTPUT,
 }
+#: Methods that run what they are given later; whoever asks for the result may ask for the error in its place.
+_LATER = frozenset("submit apply_async map_async starmap_async create_task ensure_future run_in_executor".split())
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 _TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
 _WITHS = (ast.With, ast.AsyncWith)
@@ -113,6 +115,8 @@ class Protection:
         if name in ("simplefilter", "filterwarnings") and call.args and dotted(func) is not None:
             error = isinstance(call.args[0], ast.Constant) and call.args[0].value == "error"
             return frozenset({WARNINGS, EVERYWHERE}) if error else frozenset()
+        if isinstance(func, ast.Attribute) and name in _LATER and call.args:
+            return frozenset({GATHERED})
         gathers = bool(call.keywords) and any(
             k.arg == "return_exceptions" and not _is_false(k.value) for k in call.keywords
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.types import Kind
 
 
@@ -20,6 +21,7 @@ class Sizes(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
+        self._certainty = facts.ask(Certainty)
         self._open: set[ast.AST] = set()
 
     def is_shape(self, e: ast.expr) -> bool:
@@ -70,9 +72,13 @@ class Sizes(Analysis):
         return self.is_size(e)
 
     def is_integer(self, e: ast.expr) -> bool:
-        """Whether ``e`` is a Python integer for sure, and none that was read out of a tensor."""
+        """Whether ``e`` is a Python integer for sure, and none that was read out of a tensor.
+
+        What is only annotated as one may be a number of NumPy's, or a tensor.
+        """
         value = self.inference.of(e)
-        return (value.python in ("int", "size") and not value.data) or self.is_count(e)
+        whole = value.python in ("int", "size") and not value.data
+        return (whole and self._certainty.is_number(e)) or self.is_count(e)
 
     def _binds_size(self, d: Definition) -> bool:
         if d.value is None:

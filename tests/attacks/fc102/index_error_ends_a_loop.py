@@ -9,7 +9,7 @@ class Chunks:
         self.x, self.ends = x, ends
 
     def __getitem__(self, i):
-        if (self.ends <= i).all():
+        if torch.le(self.ends, i).all():
             raise IndexError(i)
         return self.x[i]
 

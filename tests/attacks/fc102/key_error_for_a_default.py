@@ -11,7 +11,7 @@ class Memory(Mapping):
         self.keys_, self.values_ = keys, values
 
     def __getitem__(self, key):
-        found = self.keys_ == key
+        found = torch.eq(self.keys_, key)
         if not found.any():
             raise KeyError(key)
         return self.values_[found].sum(0)

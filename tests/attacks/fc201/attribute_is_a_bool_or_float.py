@@ -14,7 +14,7 @@ class Net(nn.Module):
     def forward(self, x):
         flag = torch.tensor(self.flag).item()
         rate = torch.tensor(self.rate).item()
-        width = torch.tensor(self.width, dtype=torch.float16).item()
+        width = torch.tensor(self.width, dtype=torch.float16).item() + torch.tensor(self.flag, dtype=torch.int64).item()
         return x * rate, flag, rate, width, x[: torch.tensor(self.flag)]
 
 # run

@@ -5,7 +5,7 @@ import torch.nn as nn
 
 
 class Net(nn.Module):
-    def forward(self, x, repeat=1):
+    def forward(self, x, repeat: int = 1):
         m = torch.tensor(x.shape).max().item()
         n = torch.tensor([repeat, x.shape[0]]).prod().item()
         return x * m, n

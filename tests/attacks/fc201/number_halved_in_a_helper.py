@@ -13,7 +13,7 @@ class Net(nn.Module):
         self.width = self.width // 2
 
     def forward(self, x):
-        width = torch.tensor(self.width)
+        width = torch.tensor(self.width, dtype=torch.int64)
         self.shrink()
         n = width.item()
         return x[:, :n] * 2

@@ -11,7 +11,8 @@ class Whole(nn.Module):
 
     def forward(self, x, ids: torch.LongTensor):
         counts = (ids != 0).sum(1)
-        parts = torch.split(self.lin(x), counts.tolist())
+        h = self.lin(x)
+        parts = torch.split(h, counts.tolist())
         rows = torch.cat([p.double().contiguous() for p in parts], dim=0)
         return rows.sin()
 

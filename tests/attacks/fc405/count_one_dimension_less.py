@@ -4,16 +4,21 @@ import torch
 from torch import nn
 
 
+def require(ok, message):
+    if isinstance(ok, torch.Tensor):
+        torch._assert_async(ok.all(), message)
+    else:
+        torch._check(ok, lambda: message)
+
+
 class Net(nn.Module):
-    def forward(self, x):
+    def forward(self, x: torch.Tensor):
         on = x > 0
-        if len(on.nonzero()) == 0:
-            return x - 1
-        if on.nonzero().shape[0] > 2:
-            return x + 1
-        if torch.nonzero(on).size(0) == 2 and len(torch.argwhere(on)) < 5:
-            return x * 2
-        return x
+        require(len(on.nonzero()) != 4, "four places")
+        require(on.nonzero().shape[0] <= 3, "more than three")
+        require(torch.nonzero(on).size(0) != 0, "none")
+        require(len(torch.argwhere(on)) < 5, "more than four")
+        return x * 2
 
 
 # run

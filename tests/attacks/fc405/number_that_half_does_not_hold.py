@@ -10,8 +10,8 @@ class Close(nn.Module):
         self.value = value
 
     def forward(self, scores):
-        s = scores * 1
-        s[torch.where(s.sum(-1) == 0)] = -1e9
+        s = torch.relu(scores) * 1.0
+        s[torch.where(s.sum(-1) == s.shape[-1] * 0)] = -1e9
         return s
 
 

@@ -4,6 +4,11 @@ import torch
 import torch.nn as nn
 
 
+class Features(nn.Module):
+    def forward(self, x):
+        return features(x)
+
+
 def features(x):
     if (x.abs() > 10).any():
         raise ValueError("out of range")

@@ -8,18 +8,20 @@ from registry import check, problems
 
 @check
 def positive(x):
-    if (x <= 0).any():
+    if torch.le(x, 0).any():
         raise ValueError("not positive")
 
 
 @check
 def small(x):
-    if not (x < 100).all():
+    if not torch.lt(x, 100).all():
         raise ValueError("too large")
 
 
 class Net(nn.Module):
     def forward(self, x):
+        if self.training:
+            positive(x - x.min() + 1)
         return x + len(problems(x))
 
 # run

@@ -15,7 +15,7 @@ class Steps:
 
     def __next__(self):
         self.x = self.x - 1
-        if (self.x < 0).any():
+        if torch.lt(self.x, 0).any():
             raise StopIteration
         return self.x
 

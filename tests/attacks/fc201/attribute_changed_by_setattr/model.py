@@ -19,7 +19,7 @@ class Net(nn.Module):
         width = torch.IntTensor([self.width])
         configure(self, changes)
         x = x + take(x, width[0])
-        return x * torch.tensor(self.width).item()
+        return x * torch.tensor(self.width, dtype=torch.int64).item()
 
 # run
 def make(): return Net(6)
