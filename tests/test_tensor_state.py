@@ -88,3 +88,39 @@ def test_stays_in_tensors(line: str, reason: str) -> None:
     assert not result.fixed
     assert {f.applicability for f in result.found} == {"display-only"}
     assert all(reason in f.assumption for f in result.found)
+
+
+TYPED = """\
+import torch
+
+
+class Memory:
+    def __init__(self, layers: int, room: int):
+        start = torch.zeros(layers, dtype=torch.int64)
+        self._used = start
+        self._at = [torch.tensor(0), torch.tensor(0)]
+        self.keys = torch.zeros(layers, 2, room, 4)
+
+    def step(self, keys):
+        return keys.shape[1]
+
+    def update(self, layer: int, keys):
+        n: torch.Tensor = self._used[layer]
+        self.keys[layer, :, n : n + keys.shape[1]] = keys
+        self._used[layer] += self.step(keys)
+        self._at[layer] += abs(self._at[layer]) + keys.shape[1]
+        return self.keys[layer, :, : max(self._used)], self.keys[layer, :, : self._at[layer]]
+"""
+
+
+def test_typed_names_own_methods_and_literal_lists_are_understood() -> None:
+    result = patch(TYPED, "memory.py", FC302, Settings())
+    assert result.bugs == ()
+    assert [f.line for f in result.fixed] == [7, 8]
+    added = [line.strip() for line in result.text.splitlines() if line not in TYPED.splitlines()]
+    assert added == [
+        "start = [0] * layers",
+        "self._at = [0, 0]",
+        "n: int = self._used[layer]",
+        "self._used[layer] += int(self.step(keys))",
+    ]

@@ -260,9 +260,11 @@ class _Spread:
                 test is node and form is Form.WHOLE
             ):
                 self.out.breaking.append(node)
+            case ast.IfExp(body=body, orelse=orelse) if form is Form.WHOLE:
+                self.waiting.append((node, orelse if node is body else body))
             case ast.Tuple() | ast.List() if form is Form.WHOLE and isinstance(parent.ctx, ast.Load):
                 self._on(node, parent, Form.PACK)
-            case ast.Assign(targets=[target]):
+            case ast.Assign(targets=[target]) | ast.AnnAssign(target=ast.Name() as target):
                 self._bound(node, target)
             case ast.Return():
                 self._returned(node)
@@ -293,7 +295,7 @@ class _Spread:
         if isinstance(parent, ast.BinOp):
             divides = isinstance(parent.op, ast.Div)
             self._on(node, parent, Form.QUOTIENT if divides else Form.WHOLE)
-        elif isinstance(parent, ast.Call):
+        elif isinstance(parent, (ast.Call, ast.IfExp)):
             self._on(node, parent, Form.WHOLE)
 
     def _bound(self, node: ast.expr, target: ast.expr) -> None:
@@ -375,6 +377,9 @@ class _Spread:
                 return
             if func.id in ("int", "range"):
                 self.out.breaking.append(call)
+                return
+            if func.id == "abs":
+                self._on(node, call, Form.WHOLE)
                 return
         if form is Form.QUOTIENT and self._reads_float(func, what) and call.args == [node] and not call.keywords:
             self._quotient(node)

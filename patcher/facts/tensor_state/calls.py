@@ -26,6 +26,10 @@ class Calls(Writes):
         outer = self.syntax.parents[parent]
         if isinstance(outer, ast.Call) and outer.func is parent:
             self._method(e, form, outer, parent.attr, binding, fixed)
+        elif parent.attr == "shape" and form is Form.ROW and isinstance(outer, ast.Subscript):
+            if not (isinstance(outer.slice, ast.Constant) and outer.slice.value in (0,)):
+                raise RefusedError(e, f"`{ast.unparse(outer)}` is not understood")
+            self.changes[outer] = Change(Step.LENGTH, outer, (e,))
         else:
             raise RefusedError(e, f"`{ast.unparse(parent)}` needs a tensor")
 
@@ -115,6 +119,8 @@ class Calls(Writes):
             self._number(e, form)
         elif name == "len" and alone and form in (*ROWS, Form.ONE):
             pass
+        elif name in ("max", "min", "sum") and alone and form is Form.ROW:
+            self._use(call, Form.NUMBER, binding, fixed)
         elif name in ("max", "min") and len(call.args) > 1 and form is Form.NUMBER and not call.keywords:
             mixed = fixed
             for other in call.args:
@@ -123,6 +129,8 @@ class Calls(Writes):
                         raise RefusedError(call, f"`{ast.unparse(call)}` compares with tensors")
                     mixed = True
             self._use(call, Form.NUMBER, binding, mixed)
+        elif name == "abs" and alone and form is Form.NUMBER:
+            self._use(call, Form.NUMBER, None, fixed)
         elif name.endswith(("Error", "Exception", "Warning")):
             pass
         else:

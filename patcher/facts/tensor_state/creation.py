@@ -14,6 +14,7 @@ from patcher.facts.values.types import Category, Kind
 
 _WIDE = frozenset({"torch.int", "torch.int32", "torch.int64", "torch.long"})
 _FILLED = {"torch.zeros": "0", "torch.ones": "1"}
+_LIKE = {"torch.zeros_like": "0", "torch.ones_like": "1"}
 #: Methods that give the same integers, be it elsewhere or in another integer type.
 _SAME = frozenset("to long int cpu cuda clone contiguous detach".split())
 _HARMLESS = frozenset({"dtype", "device", "requires_grad", "pin_memory"})
@@ -45,6 +46,11 @@ class Creations(Analysis):
             case ast.ListComp(elt=element):
                 inner = self.made(element)
                 return Made(Form.LIST, inner.changes) if inner is not None and inner.form is Form.NUMBER else None
+            case ast.List(elts=elements):
+                each = [m for m in map(self.made, elements) if m is not None and m.form is Form.NUMBER]
+                return (
+                    Made(Form.LIST, tuple(c for m in each for c in m.changes)) if len(each) == len(elements) else None
+                )
             case (
                 ast.BinOp(op=ast.Mult(), left=ast.List(elts=[only]))
                 | ast.BinOp(op=ast.Mult(), right=ast.List(elts=[only]))
@@ -118,6 +124,8 @@ class Creations(Analysis):
         if what in _FILLED and integral:
             size = [given["size"]] if "size" in given else call.args
             return self._sized(size, _FILLED[what], target)
+        if what in _LIKE and len(call.args) == 1 and dtype is None:
+            return self._like(call.args[0], _LIKE[what], target)
         match what, [*call.args, *(given[k] for k in ("fill_value", "data") if k in given)]:
             case "torch.full", [shape, fill] if "size" not in given:
                 return self._sized([shape], fill, target) if self.is_int(fill) else None
@@ -155,6 +163,12 @@ class Creations(Analysis):
         if self.sizes.is_shape(e) or (isinstance(e, ast.Subscript) and isinstance(e.slice, ast.Slice)):
             return True
         return value.is_tensor or value.python in ("container", "str", "none", "float", "bool", "foreign")
+
+    def _like(self, other: ast.expr, value: str, target: ast.expr) -> Made | None:
+        """``zeros_like`` of another attribute; that it is a row of integers is for the caller to see."""
+        if self.inference.instance_attribute(other) is None or not self.is_integer(other):
+            return None
+        return Made(Form.ROW, (Change(Step.ALIKE, target, (other, value)),))
 
     def is_int(self, e: ast.expr) -> bool:
         """Whether ``e`` is a Python int for sure."""

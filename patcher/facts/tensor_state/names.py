@@ -18,6 +18,11 @@ class Names(Calls):
     def _bound(self, e: ast.expr, form: Form, parent: ast.AST, binding: ast.AST | None, fixed: bool) -> None:
         """``e`` is assigned."""
         assign = self.syntax.statement_of(parent)
+        if isinstance(parent, ast.AnnAssign) and isinstance(parent.target, ast.Name):
+            if not fixed:
+                self.annotation(parent.annotation, form)
+            self._follow_name(parent.target, e, form, binding, fixed)
+            return
         if not isinstance(assign, ast.Assign):
             raise RefusedError(e, f"`{self._line(e)}` is not understood")
         targets = [t for target in assign.targets for t, value in pairs(target, assign.value) if value is e]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from patcher.facts.analysis import Analysis
 from patcher.facts.caching.origins import Origins
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.tree import dotted, own_nodes
 from patcher.facts.tensor_state.forms import ARITHMETIC, Form
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Kind, Value
@@ -128,6 +128,9 @@ class Numbers(Analysis):
                 return bool(found) and self._once([e], lambda: all(self._binds(d, sure) for d in found))
         if sure:
             return self.sizes.is_size(e)
+        own = self.origins.attribute(e.func if isinstance(e, ast.Call) else e)
+        if own is not None and own in self.origins.own:
+            return self._returns_number(own)
         return self._is_python(self.inference.of(e)) or self.sizes.is_size(e)
 
     def _once(self, nodes: Iterable[ast.AST], ask: Callable[[], bool]) -> bool:
@@ -142,6 +145,12 @@ class Numbers(Analysis):
 
     def _is_python(self, value: Value) -> bool:
         return value.kind is Kind.PYTHON and value.python in ("int", "size") and not value.data
+
+    def _returns_number(self, method: str) -> bool:
+        """Whether the class's own method or property returns Python integers only."""
+        functions = self.origins.own[method]
+        found = [r.value for f in functions for r in own_nodes(f) if isinstance(r, ast.Return)]
+        return bool(found) and self._once(functions, lambda: all(v is not None and self.is_number(v) for v in found))
 
     def _reads_data(self, e: ast.expr) -> bool:
         """Whether ``int(e)`` reads a tensor that is no state of this class."""

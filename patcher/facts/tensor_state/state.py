@@ -124,6 +124,10 @@ class TensorStates(Analysis):
                     raise RefusedError(s.statement, f"`{a}` is a registered {s.how}: part of the module's state")
             value = made[a].value
             assert value is not None
+            if isinstance(value, ast.Name):
+                found = list(self.inference.definitions(value))
+                if len(found) == 1 and found[0].how == "assign" and not found[0].path and found[0].value is not None:
+                    value = found[0].value
             shape = self.creations.made(value)
             if shape is None:
                 raise StrangeError(made[a].statement, f"how `{ast.unparse(value)}` is made is not understood")

@@ -190,7 +190,7 @@ class Uses(Names):
                     raise RefusedError(e, f"`{ast.unparse(parent)}` hands a tensor of one element on")
                 seen = binding or (self.syntax.statement_of(e) if self._is_view(e) else None)
                 self._use(parent, form, seen, fixed or not all(self._same_kind(v) for v in values))
-            case ast.Assign():
+            case ast.Assign() | ast.AnnAssign():
                 self._bound(e, form, parent, binding, fixed)
             case ast.AugAssign(target=target):
                 self._added(e, form, parent, target)

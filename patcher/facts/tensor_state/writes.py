@@ -93,7 +93,7 @@ class Writes(Record):
             step = Step.VALUE if form is Form.NUMBER else Step.ALIKE
             self.changes[value] = Change(step, value, (fill,) if form is Form.NUMBER else (value.args[0], fill))  # type: ignore[attr-defined]
             return
-        made = self.creations.made(value)
+        made = self.creations.made(self._source(value))
         if made is not None:
             if (made.form or Form.LIST) is not form:
                 raise RefusedError(value, f"`self.{e.attr}` holds other things as well: `{ast.unparse(value)}`")
@@ -126,6 +126,17 @@ class Writes(Record):
         fill = {"torch.zeros_like": "0", "torch.ones_like": "1"}.get(self.syntax.qualified(value.func) or "")
         keywords = {k.arg for k in value.keywords} <= {"device"}
         return fill if keywords and self.numbers.form(value.args[0]) is form else None
+
+    def _source(self, value: ast.expr) -> ast.expr:
+        """``value``, or what the name ``value`` stands for when that is its only use."""
+        if isinstance(value, ast.Name):
+            found = list(self.inference.definitions(value))
+            function = self.syntax.function_of(value)
+            if len(found) == 1 and function is not None and found[0].how == "assign" and not found[0].path:
+                uses = self.inference.flow_of(function).uses.get(found[0], [])
+                if len(uses) == 1 and found[0].value is not None and value.id not in self._captured(function):
+                    return found[0].value
+        return value
 
     def _moved(self, value: ast.expr, name: str) -> bool:
         """Whether ``value`` is the state itself, on another device."""
