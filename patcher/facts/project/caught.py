@@ -22,6 +22,7 @@ _THROUGH = "(())"
 #: What takes whatever error there is.
 _EVERY = frozenset({ANY, "Exception", "BaseException"})
 _CALLED = ("__call__", "forward")
+_NOBODY: frozenset[str] = frozenset()
 #: What a call of a class runs.
 _MAKING = ("__new__", "__init__", "__post_init__")
 
@@ -144,8 +145,16 @@ class Catching:
 
     def _meet(self, function: str, module: str) -> bool:
         """Whether some module sees both ``module``, a part of a model, and that of ``function``, to hand it over."""
-        both = {module, self._home.get(function, "")}
-        return any(both <= self.project.seen_by(s.module) for s in self.project.modules.values())
+        return not self._seers.get(module, _NOBODY).isdisjoint(self._seers.get(self._home.get(function, ""), _NOBODY))
+
+    @cached_property
+    def _seers(self) -> dict[str, set[str]]:
+        """For each module, those that see it."""
+        found: dict[str, set[str]] = {}
+        for name in {s.module for s in self.project.modules.values()}:
+            for seen in self.project.seen_by(name):
+                found.setdefault(seen, set()).add(name)
+        return found
 
     def _is_near(self, function: str, module: str) -> bool:
         """Whether ``function`` is of a module beside ``module``, or one of both imports the other."""
