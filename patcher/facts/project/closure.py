@@ -179,16 +179,25 @@ class Closure:
     @cached_property
     def _enabling(self) -> frozenset[str]:
         project = self.project
-        functions = project.functions()
-        found = {name for name, summary in functions if not summary.mentions.isdisjoint(api.GRAD_SWITCHES)}
+        found = {name for name, f in project.functions() if not f.mentions.isdisjoint(api.GRAD_SWITCHES)}
+        callers: defaultdict[str, list[str]] = defaultdict(list)
+        words: set[str] = set()
         stack = list(found)
         while stack:
             function = stack.pop()
-            for mention, module, summary in project.mentions(function.rpartition(".")[2]):
-                caller = f"{module}.{summary.qualname}"
-                if caller not in found and project.may_name(mention, caller.rpartition(".")[0], function):
-                    found.add(caller)
-                    stack.append(caller)
+            word = function.rpartition(".")[2]
+            if word not in words:  # who may name what is worked out once for each word, not for each function
+                words.add(word)
+                for mention, module, summary in project.mentions(word):
+                    caller = f"{module}.{summary.qualname}"
+                    own = not mention.startswith(".")
+                    for named in project.named(mention, caller.rpartition(".")[0]) if own else (mention,):
+                        callers[named].append(caller)
+            loose = f".{word}"
+            methods = project.named(loose, "") if loose in callers else ()
+            reached = [*callers.pop(function, ()), *(callers.pop(loose, ()) if function in methods else ())]
+            stack += (new := [c for c in dict.fromkeys(reached) if c not in found])
+            found.update(new)
         return frozenset(found)
 
     def mentioned(self, function: str) -> frozenset[str]:

@@ -572,14 +572,6 @@ class Project:
                     found[mention.rpartition(".")[2]].append((mention, s.module, f))
         return found
 
-    def may_name(self, mention: str, owner: str, function: str) -> bool:
-        """Whether ``function`` is among those that `named` gives."""
-        if mention.startswith("."):
-            own, _, last = function.rpartition(".")
-            method = own in self._classes and last in self._classes[own].methods
-            return method and last == mention[1:] and last not in tables.COMMON_METHODS
-        return function in self.named(mention, owner)
-
     def named_methods(self, name: str) -> list[str]:
         """The methods of that name, of any class."""
         return self._by_method.get(name, [])
