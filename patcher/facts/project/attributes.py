@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -249,6 +250,14 @@ class Attributes:
             self._arriving[key] = list(self._places(t))
         return self._arriving[key]
 
+    @cached_property
+    def _by_last(self) -> dict[str, list[str]]:
+        """The classes of the project by the last part of their names."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for c, _ in self.project.classes():
+            found[c.rpartition(".")[2]].append(c)
+        return found
+
     def _places(self, t: Touch) -> Iterator[Source]:
         held = "[]" if t.to.endswith("[]") else ""
         callee, is_argument, key = t.to.removesuffix("[]").partition("[")
@@ -261,7 +270,7 @@ class Attributes:
             yield "?", ()
             if callee.startswith(("self.", ".", "?")) or not cls.rpartition(".")[2][:1].isupper():
                 return
-            alike = [c for c, _ in self.project.classes() if c.endswith(f".{cls.rpartition('.')[2]}")]
+            alike = self._by_last.get(cls.rpartition(".")[2], ())
             functions = [f for c in alike for f in self.project.methods(c, "__init__")]
         elif not functions and self.project.known_class(cls) is not None:  # the fields of a dataclass
             yield f"*{held}", (cls,)
