@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patcher.facts.flow.definitions import Flow
-from patcher.facts.project.does import QUIET_METHODS, in_place
+from patcher.facts.project.does import QUIET_METHODS, constant_name, in_place
 from patcher.facts.project.instance_terms import instance_terms
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
@@ -447,15 +447,10 @@ class Touches:
     def _call(self, n: ast.Call) -> None:
         func, args = n.func, n.args
         last, what = last_name(func), self._imported(func)
-        given = [*args, *(k.value for k in n.keywords)]
-        for k in n.keywords:
-            if k.arg == "out":
-                self._write(n, k.value)
-        for name, position in api.BOOL_ARGUMENTS.get(what or "", ()):
-            flags = args[position : position + 1] if position is not None else []
-            for flag in (*flags, *(k.value for k in n.keywords if k.arg == name)):
-                self._goes(n, flag, f"{what}[{name}")
-        if last in _BY_NAME or last in REGISTRATIONS:
+        self._options(n, what)
+        if (owner := _changed_by_name(func)) is not None:
+            self._write(n, owner)
+        elif last in _BY_NAME or last in REGISTRATIONS:
             self._by_name(n, last)
         elif last == "__new__":
             if args and not (isinstance(func, ast.Attribute) and last_name(func.value) == "super"):
@@ -482,20 +477,35 @@ class Touches:
                 for a in args[:1]:
                     self._write(n, a)
         else:
-            changes = last in _CHANGING or suggests_change(last)
-            if isinstance(func, ast.Attribute) and what is None and changes:
-                self._write(n, func.value)
-                if last in tables.CONTAINER_WRITES:  # ``vars(o).update(...)``
-                    self._add(n, (s for s in self.sources(func.value) if s[0] == "*"), How.SET)
-            elif changes and last[:1].islower() and last not in self._defined and not hasattr(builtins, last):
-                for a in args:  # a function that changes something may change what it is given
-                    if isinstance(a, ast.Attribute):
-                        self._write(n, a)
-            if any(_writes(last_name(a)) for a in given):
-                for a in given:
+            self._handed(n, last, what)
+
+    def _options(self, n: ast.Call, what: str | None) -> None:
+        """What stands for ``out``, and for arguments that are a bool."""
+        for k in n.keywords:
+            if k.arg == "out":
+                self._write(n, k.value)
+        for name, position in api.BOOL_ARGUMENTS.get(what or "", ()):
+            flags = n.args[position : position + 1] if position is not None else []
+            for flag in (*flags, *(k.value for k in n.keywords if k.arg == name)):
+                self._goes(n, flag, f"{what}[{name}")
+
+    def _handed(self, n: ast.Call, last: str, what: str | None) -> None:
+        """A function that is not known for what it does to its arguments, but by its name."""
+        func, given = n.func, [*n.args, *(k.value for k in n.keywords)]
+        changes = last in _CHANGING or suggests_change(last)
+        if isinstance(func, ast.Attribute) and what is None and changes:
+            self._write(n, func.value)
+            if last in tables.CONTAINER_WRITES:  # ``vars(o).update(...)``
+                self._add(n, (s for s in self.sources(func.value) if s[0] == "*"), How.SET)
+        elif changes and last[:1].islower() and last not in self._defined and not hasattr(builtins, last):
+            for a in n.args:  # a function that changes something may change what it is given
+                if isinstance(a, ast.Attribute):
                     self._write(n, a)
-                    self._write(n, _element(a))
-            self._hands_on(n, last, what)
+        if any(_writes(last_name(a)) for a in given):
+            for a in given:
+                self._write(n, a)
+                self._write(n, _element(a))
+        self._hands_on(n, last, what)
 
     def _by_name(self, n: ast.Call, last: str) -> None:
         """An attribute is set under a name that is an argument."""
@@ -635,6 +645,14 @@ def _tested(test: ast.expr, name: ast.Name, flow: Callable[[], Flow]) -> list[as
         case ast.BoolOp(op=ast.And(), values=values):
             return next((found for v in values if (found := _tested(v, name, flow))), [])
     return []
+
+
+def _changed_by_name(func: ast.expr) -> ast.expr | None:
+    """``o`` where ``getattr(o, "zero_")`` is called."""
+    match func:
+        case ast.Call(func=ast.Name(id="getattr"), args=[owner, key, *_]) if _writes(constant_name(key)):
+            return owner
+    return None
 
 
 def _writes(name: str) -> bool:
