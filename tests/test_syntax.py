@@ -98,3 +98,14 @@ def test_the_own_nodes_of_a_function(syntax: Syntax) -> None:
         assert set(own) == expected and len(own) == len(expected)
         lines = [n.lineno for n in own if isinstance(n, ast.stmt)]
         assert lines == sorted(lines)
+
+
+def test_a_builtin_is_what_no_scope_around_it_binds() -> None:
+    text = (
+        "def own(x):\n    callable = x\n    return callable(x)\n\n\ndef other(x):\n    return callable(x)\n\n\n"
+        "def nested(len):\n    return [len(n) for n in x]\n\n\ndef plain(x):\n    return len(x)\n\n\n"
+        "def maker():\n    global max\n    max = 1\n\n\ndef largest(x):\n    return max(x)\n"
+    )
+    syntax = Syntax(ast.parse(text))
+    called = [n.func for n in syntax.by_type[ast.Call] if isinstance(n.func, ast.Name)]
+    assert {f.lineno: syntax.is_builtin(f) for f in called} == {3: False, 7: True, 11: False, 15: True, 24: False}

@@ -24,6 +24,9 @@ _LOOKING = frozenset(
     "callable range ascii".split()
 )
 #: Builtins that go through their argument: what is no container would be used up.
+#: Attributes that every object has, and every class: no `__getattr__` is asked for them.
+_OF_OBJECTS = frozenset({"__class__", "__module__"})
+_OF_CLASSES = frozenset({"__name__", "__qualname__"})
 _GOING_THROUGH = frozenset("list tuple set frozenset dict sorted sum min max any all enumerate zip reversed".split())
 _METHODS = (
     frozenset(n for kind in (str, tuple, frozenset, bytes) for n in dir(kind) if not n.startswith("_"))
@@ -248,6 +251,8 @@ class Describing(Analysis):
             return False
         own = self.inference.instance_attribute(e)
         names = ["__getattr__", "__getattribute__", "__get__"] if own is None else ["__getattribute__", "__get__"]
+        if e.attr in _OF_OBJECTS or (e.attr in _OF_CLASSES and getattr(e.value, "attr", "") == "__class__"):
+            names = ["__getattribute__"]
         return self._runs_code(e.attr) or self.project.effects.changing(
             [*names, e.attr] if e.attr in self.project.properties else names
         )

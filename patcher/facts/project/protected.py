@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts.syntax.tree import Syntax, dotted, walk
 from patcher.facts.tables import call_effects as tables
@@ -26,7 +27,10 @@ _STOPPING = {
     "contextlib.redirect_stderr": OUTPUT,
 }
 #: Methods that run what they are given later; whoever asks for the result may ask for the error in its place.
-_LATER = frozenset("submit apply_async map_async starmap_async create_task ensure_future run_in_executor".split())
+_LATER = frozenset("submit apply_async map_async starmap_async run_in_executor".split())
+#: The same for coroutines, which hand errors on to whoever awaits them unless somebody asks.
+_TASKS = frozenset("create_task ensure_future".split())
+_ASKING = frozenset("exception add_done_callback".split())
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 _TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
 _WITHS = (ast.With, ast.AsyncWith)
@@ -109,13 +113,20 @@ class Protection:
             return frozenset()
         return frozenset({_STOPPING.get(what, f"with {what}")})
 
+    @cached_property
+    def _asks_for_errors(self) -> bool:
+        """Whether this file asks a task for the error that it ended with."""
+        called = (c for c in self.syntax.by_type[ast.Call] if isinstance(c.func, ast.Attribute))
+        return any(c.func.attr in _ASKING and len(c.args) == (c.func.attr != "exception") for c in called)  # type: ignore[attr-defined]
+
     def _by_call(self, call: ast.Call) -> frozenset[str]:
         func = call.func
         name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
         if name in ("simplefilter", "filterwarnings") and call.args and dotted(func) is not None:
             error = isinstance(call.args[0], ast.Constant) and call.args[0].value == "error"
             return frozenset({WARNINGS, EVERYWHERE}) if error else frozenset()
-        if isinstance(func, ast.Attribute) and name in _LATER and call.args:
+        later = name in _LATER or (name in _TASKS and self._asks_for_errors)
+        if isinstance(func, ast.Attribute) and later and call.args:
             return frozenset({GATHERED})
         gathers = bool(call.keywords) and any(
             k.arg == "return_exceptions" and not _is_false(k.value) for k in call.keywords

@@ -457,7 +457,18 @@ class Syntax:
 
         ``from module import *`` may: what it brings is for the other file to say.
         """
-        return hasattr(builtins, name.id) and name.id not in self._given and not self.has_star
+        if not hasattr(builtins, name.id) or self.has_star:
+            return False
+        return name.id not in self._given or self._is_local_elsewhere(name)
+
+    def _is_local_elsewhere(self, name: ast.Name) -> bool:
+        """Whether only functions that are not around ``name`` bind that name, each for itself."""
+        defined = any(d.name == name.id for d in (*self.functions, *self.by_type[ast.ClassDef]))
+        if defined or name.id in self._imported or any(name.id in g.names for g in self.by_type[ast.Global]):
+            return False
+        around = self.around(name).scopes
+        binding = (scope for scope, names in self.bound.items() if name.id in names)
+        return bool(around) and all(isinstance(s, (*_FUNCTIONS, ast.Lambda)) and s not in around for s in binding)
 
     @cached_property
     def rebound_builtins(self) -> frozenset[str]:
