@@ -354,7 +354,7 @@ class Calls(Analysis):
 
     @cached_property
     def _hooking(self) -> bool:
-        return any(getattr(n, "attr", "") in tables.HOOKING for n in self.syntax.by_type[ast.Attribute])
+        return any(n.attr in tables.HOOKING for n in self.syntax.by_type[ast.Attribute])
 
     def _module_method(self, name: str, func: ast.Attribute, module: Value, given: tuple[ast.expr, ...]) -> Called:
         if name == "forward":

@@ -30,7 +30,8 @@ _STOPPING = {
 _LATER = frozenset("submit apply_async map_async starmap_async run_in_executor".split())
 #: The same for coroutines, which hand errors on to whoever awaits them unless somebody asks.
 _TASKS = frozenset("create_task ensure_future".split())
-_ASKING = frozenset("exception add_done_callback".split())
+#: How somebody asks: method and number of arguments.
+_ASKING = {("exception", 0), ("add_done_callback", 1)}
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 _TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
 _WITHS = (ast.With, ast.AsyncWith)
@@ -116,8 +117,10 @@ class Protection:
     @cached_property
     def _asks_for_errors(self) -> bool:
         """Whether this file asks a task for the error that it ended with."""
-        called = (c for c in self.syntax.by_type[ast.Call] if isinstance(c.func, ast.Attribute))
-        return any(c.func.attr in _ASKING and len(c.args) == (c.func.attr != "exception") for c in called)  # type: ignore[attr-defined]
+        called = (
+            (c.func.attr, len(c.args)) for c in self.syntax.by_type[ast.Call] if isinstance(c.func, ast.Attribute)
+        )
+        return any((name, count) in _ASKING for name, count in called)
 
     def _by_call(self, call: ast.Call) -> frozenset[str]:
         func = call.func
@@ -125,8 +128,8 @@ class Protection:
         if name in ("simplefilter", "filterwarnings") and call.args and dotted(func) is not None:
             error = isinstance(call.args[0], ast.Constant) and call.args[0].value == "error"
             return frozenset({WARNINGS, EVERYWHERE}) if error else frozenset()
-        later = name in _LATER or (name in _TASKS and self._asks_for_errors)
-        if isinstance(func, ast.Attribute) and later and call.args:
+        task = name in _TASKS and self._asks_for_errors
+        if call.args and (task or (name in _LATER and isinstance(func, ast.Attribute))):
             return frozenset({GATHERED})
         gathers = bool(call.keywords) and any(
             k.arg == "return_exceptions" and not _is_false(k.value) for k in call.keywords
