@@ -416,4 +416,6 @@ def _colour(no_color: bool) -> bool:
 
 def _program() -> str:
     """How the user has called us, for the calls that we suggest."""
+    if getattr(sys.modules["__main__"].__spec__, "name", "") == "fix_compile":
+        return "python -m fix_compile"
     return f"python {sys.argv[0]}" if sys.argv[0].endswith("fix_compile.py") else "fix-compile"
