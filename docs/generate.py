@@ -1,6 +1,6 @@
-"""Write what the rules say about themselves: docs/rules.md, and the table and the diff in README.md.
+"""Write what the rules say about themselves: a page each in docs/rules, docs/rules.md, table and diff in README.md.
 
-python docs/generate.py            write both
+python docs/generate.py            write them, and remove pages of rules that are gone
 python docs/generate.py --check    write nothing; exit status 1 when one of them is out of date
 """
 
@@ -28,6 +28,7 @@ DIFF_START, DIFF_END = "<!-- diff: written by docs/generate.py -->", "<!-- end o
 FIXTURE = "vision_language"
 ATTRIBUTION = ROOT / "docs" / "results" / "attribution.json"  # written by benchmarks/attribution.py
 NOTHING = "nothing removed"
+WRITTEN = "<!-- Written by docs/generate.py from the rules; edit those. -->"
 SUITES = {"zoo": "On the zoo", "graphmend": "On GraphMend's rows"}
 _HEADING = re.compile(rf"^(?:#+\s*)?({'|'.join(HEADINGS)})\s*:?$", re.IGNORECASE)
 _UNDERLINE = re.compile(r"^[-=~]{3,}$")
@@ -66,31 +67,32 @@ def fixes(rule: Rule) -> str:
 
 
 def table(rules: Sequence[Rule], link: str) -> str:
-    """One row for each rule; ``link`` is the page that has the sections."""
+    """One row for each rule; ``link`` is the folder of their pages, as seen from the table."""
     rows = [
-        f"| [{rule.code}]({link}#{rule.code.lower()}-{rule.name}) | {rule.name} "
+        f"| [{rule.code}]({link}/{rule.code}.md) | {rule.name} "
         f"| {first_sentence(sections(rule).get(HEADINGS[0], '')).replace('|', '&#124;')} | {fixes(rule)} |"
         for rule in rules
     ]
     return "\n".join(["| code | pattern | what it does | fix |", "|---|---|---|---|", *rows])
 
 
-def chapter(rule: Rule) -> str:
-    """All about one rule."""
+def page(rule: Rule) -> str:
+    """The text of a rule's page: all about it."""
     said = sections(rule)
-    parts = [f"## {rule.code} {rule.name}", said[""]]
+    parts = [f"# {rule.code} {rule.name}", WRITTEN, said[""]]
+    parts.append(f"Costs: {', '.join(rule.costs)}. Fixes: {fixes(rule)}. [All rules](../rules.md).")
     if rule.fixed_in:
         parts.append(f"No longer breaks on torch {'.'.join(map(str, rule.fixed_in))}.")
-    parts += [f"### {heading}\n\n{said[heading]}" for heading in HEADINGS[:3] if heading in said]
+    parts += [f"## {heading}\n\n{said[heading]}" for heading in HEADINGS[:3] if heading in said]
     parts.append(removed(rule.code))
     if example := next((e for e in rule.invalid if e.after is not None), None):
-        parts.append(f"### Example: {example.title}\n\n```diff\n{diff(example)}\n```")
-    parts.append("### Tested\n\nRewritten or reported, and run before and after:\n")
+        parts.append(f"## Example: {example.title}\n\n```diff\n{diff(example)}\n```")
+    parts.append("## Tested\n\nRewritten or reported, and run before and after:\n")
     parts[-1] += "\n".join(f"\n- {e.title}{note(e)}" for e in rule.invalid).replace("\n\n", "\n")
     parts.append("Left alone:\n\n" + "\n".join(f"- {n.title}{' (reported)' if n.reported else ''}" for n in rule.valid))
     if references := said.get(HEADINGS[3]):
-        parts.append(f"### {HEADINGS[3]}\n\n{references}")
-    return "\n\n".join(part for part in parts if part)
+        parts.append(f"## {HEADINGS[3]}\n\n{references}")
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def removed(code: str) -> str:
@@ -98,7 +100,7 @@ def removed(code: str) -> str:
     told = json.loads(ATTRIBUTION.read_text(encoding="utf-8")) if ATTRIBUTION.is_file() else {"rules": {}}
     found = told["rules"].get(code, {})
     lines = [
-        f"{words} ({told['suites'][suite]} models with breaks, [this rule alone](results/attribution.json)): "
+        f"{words} ({told['suites'][suite]} models with breaks, [this rule alone](../results/attribution.json)): "
         f"{effect(found[suite])}."
         for suite, words in SUITES.items()
         if suite in found
@@ -133,10 +135,13 @@ def note(example: Example) -> str:
     return f" ({', '.join(notes)})" if notes else ""
 
 
-def page(rules: Sequence[Rule]) -> str:
+def index(rules: Sequence[Rule]) -> str:
     """The text of docs/rules.md."""
-    head = "# Rules\n\n<!-- Written by docs/generate.py from the rules; edit those. -->"
-    return "\n\n".join([head, table(rules, ""), *(chapter(rule) for rule in rules)]) + "\n"
+    said = (
+        "Each rule has a page: what it does, why the pattern breaks compilation, how safe its fixes are, and what its "
+        "examples,\nwhich are executed, show. `fix-compile rules FC101` tells the same in the terminal."
+    )
+    return "\n\n".join(["# Rules", WRITTEN, said, table(rules, "rules")]) + "\n"
 
 
 def fixture_diff() -> str:
@@ -157,7 +162,7 @@ def between(text: str, start: str, end: str, new: str) -> str:
 
 def readme(text: str, rules: Sequence[Rule]) -> str:
     """README.md with a fresh table and a fresh diff between their markers."""
-    return between(between(text, START, END, table(rules, "docs/rules.md")), DIFF_START, DIFF_END, fixture_diff())
+    return between(between(text, START, END, table(rules, "docs/rules")), DIFF_START, DIFF_END, fixture_diff())
 
 
 def main() -> None:
@@ -165,16 +170,24 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 when something is out of date")
     options = parser.parse_args()
     rules = sorted(load_rules(), key=lambda rule: rule.code)
+    pages = {ROOT / "docs" / "rules" / f"{rule.code}.md": page(rule) for rule in rules}
     texts = {
-        ROOT / "docs" / "rules.md": page(rules),
+        **pages,
+        ROOT / "docs" / "rules.md": index(rules),
         ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8"), rules),
     }
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    gone = sorted(set((ROOT / "docs" / "rules").glob("*.md")) - pages.keys())
     for path in stale:
         if not options.check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(texts[path], encoding="utf-8")
         print(f"{path.relative_to(ROOT)} {'is out of date: run `make docs`' if options.check else 'written'}")
-    sys.exit(1 if stale and options.check else 0)
+    for path in gone:
+        if not options.check:
+            path.unlink()
+        print(f"{path.relative_to(ROOT)} {'is of no rule: run `make docs`' if options.check else 'removed'}")
+    sys.exit(1 if (stale or gone) and options.check else 0)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,7 @@ from __future__ import annotations
 from patcher.rule import Example, NearMiss
 
 #: The embedding is compiled by itself, for any batch, as regional compilation does.
-_RUN = """
-class Rotary(nn.Module):
-    def forward(self, ids):
-        return (ids.unsqueeze(-1) * torch.tensor([1.0, 0.5, 0.25])).sin()
-
+_HOOK = """
 def make():
     return Net()
 
@@ -26,9 +22,71 @@ def hook(net, backend):
 calls = [(torch.arange(b * 4.0).view(b, 4),) for b in (1, 2, 3, 4)]
 """
 
+#: The same, with an embedding that the rule does not see.
+_RUN = (
+    """
+class Rotary(nn.Module):
+    def forward(self, ids):
+        return (ids.unsqueeze(-1) * torch.tensor([1.0, 0.5, 0.25])).sin()
+"""
+    + _HOOK
+)
+
 INVALID: tuple[Example, ...] = (
     Example(
-        title="position ids for a rotary embedding",
+        title="position ids for a rotary embedding that is read",
+        before="""class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rates", torch.tensor([1.0, 0.5, 0.25]), persistent=False)
+
+    @torch.no_grad()
+    def forward(self, places):
+        rows, length = places.shape
+        angles = places.reshape(-1).float().unsqueeze(-1) * self.rates.unsqueeze(0)
+        angles = angles.reshape(rows, length, -1)
+        return angles.cos(), angles.sin()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, start: int = 0):
+        rows, length = x.size(0), x.size(1)
+        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).expand(rows, -1)
+        cos, sin = self.rotary(places)
+        return x.unsqueeze(-1) * cos + sin
+""",
+        after="""class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rates", torch.tensor([1.0, 0.5, 0.25]), persistent=False)
+
+    @torch.no_grad()
+    def forward(self, places):
+        rows, length = places.shape
+        angles = places.reshape(-1).float().unsqueeze(-1) * self.rates.unsqueeze(0)
+        angles = angles.reshape(rows, length, -1)
+        return angles.cos(), angles.sin()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, start: int = 0):
+        rows, length = x.size(0), x.size(1)
+        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).repeat(rows, 1)
+        cos, sin = self.rotary(places)
+        return x.unsqueeze(-1) * cos + sin
+""",
+        run=_HOOK,
+    ),
+    Example(
+        title="a rotary embedding that is not read",
         unsafe=True,
         before="""class Net(nn.Module):
     def __init__(self):
