@@ -141,6 +141,16 @@ def test_twice_the_files_take_twice_the_calls(tmp_path: Path) -> None:
     assert calls[1] <= 2.1 * calls[0]
 
 
+def test_names_that_are_made_of_each_other_are_looked_at_once_a_round() -> None:
+    def summary_of(names: int) -> Callable[[], object]:
+        lines = [f"    x{i} = x{j} if x0 else x{(i * j) % names}[0]" for i in range(names) for j in range(names)]
+        tree = ast.parse("\n".join(["def f(x0):", *lines, "    x0.a = x1"]))
+        return lambda: projects.summarise(tree, "circle.py")
+
+    small, large = calls_of(summary_of(4)), calls_of(summary_of(8))
+    assert large < 8 * small, f"{small} calls for 4 names, {large} for 8"
+
+
 def calls_of(action: Callable[[], object]) -> int:
     """How many functions of Python run, each step of a generator counted."""
     number = 0
