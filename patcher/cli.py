@@ -97,6 +97,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
     @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
+    @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
     @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
     @click.option("--format", "format_", type=click.Choice((*FORMATS, "markdown")), help="Format of the report.")
@@ -118,6 +119,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         backup_dir: str | None,
         select: tuple[str, ...],
         ignore: tuple[str, ...],
+        every: bool,
         unsafe: bool,
         strategy: tuple[str, ...],
         format_: str | None,
@@ -151,7 +153,7 @@ def _patch(rules: Sequence[Rule]) -> click.Command:
         store = calls.store_for(paths[0], config, backup_dir)
         try:
             kept = None if no_cache else default_folder()
-            results = _results(paths, rules, settings, config, jobs, quiet, not verify_only, kept)
+            results = _results(paths, rules, settings, config, jobs, quiet, not verify_only, kept, every)
         except KeyboardInterrupt:
             return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
         call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
@@ -357,12 +359,14 @@ def _results(
     quiet: bool,
     fixes: bool,
     kept: Path | None,
+    every: bool,
 ) -> list[FileResult]:
     exclude = Exclude(config.exclude, str(config.root or os.curdir))
+    every = every or config.all
     if quiet or not sys.stderr.isatty():
-        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes, kept)
+        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes, kept, every)
     try:
-        return run(paths, rules, settings, jobs or config.jobs, _progress(), exclude, fixes, kept)
+        return run(paths, rules, settings, jobs or config.jobs, _progress(), exclude, fixes, kept, every)
     finally:
         click.echo("\r\x1b[K", err=True, nl=False)
 

@@ -51,6 +51,7 @@ class Config:
     jobs: int | None = None
     exclude: tuple[str, ...] = ()
     backup_dir: str | None = None
+    all: bool = False
     cases: Mapping[str, ConfiguredCase] = field(default_factory=dict)
 
 
@@ -212,5 +213,6 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "jobs": ("a whole number from 1", _jobs),
     "exclude": ("a list of globs", _strings),
     "backup-dir": ("a folder", _is(str)),
+    "all": ("true or false", _is(bool)),
     "cases": ("a table", _cases),
 }

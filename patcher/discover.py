@@ -6,12 +6,14 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from patcher.source import reason
 
 _SKIPPED = frozenset({"__pycache__", "node_modules"})
+#: Folders of what uses the models of a project, and models nothing that it ships.
+_BESIDE = frozenset("test tests example examples script scripts demo demos benchmark benchmarks".split())
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,15 @@ class Exclude:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file to work on, or, when ``error`` is set, a path that cannot be."""
+    """A file to work on, or, when ``error`` is set, a path that cannot be.
+
+    ``beside``: a test, an example or a script, found in a folder and not named: it tells who uses the code, and is not
+    worked on unless that is asked for.
+    """
 
     path: str
     error: str = ""
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class _Seen:
     path: str
     real: str
     link: bool
+    beside: bool = False
 
 
 def discover(paths: Sequence[str], exclude: Exclude | None = None) -> list[Entry]:
@@ -50,10 +58,12 @@ def discover(paths: Sequence[str], exclude: Exclude | None = None) -> list[Entry
 
     A file that is named is always taken. Inside folders only ``.py`` files are, and hidden files and folders, virtual
     environments, ``__pycache__`` and ``node_modules`` are passed over. Links to folders are not followed; a link to a
-    file stands for that file, unless the file itself is there too.
+    file stands for that file, unless the file itself is there too. Tests, examples and scripts are marked as such,
+    unless they, or the folder of them, are named.
     """
     seen = [item for path in paths for item in _from(path, exclude or Exclude())]
     own = {item.real for item in seen if isinstance(item, _Seen) and not item.link}
+    wanted = {item.real for item in seen if isinstance(item, _Seen) and not item.beside}
     entries: list[Entry] = []
     taken: set[str] = set()
     for item in seen:
@@ -61,7 +71,7 @@ def discover(paths: Sequence[str], exclude: Exclude | None = None) -> list[Entry
             entries.append(item)
         elif item.real not in taken and not (item.link and item.real in own):
             taken.add(item.real)
-            entries.append(Entry(item.path))
+            entries.append(Entry(item.path, beside=item.real not in wanted))
     return entries
 
 
@@ -81,9 +91,9 @@ def _from(given: str, exclude: Exclude) -> Iterator[_Seen | Entry]:
 
 
 def _walk(top: str, exclude: Exclude) -> Iterator[_Seen | Entry]:
-    waiting = [top]
+    waiting = [(top, False)]
     while waiting:
-        folder = waiting.pop()
+        folder, beside = waiting.pop()
         try:
             with os.scandir(folder) as listing:
                 inside = sorted(listing, key=lambda entry: entry.name)
@@ -93,23 +103,27 @@ def _walk(top: str, exclude: Exclude) -> Iterator[_Seen | Entry]:
         if folder != top and any(entry.name == "pyvenv.cfg" for entry in inside):
             continue
         real = os.path.realpath(folder)
-        below: list[str] = []
+        below: list[tuple[str, bool]] = []
         for entry in inside:
             path = entry.name if folder == os.curdir else os.path.join(folder, entry.name)
             if entry.name.startswith(".") or entry.name in _SKIPPED or exclude.covers(path):
                 continue
             if entry.is_symlink():
-                yield from _link(path, real)
+                yield from (replace(item, beside=beside or _is_test(entry.name)) for item in _link(path, real))
             elif entry.is_dir(follow_symlinks=False):
-                below.append(path)
+                below.append((path, beside or entry.name.lower() in _BESIDE))
             elif entry.name.endswith(".py"):
-                regular = entry.is_file(follow_symlinks=False)
+                regular, aside = entry.is_file(follow_symlinks=False), beside or _is_test(entry.name)
                 yield (
-                    _Seen(path, os.path.join(real, entry.name), False)
+                    _Seen(path, os.path.join(real, entry.name), False, aside)
                     if regular
-                    else Entry(path, "is not a regular file")
+                    else Entry(path, "is not a regular file", aside)
                 )
         waiting.extend(reversed(below))
+
+
+def _is_test(name: str) -> bool:
+    return name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
 
 
 def _link(path: str, folder: str) -> Iterator[_Seen | Entry]:

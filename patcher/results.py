@@ -54,7 +54,10 @@ class PatchResult:
 
 @dataclass(frozen=True)
 class FileResult:
-    """One file: its path as the user sees it, its bytes before and after, or the line that says what is wrong."""
+    """One file: its path as the user sees it, its bytes before and after, or the line that says what is wrong.
+
+    ``beside``: a test, an example or a script that was read only to know who uses the other files.
+    """
 
     path: str
     before: bytes = field(default=b"", repr=False)
@@ -62,6 +65,7 @@ class FileResult:
     encoding: str = "utf-8"
     patch: PatchResult | None = None
     error: str = ""
+    beside: bool = False
 
     @property
     def changed(self) -> bool:

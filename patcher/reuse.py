@@ -118,7 +118,9 @@ class Reuse:
         kept.save(self._folder, f"{self._name}.summaries", {s.path: (s.digest, s.facts) for s in summaries})
 
 
-def question(rules: Sequence[Rule], settings: Settings, paths: Sequence[str], fixes: bool) -> str | None:
+def question(
+    rules: Sequence[Rule], settings: Settings, paths: Sequence[str], fixes: bool, every: bool = True
+) -> str | None:
     """The name of what is asked; None when an answer must not be kept.
 
     That is so when the answer depends on more than the settings (what a run has shown) or when a rule is not fully
@@ -133,7 +135,7 @@ def question(rules: Sequence[Rule], settings: Settings, paths: Sequence[str], fi
         "libcst": importlib.metadata.version("libcst") if fixes else "",
         "rules": [f"{type(rule).__module__}.{type(rule).__qualname__}" for rule in rules],
         "settings": [(f.name, _plain(getattr(settings, f.name))) for f in fields(settings)],
-        "where": (str(Path.cwd()), tuple(paths), fixes),
+        "where": (str(Path.cwd()), tuple(paths), fixes, every),
     }
     return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

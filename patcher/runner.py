@@ -34,29 +34,34 @@ def run(
     exclude: Exclude | None = None,
     fixes: bool = True,
     kept: Path | None = None,
+    every: bool = True,
 ) -> list[FileResult]:
     """One result per file and per path that is not one, in the order in which they were found; nothing is written.
 
     ``jobs``: processes at most; 1 works in this process, None takes what the machine has and the number of files is
     worth. The results do not depend on it. ``progress`` is called with (files done, files). ``fixes``: whether fixes
     are made, in memory; without, the results say what was found, and no file is changed. ``kept``: the folder where
-    results are kept from one run to the next, which do not depend on it either.
+    results are kept from one run to the next, which do not depend on it either. ``every``: tests, examples and scripts
+    are worked on as well; without, they are read only, for what they say of the others, and have a result that says so.
     """
     entries = discover(paths, exclude)
     todo = [entry.path for entry in entries if not entry.error]
     around = Surroundings(tuple(todo))
-    name = question(rules, settings, paths, fixes) if kept is not None else None
+    name = question(rules, settings, paths, fixes, every) if kept is not None else None
     reuse = Reuse(kept, name, around) if kept is not None and name is not None else None
     known = reuse.recall(todo) if reuse is not None else Known()
     if known.complete:
         results = dict(known.results)
     else:
         index = _Index(todo, engine_steps() if fixes else finding_steps(), around, known)
-        answers = _answers(index, rules, settings, jobs, progress)
+        beside = frozenset() if every else frozenset(entry.path for entry in entries if entry.beside)
+        make_share = functools.partial(Share, rules, settings, index.steps, beside=beside)
+        answers = _answers(index, make_share, jobs, progress)
         results = {**index.results, **{answer.result.path: answer.result for answer in answers}}
         if reuse is not None:
             reuse.remember(index.results, index.summaries, answers)
-    return [FileResult(e.path, error=e.error) if e.error else results[e.path] for e in entries]
+    results |= {e.path: FileResult(e.path, error=e.error) for e in entries if e.error and (every or not e.beside)}
+    return [results[e.path] for e in entries if e.path in results]
 
 
 class _Index:
@@ -79,10 +84,10 @@ class _Index:
 
 
 def _answers(
-    index: _Index, rules: Sequence[Rule], settings: Settings, jobs: int | None, progress: Progress | None
+    index: _Index, make_share: functools.partial[Share], jobs: int | None, progress: Progress | None
 ) -> list[Answer]:
     count = _processes(jobs, len(index.todo))
-    make_share = functools.partial(Share, rules, settings, index.steps, KEPT_SOURCE_BYTES // count)
+    make_share = functools.partial(make_share, kept_bytes=KEPT_SOURCE_BYTES // count)
     tick = _ticker(len(index.todo), progress)
     if count > 1:
         with contextlib.suppress(OSError):  # no process to be had: one is enough

@@ -77,10 +77,18 @@ class _Held:
 
 
 class Share:
-    """Reads and parses a file once for both phases. No method raises for what is in a file."""
+    """Reads and parses a file once for both phases. No method raises for what is in a file.
+
+    ``beside``: the files that are summarised, and not worked on.
+    """
 
     def __init__(
-        self, rules: Sequence[Rule], settings: Settings, steps: Steps, kept_bytes: int = KEPT_SOURCE_BYTES
+        self,
+        rules: Sequence[Rule],
+        settings: Settings,
+        steps: Steps,
+        kept_bytes: int = KEPT_SOURCE_BYTES,
+        beside: frozenset[str] = frozenset(),
     ) -> None:
         self._rules = rules
         self._settings = settings
@@ -89,6 +97,7 @@ class Share:
         self._triggers = tuple(rule.triggers for rule in rules if settings.wants(rule.code, rule.name))
         self._known: dict[str, _Held | Answer] = {}
         self._worked_on = 0
+        self._beside = beside
 
     def summarise(self, path: str) -> Summary:
         """The file's part of the project index."""
@@ -98,7 +107,8 @@ class Share:
         try:
             return Summary(path, self._steps.summarise(tree, path), digest)
         except Exception as error:
-            self._known[path] = Answer(FileResult(path, error=_one_line(error)))
+            if path not in self._beside:
+                self._known[path] = Answer(FileResult(path, error=_one_line(error)))
             return Summary(path, None, digest)
 
     def patch(self, path: str, project: Any) -> FileResult:
@@ -136,9 +146,12 @@ class Share:
             tree = ast.parse(source.text)
         except Exception as error:
             lasting = isinstance(error, (SourceError, SyntaxError))
-            self._known[path] = Answer(FileResult(path, error=_one_line(error)), digest, lasting)
+            told = FileResult(path, beside=True) if path in self._beside else FileResult(path, error=_one_line(error))
+            self._known[path] = Answer(told, digest, lasting)
             return None, digest
-        if may_matter(data, self._triggers):
+        if path in self._beside:
+            self._known[path] = Answer(FileResult(path, beside=True), digest, lasting=True)
+        elif may_matter(data, self._triggers):
             self._room -= len(data)
             self._known[path] = _Held(source, tree if self._room >= 0 else None, digest)
         else:

@@ -120,7 +120,7 @@ def test_death_while_summarising(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_processes_that_cannot_even_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "Share", lambda *_: os._exit(3))
+    monkeypatch.setattr(runner, "Share", lambda *_, **__: os._exit(3))
     results = run([str(folder)], RULES, Settings(), jobs=2)
     assert sum("died (exit status 3)" in result.error for result in results) == len(results) - 1
     monkeypatch.undo()

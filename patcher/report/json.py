@@ -24,7 +24,8 @@ def json(outcome: Outcome) -> str:
         "altered": [{"path": file.path, "state": file.state, "run": file.run} for file in outcome.altered],
         "run": {"id": outcome.run, "store": outcome.store} if outcome.run else None,
         "summary": {
-            "files": len(outcome.results),
+            "files": len(outcome.looked_at),
+            "passed_over": outcome.beside,
             "findings": len(outcome.entries),
             "fixed": outcome.count("fixed"),
             "fixable": outcome.count("fixable"),

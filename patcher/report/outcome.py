@@ -86,6 +86,16 @@ class Outcome:
         """Whether ``--verify-only`` has something to complain about."""
         return bool(self.altered) or any(entry.status == "fixable" for entry in self.entries)
 
+    @cached_property
+    def looked_at(self) -> tuple[FileResult, ...]:
+        """The results of what was worked on, paths that could not be included."""
+        return tuple(result for result in self.results if not result.beside)
+
+    @property
+    def beside(self) -> int:
+        """How many tests, examples and scripts were read only."""
+        return len(self.results) - len(self.looked_at)
+
     @property
     def suppressed(self) -> int:
         """Findings that comments in the source have silenced."""

@@ -39,7 +39,7 @@ def measurements(outcome: Outcome) -> list[str]:
 def summary(outcome: Outcome) -> str:
     """``5 findings: 3 fixed, 1 unsafe, 1 without a fix in 2 files``."""
     total, files = len(outcome.entries), len({entry.path for entry in outcome.entries})
-    looked_at = len([result for result in outcome.results if not result.error])
+    looked_at = len([result for result in outcome.looked_at if not result.error])
     if total:
         fixed, fixable = outcome.count("fixed"), outcome.count("fixable")
         parts = [f"{fixed} fixed"] if outcome.call == "apply" else []
@@ -48,6 +48,8 @@ def summary(outcome: Outcome) -> str:
         told = f"{_some(total, 'finding')}: {', '.join(parts)} in {_some(files, 'file')}"
     else:
         told = f"no findings in {_some(looked_at, 'file')}"
+    if outcome.beside:
+        told += f"; {_some(outcome.beside, 'test or script', 'tests, examples and scripts')} passed over (see --all)"
     if outcome.suppressed:
         told += f"; {outcome.suppressed} suppressed"
     if outcome.altered:
@@ -66,5 +68,5 @@ def _verified(outcome: Outcome) -> Iterator[str]:
         yield from ("  " + line(entry) for entry in notes)
 
 
-def _some(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _some(count: int, noun: str, several: str = "") -> str:
+    return f"{count} {noun if count == 1 else several or noun + 's'}"
