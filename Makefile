@@ -45,7 +45,7 @@ format: $(STAMP)  ## let ruff sort imports and format
 	$(BIN)/ruff check --fix $(CHECKED)
 	$(BIN)/ruff format $(CHECKED)
 
-docs: $(STAMP)  ## write the rules' pages, docs/rules.md and the README's table from the rules
+docs: $(STAMP)  ## write the rules' pages, docs/rules.md, docs/facts.md and the README's table
 	$(BIN)/python docs/generate.py
 
 bench: $(STAMP)  ## CPU seconds of a scan (ARGS='--python-lint PATH' adds other tools)

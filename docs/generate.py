@@ -1,4 +1,6 @@
-"""Write what the rules say about themselves: a page each in docs/rules, docs/rules.md, table and diff in README.md.
+"""Write what the rules and the facts say about themselves.
+
+That is: a page for each rule in docs/rules, docs/rules.md, the table and the diff in README.md; docs/facts.md.
 
 python docs/generate.py            write them, and remove pages of rules that are gone
 python docs/generate.py --check    write nothing; exit status 1 when one of them is out of date
@@ -19,6 +21,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from questions import facts_page
+
 from patcher.rule import Example, Rule
 from rules import load_rules
 
@@ -174,6 +178,7 @@ def main() -> None:
     texts = {
         **pages,
         ROOT / "docs" / "rules.md": index(rules),
+        ROOT / "docs" / "facts.md": facts_page(),
         ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8"), rules),
     }
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]

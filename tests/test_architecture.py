@@ -394,11 +394,17 @@ def test_walls_between_our_modules(module: str) -> None:
     own = folder(module) if wall == "rules" else module if wall == "patcher" else wall
     for name in imported(module):
         if name.partition(".")[0] in OURS and not inside(name, own):
-            assert any(inside(name, a) for a in allowed), f"{module} imports {name}; allowed: {sorted(allowed)}"
+            assert any(inside(name, a) for a in allowed), (
+                f"{module} imports {name}. Besides {own} it may import {sorted(allowed) or 'nothing of ours'} (WALLS). "
+                f"A question that is missing belongs into facts; docs/facts.md says which there are."
+            )
 
 
 def test_every_module_of_the_engine_has_a_wall() -> None:
-    assert [m for m in SOURCES if wall_of(m) == "patcher" and m != "patcher"] == []
+    without = [m for m in SOURCES if wall_of(m) == "patcher" and m != "patcher"]
+    assert not without, (
+        f"WALLS says of {without} nothing: add each, with what of ours it may import, and to ARCHITECTURE"
+    )
 
 
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if m.startswith("patcher.facts.")))
@@ -406,7 +412,8 @@ def test_a_file_in_facts_is_asked_by_more_than_one_rule(module: str) -> None:
     """What one rule alone asks, whether by itself or through other facts, lives beside that rule."""
     if SOURCES[module].name != "__init__.py":
         askers = {folder(m) if wall_of(m) == "rules" else "" for m in SOURCES if module in NEEDED.get(m, ())}
-        assert "" in askers or len(askers) > 1, f"only {askers} needs it"
+        assert askers, f"nobody asks {module}: take it away"
+        assert "" in askers or len(askers) > 1, f"only {askers} asks {module}: it belongs beside that rule"
 
 
 #: The floors of facts, the lowest first; what is named in none of them stands on all of them.
@@ -422,19 +429,25 @@ def floor_of(module: str) -> int:
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if m.startswith("patcher.facts.")))
 def test_a_floor_asks_those_below_it(module: str) -> None:
     used = {m for m in imported(module, for_types=False) if inside(m, "patcher.facts")}
-    assert {m for m in used if floor_of(m) > floor_of(module)} == set()
+    above = sorted(m for m in used if floor_of(m) > floor_of(module))
+    assert not above, (
+        f"{module} imports {above}, from a floor above its own (the lowest first: {', '.join(FLOORS)}, topics). Move "
+        f"what it needs down, or itself up; what is for types only goes under TYPE_CHECKING."
+    )
 
 
 @each_module
 def test_nothing_imports_torch_but_the_workers(module: str) -> None:
     if module not in TORCH_IS_FOR:
-        assert [n for n in imported(module) if inside(n, "torch")] == []
+        found = [n for n in imported(module) if inside(n, "torch")]
+        assert not found, f"{module} imports {found}; torch is for {sorted(TORCH_IS_FOR)}, in processes of their own"
 
 
 @each_module
 def test_libcst_is_for_edits_only(module: str) -> None:
     if module not in LIBCST_IS_FOR:
-        assert [n for n in imported(module) if inside(n, "libcst")] == []
+        found = [n for n in imported(module) if inside(n, "libcst")]
+        assert not found, f"{module} imports {found}; LibCST is for {sorted(LIBCST_IS_FOR)}: meaning comes from `ast`"
 
 
 def foreign(module: str) -> set[str]:
@@ -443,19 +456,22 @@ def foreign(module: str) -> set[str]:
 
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if m.startswith("rules.")))
 def test_rules_need_nothing_but_the_language(module: str) -> None:
-    assert foreign(module) - PURE == set()
+    found = sorted(foreign(module) - PURE)
+    assert not found, f"{module} imports {found}; a rule knows no files and no environment, only {sorted(PURE)}"
 
 
 @pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
 def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
     # these import the worker that lies beside them; by its full name only for types, or where they are imported
     beside = {"worker", "patcher"} if module in {"patcher.harness.probes", "patcher.harness.examples"} else set()
-    assert {n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside == set()
+    found = sorted({n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside)
+    assert not found, f"{module} imports {found}, which a machine that it is carried to need not have"
 
 
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if inside(m, "patcher.facts")))
 def test_facts_need_nothing_but_the_standard_library(module: str) -> None:
-    assert foreign(module) - sys.stdlib_module_names == set()
+    found = sorted(foreign(module) - sys.stdlib_module_names)
+    assert not found, f"{module} imports {found}; facts work from `ast` alone"
 
 
 @each_module
@@ -465,11 +481,10 @@ def test_only_the_command_line_prints(module: str) -> None:
     for node in ast.walk(parsed(module)):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            assert called not in {"print", "click.echo", "click.secho", "echo", "secho"}, (
-                f"{module}:{node.lineno} {called}"
-            )
-            assert not re.fullmatch(r"sys\.(__)?std(out|err)(__)?\.(buffer\.)?write", called), (
-                f"{module}:{node.lineno} {called}"
+            prints = called in {"print", "click.echo", "click.secho", "echo", "secho"}
+            writes = re.fullmatch(r"sys\.(__)?std(out|err)(__)?\.(buffer\.)?write", called)
+            assert not prints and not writes, (
+                f"{module}:{node.lineno} calls {called}: return what is to be said (`Told`); {sorted(PRINTS)} say it"
             )
 
 
@@ -485,7 +500,8 @@ def test_names_say_what_they_do(module: str) -> None:
     named += [
         n.name for n in ast.walk(parsed(module)) if isinstance(n, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    assert [n for n in named if words(n) & FORBIDDEN_WORDS] == []
+    found = {n: sorted(words(n) & FORBIDDEN_WORDS) for n in named if words(n) & FORBIDDEN_WORDS}
+    assert not found, f"{module} has names that say nothing of what is done there: {found}"
 
 
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if inside(m, "rules") or inside(m, "patcher.facts")))
@@ -497,7 +513,10 @@ def test_rules_are_named_in_declarations_only(module: str) -> None:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in declared:
             declarations |= set(ast.walk(node))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in declarations:
-            assert not re.fullmatch(r"FC\d+", node.value), f"{module}:{node.lineno} {node.value}"
+            assert not re.fullmatch(r"FC\d+", node.value), (
+                f"{module}:{node.lineno} names {node.value}: a rule says in `yields_to` or `counts_on` which others it "
+                f"has to do with, and facts know none"
+            )
 
 
 RULES = sorted(m for m in SOURCES if m.endswith(".rule") or (m.startswith("rules.fc") and m.count(".") == 1))
@@ -526,7 +545,10 @@ def test_a_rule_is_short(module: str) -> None:
         constant = data or (isinstance(target, ast.Name) and target.id.lstrip("_").isupper())
         if isinstance(node, ast.stmt) and (text or constant):
             lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    assert len(lines) < 150, f"{module} has {len(lines)} lines of code"
+    assert len(lines) < 150, (
+        f"{module} has {len(lines)} lines of code, 149 are the most: what it works out belongs beside it, as an "
+        f"analysis, or into facts when another rule asks it, too"
+    )
 
 
 @pytest.mark.parametrize("options", [("--verify-only",), ("--dry-run",)])

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
+
+import yaml
+
+from patcher.rule import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,3 +41,32 @@ def test_links_between_documents_lead_somewhere() -> None:
         for link in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8")):
             if "://" not in link:
                 assert (document.parent / link).exists(), f"{document.name} links to {link}"
+
+
+def test_the_example_of_a_rule_declares_what_every_rule_must() -> None:
+    needed = {name for name in Rule.__annotations__ if not hasattr(Rule, name)}
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (example,) = (node for block in blocks for node in ast.parse(textwrap.dedent(block)).body)
+    assert isinstance(example, ast.ClassDef)
+    declared = {s.target.id for s in example.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+    assert declared == needed
+
+
+def test_the_workflow_runs_what_a_change_has_to_pass() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    (job,) = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert job["env"]["TORCH"].split()[0] in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_issue_forms_are_forms() -> None:
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*_*.yml"))
+    assert [form.stem for form in forms] == ["missed_break", "wrong_rewrite"]
+    for form in forms:
+        document = yaml.safe_load(form.read_text(encoding="utf-8"))
+        assert {"name", "description", "body"} <= document.keys()
+        asked = [part for part in document["body"] if part["type"] != "markdown"]
+        assert {part["type"] for part in asked} <= {"textarea", "input", "dropdown", "checkboxes"}
+        assert len({part["id"] for part in asked}) == len(asked)
+        assert all(part["attributes"]["label"] for part in asked)
