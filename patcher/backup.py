@@ -109,14 +109,16 @@ class Store:
             if not (folder / "manifest.json").exists():
                 shutil.rmtree(folder, ignore_errors=True)
         run = f"{max((int(folder.name) for folder in earlier), default=0) + 1:04d}"
-        originals = self.run_folder(run) / "originals"
+        originals, patched = (self.run_folder(run) / kept for kept in ("originals", "patched"))
         originals.mkdir(parents=True)
+        patched.mkdir()
         files = []
         for number, result in enumerate(changed, 1):
             real = os.path.realpath(result.path)
             mode = stat.S_IMODE(os.stat(real).st_mode)
             name = f"{number:05d}.{os.path.basename(real)[:100]}.orig"
             atomic.write_new(str(originals / name), result.before)
+            (patched / name).write_bytes(result.after)  # only for taking the patch out of a file that was edited since
             files.append(Saved(self._stored(real), sha256(result.before), sha256(result.after), name, mode))
         for folder in (originals, originals.parent, self._runs, self.folder, self.folder.parent):
             atomic.sync_folder(str(folder))
@@ -124,6 +126,14 @@ class Store:
         manifest = Manifest(run, tool, started, tuple(options), tuple(files))
         self.save(manifest)
         return manifest
+
+    def forget(self, run: str) -> None:
+        """Remove a run with its originals. Needs ``locked``; raises ``BackupError``."""
+        try:
+            (self.run_folder(run) / "manifest.json").unlink()  # without it there is no run, whatever comes next
+            shutil.rmtree(self.run_folder(run))
+        except OSError as error:
+            raise BackupError(f"{self.run_folder(run)} cannot be removed: {reason(error)}") from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from patcher import backup
 from patcher.backup import Store
 from patcher.config import Config, load
+from patcher.manifest import Manifest
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff
 from patcher.report.outcome import AlteredFile
@@ -83,13 +84,14 @@ def _more(outcome: Outcome, format_: str) -> list[str]:
     return [*more, *measurements(outcome)]
 
 
-def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str) -> Told:
+def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str, program: str) -> Told:
     """What is still to fix, and the patched files below ``paths`` that were altered since."""
     changed = tuple(AlteredFile(shown(Path(item.path)), item.state, item.run) for item in altered(store, paths))
     outcome = replace(outcome, altered=changed)
     said = measurements(outcome) if format_ == "text" else []
     if changed and format_ == "text":
-        said.append(f"a run is forgotten when its folder in {shown(store.folder / 'runs')} is removed")
+        runs = dict.fromkeys(item.run for item in changed)
+        said += [f"to hear no more of it: {program} forget{_options(store)} {run}" for run in runs]
     status = FAILURE if outcome.failed else FINDINGS if outcome.to_fix else OK
     report = REPORTS[format_](outcome)
     return _with_summary(outcome, status, report, list(complaints(outcome)), said, format_ == "text")
@@ -109,6 +111,12 @@ def told_of(restored: Restored, quiet: bool) -> Told:
     errors = tuple(f"{shown(Path(path))}: error: {why}" for path, why in restored.refused)
     out = "" if quiet else "".join(line + "\n" for line in lines)
     return Told(FAILURE if restored.refused else OK, out, errors)
+
+
+def forgotten(manifest: Manifest, quiet: bool) -> Told:
+    """What ``forget`` has done."""
+    files = f"{len(manifest.files)} file{'' if len(manifest.files) == 1 else 's'}"
+    return Told(OK, "" if quiet else f"run {manifest.run} is forgotten, with the originals of {files}\n")
 
 
 def complaints(outcome: Outcome) -> list[str]:

@@ -75,6 +75,17 @@ def discover(paths: Sequence[str], exclude: Exclude | None = None) -> list[Entry
     return entries
 
 
+def missing(paths: Sequence[str]) -> list[Entry]:
+    """Those of ``paths`` that are not there, each with the reason."""
+    found = []
+    for path in paths:
+        try:
+            os.stat(path)
+        except (OSError, ValueError) as error:
+            found.append(Entry(path, _missing(path, error)))
+    return found
+
+
 def _from(given: str, exclude: Exclude) -> Iterator[_Seen | Entry]:
     path = given if ".." in given.split(os.sep) else os.path.normpath(given)  # a/../b is not b when a is a link
     try:

@@ -12,18 +12,25 @@ from typing import Literal
 from patcher import atomic
 from patcher.backup import BackupError, Store, sha256
 from patcher.manifest import Manifest, Saved
+from patcher.reverse import without_patch
 from patcher.source import reason
+
+_FORCE = "--force puts the original back and sets your version aside"
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What became of the files of a run, by absolute path; ``kept``: edited versions that ``force`` has set aside."""
+    """What became of the files of a run, by absolute path.
+
+    ``kept``: edited versions that were set aside. ``separable``: refused, but the patch can be taken out of the edits.
+    """
 
     run: str
     restored: tuple[str, ...] = ()
     already: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
+    separable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,14 +42,21 @@ class Altered:
     run: str
 
 
-def restore(store: Store, run: str | None = None, force: bool = False) -> Restored:
+Edited = Literal["refuse", "keep edits", "force"]
+
+
+class _SeparableError(atomic.ReplaceError):
+    """An edited file that the patch can be taken out of."""
+
+
+def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> Restored:
     """Put the originals of ``run`` (else the latest one that is not restored) back, each file atomically.
 
-    A file with neither its patched nor its original bytes is refused, unless ``force``: then the edited version is kept
-    in the run's folder. Raises ``BackupError`` when there is no such run.
+    A file with neither its patched nor its original bytes is refused, unless ``edited`` says otherwise: with "keep
+    edits" the patch alone is taken out where it still can be, with "force" the original comes back; either way the
+    edited version is kept in the run's folder. Raises ``BackupError`` when there is no such run.
     """
-    if not store.folder.is_dir():
-        raise BackupError(f"no runs are recorded in {store.folder} (another place: --backup-dir)")
+    _refuse_without_runs(store)
     with store.locked():
         runs = store.runs()
         manifest = _chosen(runs, run, store)
@@ -56,13 +70,14 @@ def restore(store: Store, run: str | None = None, force: bool = False) -> Restor
         already: list[str] = []
         refused: list[tuple[str, str]] = []
         kept: list[str] = []
+        separable: list[str] = []
         for saved in manifest.files:
             path = str(store.file(saved))
             atomic.remove_leftovers(os.path.dirname(path), manifest.run)
             if saved.outcome == "left alone":
                 continue
             try:
-                (restored if _put_back(store, manifest, saved, force, kept) else already).append(path)
+                (restored if _put_back(store, manifest, saved, edited, kept) else already).append(path)
             except atomic.ReplaceError as error:
                 again = (
                     f" (run {later[saved.path]} patched it again: restore that one first)"
@@ -70,9 +85,10 @@ def restore(store: Store, run: str | None = None, force: bool = False) -> Restor
                     else ""
                 )
                 refused.append((path, f"{error}{again}"))
+                separable += [path] if isinstance(error, _SeparableError) else []
         if not refused:
             store.save(manifest.with_state("restored"))
-    return Restored(manifest.run, tuple(restored), tuple(already), tuple(refused), tuple(kept))
+    return Restored(manifest.run, tuple(restored), tuple(already), tuple(refused), tuple(kept), tuple(separable))
 
 
 def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:
@@ -103,6 +119,23 @@ def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:
     return tuple(sorted(found, key=lambda item: item.path))
 
 
+def forget(store: Store, run: str | None = None) -> Manifest:
+    """Remove ``run`` (else the last one) with its originals, and say what it was. Raises ``BackupError``."""
+    _refuse_without_runs(store)
+    with store.locked():
+        runs = store.runs()
+        if not runs:
+            raise BackupError(f"nothing to forget: no runs are recorded in {store.folder}")
+        manifest = _chosen(runs, run or runs[-1].run, store)
+        store.forget(manifest.run)
+    return manifest
+
+
+def _refuse_without_runs(store: Store) -> None:
+    if not store.folder.is_dir():
+        raise BackupError(f"no runs are recorded in {store.folder} (another place: --backup-dir)")
+
+
 def _chosen(runs: Sequence[Manifest], run: str | None, store: Store) -> Manifest:
     if run is None:
         waiting = [m for m in runs if m.state != "restored" and any(s.outcome != "left alone" for s in m.files)]
@@ -117,8 +150,9 @@ def _chosen(runs: Sequence[Manifest], run: str | None, store: Store) -> Manifest
     raise BackupError(f"there is no run {run} in {store.folder} (recorded: {known})")
 
 
-def _put_back(store: Store, manifest: Manifest, saved: Saved, force: bool, kept: list[str]) -> bool:
+def _put_back(store: Store, manifest: Manifest, saved: Saved, edited: Edited, kept: list[str]) -> bool:
     """False when the original is in place already; raises ``ReplaceError`` when the file has to be left alone."""
+    force = edited == "force"
     path = store.file(saved)
     try:
         original = (store.run_folder(manifest.run) / "originals" / saved.original).read_bytes()
@@ -137,14 +171,27 @@ def _put_back(store: Store, manifest: Manifest, saved: Saved, force: bool, kept:
     now = sha256(current)
     if now == saved.before:
         return False
-    if now != saved.after:
-        if not force:
-            raise atomic.ReplaceError("was edited since; --force puts the original back and sets your version aside")
-        aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{now[:8]}"
-        with _as_replace_error():
-            atomic.create(str(aside), current)
-        kept.append(str(aside))
-    return atomic.replace(str(path), current, original, manifest.run)
+    if now == saved.after:
+        return atomic.replace(str(path), current, original, manifest.run)
+    after = original if force else _without_patch(store, manifest, saved, original, current)
+    if after is None:
+        raise atomic.ReplaceError(f"was edited since; {_FORCE}")
+    if edited == "refuse":
+        raise _SeparableError(f"was edited since; --keep-edits takes the patch alone out, {_FORCE}")
+    aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{now[:8]}"
+    with _as_replace_error():
+        atomic.create(str(aside), current)
+    kept.append(str(aside))
+    return atomic.replace(str(path), current, after, manifest.run)
+
+
+def _without_patch(store: Store, manifest: Manifest, saved: Saved, original: bytes, current: bytes) -> bytes | None:
+    """The edited file without the patch; None where that cannot be told, or where the two meet."""
+    try:
+        patched = (store.run_folder(manifest.run) / "patched" / saved.original).read_bytes()
+    except OSError:
+        return None
+    return without_patch(original, patched, current) if sha256(patched) == saved.after else None
 
 
 @contextlib.contextmanager

@@ -42,7 +42,8 @@ WALLS: dict[str, set[str]] = {
     "patcher.atomic": {"patcher.source"},
     "patcher.manifest": set(),
     "patcher.backup": {"patcher.version", "patcher.atomic", "patcher.manifest", "patcher.source", "patcher.results"},
-    "patcher.restore": {"patcher.backup", "patcher.atomic", "patcher.manifest", "patcher.source"},
+    "patcher.restore": {"patcher.backup", "patcher.atomic", "patcher.manifest", "patcher.reverse", "patcher.source"},
+    "patcher.reverse": set(),
     "patcher.surroundings": {"patcher.discover", "patcher.source"},
     "patcher.kept": set(),
     "patcher.reuse": {"patcher.kept", "patcher.share", "patcher.source", "patcher.surroundings", *TYPES},
@@ -476,7 +477,7 @@ def test_facts_need_nothing_but_the_standard_library(module: str) -> None:
 
 @each_module
 def test_only_the_command_line_prints(module: str) -> None:
-    if module in PRINTS:
+    if any(inside(module, name) for name in PRINTS):
         return
     for node in ast.walk(parsed(module)):
         if isinstance(node, ast.Call):

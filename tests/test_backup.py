@@ -83,7 +83,7 @@ def test_edited_since(tmp_path: Path, store: Store) -> None:
     restored = restore(store)
     assert [Path(path).name for path in restored.restored] == ["b.py"]
     assert [why.partition(";")[0] for _, why in restored.refused] == ["was edited since", "was deleted since"]
-    restored = restore(store, force=True)
+    restored = restore(store, edited="force")
     assert not restored.refused
     assert Path(restored.kept[0]).read_bytes() == b"mine"
     assert (tmp_path / "a.py").read_bytes() == (tmp_path / "c.py").read_bytes() == OLD
@@ -167,7 +167,7 @@ def test_altered(tmp_path: Path, store: Store) -> None:
     assert states == {"a.py": "edited", "b.py": "back to the original", "c.py": "deleted"}
     assert [Path(item.path).name for item in altered(store, [str(tmp_path / "a.py")])] == ["a.py"]
     assert altered(store, [str(tmp_path / "a")]) == ()
-    restore(store, force=True)
+    restore(store, edited="force")
     assert altered(store, [str(tmp_path)]) == ()
 
 

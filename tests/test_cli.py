@@ -18,6 +18,7 @@ from test_compare import document, toy
 from toy import RULES
 
 from patcher import calls, cli
+from patcher.cli import showing
 from patcher.kept import default_folder
 from patcher.version import VERSION
 
@@ -87,6 +88,72 @@ def test_restore_refuses_what_was_edited(tool: Run, tmp_path: Path) -> None:
     assert "your edited version is kept in .fix-compile/runs/0001/" in out
 
 
+def test_restore_takes_the_patch_alone_out(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("a = 1\nb = slow()\nc = 3\nd = 4\n")
+    tool("m.py")
+    (tmp_path / "m.py").write_text("a = 1\nb = fast()\nc = 3\nd = mine\ne = 5\n")
+    status, out, err = tool("restore")
+    assert (status, out) == (2, "run 0001: 1 of 1 files left alone\n")
+    assert err.startswith("m.py: error: was edited since; --keep-edits takes the patch alone out, --force puts")
+    status, out, err = tool("restore", "--keep-edits")
+    assert (status, err) == (0, "")
+    assert "your edited version is kept in .fix-compile/runs/0001/" in out
+    assert (tmp_path / "m.py").read_text() == "a = 1\nb = slow()\nc = 3\nd = mine\ne = 5\n"
+
+
+def test_edits_in_the_patch_are_not_taken_apart(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("a = 1\nb = slow()\nc = 3\n")
+    tool("m.py")
+    (tmp_path / "m.py").write_text("a = 1\nb = fast()\nc = mine\n")  # the next line
+    for option in ((), ("--keep-edits",)):
+        status, _, err = tool("restore", *option)
+        assert (status, err) == (
+            2,
+            "m.py: error: was edited since; --force puts the original back and sets your version aside\n",
+        )
+    assert "mine" in (tmp_path / "m.py").read_text()
+
+
+@pytest.mark.parametrize(("answer", "text"), [(b"y\n", "slow()"), (b"n\n", "fast()")])
+def test_restore_asks_on_a_terminal(tmp_path: Path, answer: bytes, text: str) -> None:
+    (tmp_path / "m.py").write_text("slow()\na = 1\nb = 2\n")
+    assert process("fix", "m.py", cwd=tmp_path).returncode == 0
+    (tmp_path / "m.py").write_text("fast()\na = 1\nb = mine\n")
+    ended, seen = conversation(tmp_path, "restore", question=b"[y/N]: ", answer=answer)
+    assert b"Take the patch alone out of it, and keep the edits?" in seen
+    assert ended == (0 if answer == b"y\n" else 2)
+    assert (tmp_path / "m.py").read_text() == f"{text}\na = 1\nb = mine\n"
+
+
+def test_edits_after_a_patch_do_not_fail_the_check(tool: Run, tmp_path: Path) -> None:
+    tool("m.py")
+    (tmp_path / "m.py").write_text("x = 1\n")
+    for spelled in (("check",), ("--verify-only", "m.py"), ("verify", "--unsafe", ".")):
+        status, out, err = tool(*spelled)
+        assert (status, err) == (0, "")
+        assert "  m.py: altered since run 0001 patched it (edited)\n" in out
+        assert out.endswith("to hear no more of it: fix-compile forget 0001\n")
+    assert "::notice file=m.py,title=fix-compile::altered" in tool("check", "--format", "github")[1]
+    status, out, _ = tool("check", "--strict")
+    assert (status, out.startswith("m.py: altered since run 0001")) == (1, True)
+    assert "::warning file=m.py" in tool("check", "--strict", "--format", "github")[1]
+    assert "altered" not in tool("check", "-q")[1]
+
+
+def test_forget(tool: Run, tmp_path: Path) -> None:
+    for text in ("slow()\n", "slow(1)\n"):
+        (tmp_path / "m.py").write_text(text)
+        tool("m.py")
+    (tmp_path / "m.py").write_text("mine = 1\n")
+    assert tool("forget", "3")[2].endswith("(recorded: 0001, 0002)\n")
+    assert tool("forget", "1") == (0, "run 0001 is forgotten, with the originals of 1 file\n", "")
+    assert tool("forget") == (0, "run 0002 is forgotten, with the originals of 1 file\n", "")
+    assert list((tmp_path / ".fix-compile/runs").iterdir()) == []
+    assert tool("check", "--strict")[0] == 0
+    assert "nothing to forget" in tool("forget")[2]
+    assert (tmp_path / "m.py").read_text() == "mine = 1\n"
+
+
 def test_options_of_backup(tool: Run, tmp_path: Path) -> None:
     assert "restore" not in tool("--no-backup", "m.py")[1]
     assert not (tmp_path / ".fix-compile").exists()
@@ -137,11 +204,102 @@ def test_verify_only(tool: Run, tmp_path: Path) -> None:
     assert tool("--verify-only", ".")[0] == 0
     assert tool("--verify-only", "--unsafe", ".")[0] == 1
     (tmp_path / "m.py").write_text("c = stuck()\n")
-    status, out, _ = tool("--verify-only", ".")
-    assert status == 1
-    assert "m.py: altered since run 0001 patched it (edited)\n" in out
+    assert "m.py: altered since run 0001 patched it (edited)\n" in tool("--verify-only", ".")[1]
     assert tool("--verify-only", "clean.py")[0] == 0
     assert tool("--verify-only", ".", "missing.py")[0] == 2
+
+
+WORDS = [
+    ("check", ("--verify-only",)),
+    ("verify", ("--verify-only",)),
+    ("diff", ("--dry-run",)),
+    ("fix", ("--yes",)),
+    ("fix", ()),
+    ("test", ("--test",)),
+]
+
+
+@pytest.mark.parametrize(("word", "flags"), WORDS)
+def test_words_are_the_same_as_flags(tool: Run, tmp_path: Path, word: str, flags: tuple[str, ...]) -> None:
+    before = (tmp_path / "m.py").read_bytes()
+    said = tool(word, "m.py")
+    assert ((tmp_path / "m.py").read_bytes() == before) is (word != "fix")
+    (tmp_path / "m.py").write_bytes(before)
+    spelled = tool(*flags, "m.py")
+    assert (said[0], said[1].replace("0001", "0002")) == spelled[:2]
+    assert said[2].replace(f"fix-compile {word}", "fix-compile") == spelled[2]
+
+
+@pytest.mark.parametrize(("word", "flags"), [*WORDS, ("prove", ("--prove",))])
+@pytest.mark.parametrize("extra", [(), ("clean.py", "m.py")])
+def test_nothing_is_written_when_a_path_is_missing(
+    tool: Run, tmp_path: Path, word: str, flags: tuple[str, ...], extra: tuple[str, ...]
+) -> None:
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.py")}
+    how = ("--case", "case.py") if word in {"test", "prove"} else ()
+    for arguments in ((word, *how, *extra, "nowhere"), (*flags, *how, "nowhere", *extra), (*flags, *how, "nope", word)):
+        status, _, err = tool(*arguments)
+        assert status == 2
+        assert "error: no such file or folder" in err
+        assert ("nothing was changed" in err) is (word not in {"check", "verify", "diff"})
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*.py")} == before
+        assert not (tmp_path / ".fix-compile").exists()
+
+
+def test_a_word_that_is_misspelled_or_comes_late(tool: Run) -> None:
+    assert tool("chek", "m.py")[2] == (
+        "chek: error: no such file or folder (did you mean 'check'?)\nnothing was changed\n"
+    )
+    assert "'check' must come first" in tool("m.py", "check")[2]
+    assert "did you mean" not in tool("zzz", "m.py")[2]
+
+
+@pytest.mark.parametrize("word", ["check", "verify", "diff"])
+def test_a_word_without_a_path_means_the_project(
+    tool: Run, tmp_path: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    status, out, _ = tool(word)
+    assert status == (0 if word == "diff" else 1)
+    assert "m.py" in out
+
+
+@pytest.mark.parametrize("word", ["fix", "test", "prove", "diagnose"])
+def test_what_writes_or_runs_needs_a_path(tool: Run, tmp_path: Path, word: str) -> None:
+    assert "Missing argument 'PATH...'" in tool(word)[2]
+    (tmp_path / word).mkdir()
+    (tmp_path / word / "a.py").write_text("slow()\n")
+    assert f"(the file or folder {word} is written ./{word})" in tool(word)[2]
+    assert (tmp_path / word / "a.py").read_text() == "slow()\n"
+    assert tool(f"./{word}")[0] == 0
+    assert (tmp_path / word / "a.py").read_text() == "fast()\n"
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 0), (b"\n", 0), (b"\x04", 130), (b"\x03", 130)])
+def test_on_a_terminal_a_question_is_asked(tmp_path: Path, answer: bytes, status: int) -> None:
+    (tmp_path / "m.py").write_text("slow()\n")
+    ended, seen = conversation(tmp_path, "m.py", question=b"? [y/N]: ", answer=answer)
+    assert ended == status
+    assert b"-slow()" in seen
+    assert b"Change this file (the originals are saved first)? [y/N]: " in seen
+    assert (tmp_path / "m.py").read_text() == ("fast()\n" if answer == b"y\n" else "slow()\n")
+    assert (b"nothing was changed" in seen) is (answer != b"y\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("fix", "m.py"), ("--yes", "m.py"), ("m.py", "-y"), ("--format", "json", "m.py")]
+)
+def test_no_question_is_asked_of_who_has_said_so(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    (tmp_path / "m.py").write_text("slow()\n")
+    ended, seen = conversation(tmp_path, *arguments)
+    assert (ended, b"[y/N]" in seen) == (0, False)
+    assert (tmp_path / "m.py").read_text() == "fast()\n"
+
+
+def test_no_question_where_nothing_would_change(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("stuck()\n")
+    assert b"[y/N]" not in conversation(tmp_path, "m.py")[1]
 
 
 def test_results_are_kept_outside_of_the_tree(tool: Run, tmp_path: Path) -> None:
@@ -183,8 +341,11 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
         (("--target-torch", "2", "."), "give a PyTorch version"),
         (("--format", "xml", "."), "'xml' is not one of"),
         (("--dry-run", "--verify-only", "."), "exclude each other"),
+        (("fix", "--strict", "."), "--strict goes with --verify-only"),
+        (("restore", "--force", "--keep-edits"), "exclude each other"),
+        (("forget",), "no runs are recorded in"),
         (("-j", "0", "."), "0 is not in the range"),
-        (("--quiet", "restore"), "the call 'restore' must be the first word"),
+        (("--quiet", "restore"), "the word 'restore' must come first"),
         (("rules", "FC900"), "did you mean 'FC90"),
         (("restore",), "no runs are recorded in"),
         (("missing.py",), "missing.py: error: no such file or folder"),
@@ -216,7 +377,7 @@ def test_measuring_what_needs_no_patch(tool: Run) -> None:
     assert tool(*measure, "clean.py") == (0, "nothing to patch, so there is nothing to compare\n", "")
     document = json.loads(tool(*measure, "--format", "json", "clean.py")[1])
     assert (document["verdicts"], document["equivalent"]) == ([], True)
-    assert tool(*measure, "gone.py") == (2, "", "gone.py: error: no such file or folder\n")
+    assert tool(*measure, "gone.py") == (2, "", "gone.py: error: no such file or folder\nnothing was changed\n")
 
 
 def test_measuring_without_torch(tool: Run, tmp_path: Path) -> None:
@@ -277,7 +438,9 @@ def test_help_and_version(tool: Run) -> None:
     assert tool("--version")[:2] == (0, f"fix-compile, version {VERSION}\n")
     status, out, _ = tool("--help")
     assert status == 0
-    assert "fix-compile restore [RUN]" in out
+    assert "  restore [RUN] " in out
+    assert "--case" in tool("test", "--help")[1]
+    assert not {"--case", "--dry-run", "--backup"} & set(tool("check", "--help")[1].split())
     assert "RUN" in tool("restore", "--help")[1]
 
 
@@ -377,11 +540,23 @@ def test_broken_pipe(tmp_path: Path) -> None:
 
 def terminal(cwd: Path, *arguments: str, **variables: str) -> bytes:
     """What is seen on a terminal."""
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(command(*arguments), cwd=cwd, env=environment(**variables), stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    seen = b""
-    while select.select([ours], [], [], 30)[0]:
+    return conversation(cwd, *arguments, **variables)[1]
+
+
+def conversation(
+    cwd: Path, *arguments: str, question: bytes = b"", answer: bytes = b"", **variables: str
+) -> tuple[int, bytes]:
+    """The exit status, and what is seen on a terminal on which ``question`` is answered."""
+    running, ours = pty.fork()
+    if running == 0:
+        os.chdir(cwd)
+        os.execve(sys.executable, command(*arguments), environment(**variables))
+    seen, answered = b"", False
+    for _ in range(300):  # a signal that comes before readline waits for keys is not seen until there is another key
+        if not select.select([ours], [], [], 1.0)[0]:
+            if answered:
+                os.write(ours, answer)
+            continue
         try:
             piece = os.read(ours, 65536)
         except OSError:
@@ -389,9 +564,12 @@ def terminal(cwd: Path, *arguments: str, **variables: str) -> bytes:
         if not piece:
             break
         seen += piece
-    running.wait()
+        if question and question in seen and not answered:
+            os.write(ours, answer)
+            answered = True
+    status = os.waitstatus_to_exitcode(os.waitpid(running, 0)[1])
     os.close(ours)
-    return seen
+    return status, seen
 
 
 def test_colours_on_a_terminal(tmp_path: Path) -> None:
@@ -408,8 +586,8 @@ def test_colours_on_a_terminal(tmp_path: Path) -> None:
 
 def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 100.0
-    monkeypatch.setattr(cli.time, "monotonic", lambda: now)
-    show = cli._progress()
+    monkeypatch.setattr(showing.time, "monotonic", lambda: now)
+    show = showing.progress()
     for now in (100.5, 101.1, 101.15, 101.3):
         show(int(now * 100), 20000)
     assert capsys.readouterr().err == "\r10110 of 20000 files\r10130 of 20000 files"

@@ -34,7 +34,7 @@ def outcome(call: Any = "verify-only", results: tuple[FileResult, ...] = RESULTS
 
 
 def test_text_of_verify() -> None:
-    told = outcome(altered=(AlteredFile("p.py", "edited", "0003"),))
+    told = outcome(altered=(AlteredFile("p.py", "edited", "0003"),), strict=True)
     assert REPORTS["text"](told) == (
         "m.py:3:5: FC101 [safe fix] a branch\n"
         "p.py: altered since run 0003 patched it (edited)\n"
@@ -109,7 +109,7 @@ def conforms(value: Any, schema: Any, root: Any) -> None:
 
 
 def test_github() -> None:
-    lines = REPORTS["github"](outcome(altered=(AlteredFile("a:b,c.py", "edited", "0003"),))).splitlines()
+    lines = REPORTS["github"](outcome(altered=(AlteredFile("a:b,c.py", "edited", "0003"),), strict=True)).splitlines()
     assert lines == [
         "::error file=a.py,title=fix-compile::is bad",
         "::notice file=m.py,line=1,endLine=1,col=2,endColumn=9,title=FC301::a cache",

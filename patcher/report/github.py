@@ -35,7 +35,8 @@ def _commands(outcome: Outcome) -> Iterator[str]:
                 yield _command(kind, {**place, "title": item.code}, item.message)
     for file in outcome.altered:
         told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
-        yield _command("warning", {"file": file.path, "title": "fix-compile"}, told)
+        kind = "warning" if outcome.strict else "notice"
+        yield _command(kind, {"file": file.path, "title": "fix-compile"}, told)
 
 
 def _command(kind: str, properties: dict[str, str | int], message: str) -> str:

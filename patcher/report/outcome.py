@@ -40,6 +40,7 @@ class Outcome:
     ``call``: what was asked for. ``quiet``: no notes. ``written``: the paths whose patch is on disk. ``refused``: path
     to the reason why a patch could not be written. ``run``, ``store``: the number and folder of the originals.
     ``measured``: what selftest has shown of rules on the torch that is installed, a line each, by code.
+    ``strict``: a patched file that was altered since fails the check.
     """
 
     call: Call
@@ -54,6 +55,7 @@ class Outcome:
     run: str = ""
     store: str = ""
     measured: Mapping[str, str] = field(default_factory=dict)
+    strict: bool = False
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -84,7 +86,7 @@ class Outcome:
     @property
     def to_fix(self) -> bool:
         """Whether ``--verify-only`` has something to complain about."""
-        return bool(self.altered) or any(entry.status == "fixable" for entry in self.entries)
+        return (self.strict and bool(self.altered)) or any(entry.status == "fixable" for entry in self.entries)
 
     @cached_property
     def looked_at(self) -> tuple[FileResult, ...]:

@@ -60,12 +60,13 @@ def summary(outcome: Outcome) -> str:
 
 def _verified(outcome: Outcome) -> Iterator[str]:
     yield from (line(entry) for entry in outcome.entries if entry.status == "fixable")
-    for file in outcome.altered:
-        yield f"{file.path}: altered since run {file.run} patched it ({file.state})"
+    drift = [f"{file.path}: altered since run {file.run} patched it ({file.state})" for file in outcome.altered]
+    yield from drift if outcome.strict else ()
     notes = [entry for entry in outcome.entries if entry.status != "fixable"]
-    if notes and not outcome.quiet:
+    if (notes or (drift and not outcome.strict)) and not outcome.quiet:
         yield "Notes (for your information; these do not fail the check):"
         yield from ("  " + line(entry) for entry in notes)
+        yield from ("  " + told for told in drift if not outcome.strict)
 
 
 def _some(count: int, noun: str, several: str = "") -> str:

@@ -1,0 +1,67 @@
+"""The command line: words and options, what is printed where, exit status. Nothing else in the project prints."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import click
+
+from patcher import calls
+from patcher.backup import BackupError
+from patcher.cli.explaining import rules_of, selftesting
+from patcher.cli.patching import patching
+from patcher.cli.restoring import forgetting, restoring
+from patcher.cli.showing import program, say
+from patcher.cli.words import is_word, split
+from patcher.config import ConfigError
+from patcher.rule import Rule
+
+_BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
+
+
+def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
+    """Run the command line with these rules and return the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # file names may hold anything
+    given = list(sys.argv[1:] if argv is None else argv)
+    word, arguments = split(given)
+    called = f"{program()} {given[0]}" if given and is_word(given[0]) else program()
+    try:
+        command = _command(word, rules, given[0] if given else "")
+        with command.make_context(called, arguments) as context:
+            return say(command.invoke(context))
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+    except (ConfigError, BackupError) as error:
+        click.echo(f"{called}: error: {error}", err=True)
+    except BrokenPipeError:  # as when the output goes to `head`
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return calls.INTERRUPTED
+    return calls.FAILURE
+
+
+def _command(word: str, rules: Sequence[Rule], said: str) -> click.Command:
+    makes: Mapping[str, Callable[[], click.Command]] = {
+        "restore": restoring,
+        "forget": forgetting,
+        "rules": lambda: rules_of(rules),
+        "diagnose": lambda: _diagnosing(rules, said),
+        "selftest": lambda: selftesting(rules),
+    }
+    return makes[word]() if word in makes else patching(rules, word)
+
+
+def _diagnosing(rules: Sequence[Rule], said: str) -> click.Command:
+    from patcher.cli.diagnosing import diagnosing  # loading this takes as long as a scan of a few files
+
+    return diagnosing(rules, said)

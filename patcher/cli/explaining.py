@@ -1,0 +1,68 @@
+"""``rules`` and ``selftest``: what the rules are, and what they are worth on the PyTorch that is installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from patcher import calls
+from patcher.cli.showing import progress
+from patcher.explain import explanation, listing
+from patcher.options import chosen_rules, find_rule, strategies_of, strategy_key
+from patcher.rule import Rule
+from patcher.selftest.call import selftest
+from patcher.selftest.measured import measured
+
+
+def rules_of(rules: Sequence[Rule]) -> click.Command:
+    """The command that lists and explains rules."""
+
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("code", required=False, metavar="[CODE]")
+    def explain(code: str | None) -> calls.Told:
+        """List the rules, or explain the one with this code or name."""
+        if code is None:
+            return calls.Told(calls.OK, listing(rules, [strategies_of(rule) for rule in rules]))
+        rule = find_rule(rules, code)
+        line = measured([rule]).line(rule.code)
+        return calls.Told(calls.OK, explanation(rule, strategy_key(rule), strategies_of(rule), line))
+
+    return explain
+
+
+def selftesting(rules: Sequence[Rule]) -> click.Command:
+    """The command that tries the rules' examples."""
+
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("codes", nargs=-1, metavar="[CODES]...")
+    @click.option("--python", metavar="EXE", help="The Python whose PyTorch is tried (default: this one).")
+    @click.option("--format", "format_", type=click.Choice(("text", "json")), default="text", help="Of the report.")
+    @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by CPUs, 8 at most).")
+    @click.option("--no-cache", is_flag=True, help="Execute again what was executed before with the same PyTorch.")
+    @click.option("-q", "--quiet", is_flag=True, help="No progress; only the report and errors.")
+    @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
+    def tried(
+        codes: tuple[str, ...],
+        python: str | None,
+        format_: str,
+        jobs: int | None,
+        no_cache: bool,
+        quiet: bool,
+        no_color: bool,
+    ) -> calls.Told:
+        """Run the rules' own examples on your PyTorch: which help there, which are no longer needed, which are wrong.
+
+        CODES: codes, prefixes or names; all rules without any. A rule that is wrong there fixes nothing from then on.
+        Exit status: 0, 1 when a rule is wrong there, 2 when its examples cannot be run.
+        """
+        shows_progress = not quiet and sys.stderr.isatty()
+        show = progress("examples") if shows_progress else None
+        try:
+            return selftest(chosen_rules(rules, codes), python or sys.executable, format_, jobs, not no_cache, show)
+        finally:
+            if shows_progress:
+                click.echo("\r\x1b[K", err=True, nl=False)
+
+    return tried

@@ -1,0 +1,239 @@
+"""The calls that find and patch: what to do with the files, how, and with which rules."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from patcher import calls
+from patcher.backup import Store, project_root
+from patcher.cli.showing import asks, colour, measuring, program, progress, say
+from patcher.cli.words import OTHERS, SPELLED, is_word
+from patcher.config import FORMATS, Config, load, nearest
+from patcher.discover import Exclude, missing
+from patcher.kept import default_folder
+from patcher.measure import TEST_FORMATS, test
+from patcher.measure_options import located, measure_options, request_from
+from patcher.options import settings_from
+from patcher.report import Outcome
+from patcher.report.outcome import Call
+from patcher.results import FileResult
+from patcher.rule import Rule
+from patcher.runner import run
+from patcher.selftest.measured import measured
+from patcher.settings import Settings
+from patcher.version import VERSION
+
+_HELP = """Rewrite PyTorch model source so that torch.compile breaks and recompiles less.
+
+\b
+Words, in the place of the first PATH:
+  check [PATH]...     what is to fix; writes nothing   (or: --verify-only)
+  diff [PATH]...      the changes; writes nothing      (or: --dry-run)
+  fix PATH...         make the changes                 (or: --yes)
+  test PATH...        your model before and after; make the changes when the
+                      results are equivalent           (or: --test)
+  diagnose PATH...    run your model; tell what costs time, and why
+  prove PATH...       the same, and keep the fixes that help (or: --prove)
+  restore [RUN]       put the originals of the last (or that) run back
+  forget [RUN]        keep the changes and remove the originals of that run
+  rules [CODE]        list the rules, or explain one
+  selftest            run the rules' examples on your PyTorch
+\b
+"verify" is "check". Without a word and without such an option, the changes
+are shown and a question is asked; without a terminal they are made.
+A file or folder whose name is a word is written ./check, ./test ..."""
+
+_EPILOG = """\b
+Exit status: 0 done (or nothing to fix), 1 check has found something,
+2 something failed."""
+
+#: What a word has said already.
+_MODES = ("dry_run", "verify_only", "yes", "test")
+
+
+def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
+    """The command that finds, shows and writes patches; ``word``: the one that was said, "" for none."""
+
+    @click.command(
+        help=SPELLED[word].tells if word else _HELP,
+        epilog=_EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    @click.argument("paths", nargs=-1, metavar="PATH...")
+    @click.option("--dry-run", is_flag=True, help="Print what would change as a unified diff and write nothing.")
+    @click.option("--verify-only", is_flag=True, help="Report what is still to fix; write nothing.")
+    @click.option("--strict", is_flag=True, help="--verify-only: A patched file that was altered since fails, too.")
+    @click.option("-y", "--yes", is_flag=True, help="Write the fixes without showing and asking first.")
+    @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
+    @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
+    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
+    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
+    @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
+    @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
+    @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
+    @click.option("--format", "format_", type=click.Choice((*FORMATS, "markdown")), help="Format of the report.")
+    @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
+    @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by files and CPUs).")
+    @click.option("-q", "--quiet", is_flag=True, help="No summary, notes or progress; only results and errors.")
+    @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
+    @click.option("--no-cache", is_flag=True, help="Use no results of earlier runs, and keep none.")
+    @measure_options
+    @click.version_option(VERSION, prog_name="fix-compile")
+    def patch(
+        paths: tuple[str, ...],
+        dry_run: bool,
+        verify_only: bool,
+        strict: bool,
+        yes: bool,
+        backup: bool,
+        backup_dir: str | None,
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        every: bool,
+        unsafe: bool,
+        strategy: tuple[str, ...],
+        format_: str | None,
+        target_torch: str | None,
+        jobs: int | None,
+        quiet: bool,
+        no_color: bool,
+        no_cache: bool,
+        **asked: Any,
+    ) -> calls.Told:
+        if verify_only and (dry_run or asked["test"]):
+            raise click.UsageError(f"--verify-only and {'--dry-run' if dry_run else '--test'} exclude each other")
+        if strict and not verify_only:
+            raise click.UsageError("--strict goes with --verify-only")
+        paths = given_paths(paths, asked["package"], word, reads_only=verify_only or (dry_run and not asked["test"]))
+        config = load(paths[0] if paths else os.curdir)
+        shape = format_ or config.format or "text"
+        if shape not in (TEST_FORMATS if asked["test"] else FORMATS):
+            raise click.UsageError(f"--format {shape} {'does not go' if asked['test'] else 'goes'} with --test")
+        request = request_from(asked, config)
+        paths = (*paths, *located(request))
+        shown = measured(rules)
+        settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch, shown)
+        store = calls.store_for(paths[0], config, backup_dir)
+        try:
+            kept = None if no_cache else default_folder()
+            results = _results(paths, rules, settings, config, jobs, quiet, not verify_only, kept, every)
+        except KeyboardInterrupt:
+            return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
+        call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
+        outcome = Outcome(
+            call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet, measured=shown.lines
+        )
+        if verify_only:
+            return calls.verify(replace(outcome, strict=strict), store, paths, shape, program())
+        originals = store if backup else None
+        if request is not None:
+            write = None if dry_run else lambda proven: write_down(proven, originals)
+            command = [*program().split(maxsplit=1), *sys.argv[1:]]
+            return test(outcome, request, paths, command, shape, None if quiet else measuring(), write)
+        if dry_run:
+            return calls.dry_run(outcome, shape, colour(no_color))
+        if not yes and shape == "text" and asks() and any(result.changed for result in results):
+            return _when_agreed(outcome, originals, colour(no_color))
+        return write_down(outcome, originals, shape)
+
+    if word:
+        _hide(patch, word)
+    return patch
+
+
+def given_paths(
+    paths: tuple[str, ...], packages: Sequence[str], word: str, reads_only: bool = False
+) -> tuple[str, ...]:
+    """The paths to work on: those that were given, once they are all known to be there.
+
+    A call that only reads goes on when some are, and takes the whole project when a word was said and no path. Raises
+    ``MissingError`` and ``click.UsageError``.
+    """
+    if not paths and not packages:
+        if word and reads_only:
+            return (os.path.relpath(project_root(os.curdir)),)
+        same = f" (the file or folder {word} is written ./{word})" if word and os.path.lexists(word) else ""
+        raise click.UsageError(f"Missing argument 'PATH...'.{same}")
+    told = [f"{entry.path}: error: {entry.error}{_meant(entry.path)}" for entry in missing(paths)]
+    if told and not (reads_only and len(told) < len(paths)):
+        raise MissingError(told if reads_only else [*told, "nothing was changed"])
+    return paths
+
+
+class MissingError(click.ClickException):
+    """Paths that are not there, before anything was done; a line for each."""
+
+    exit_code = calls.FAILURE
+
+    def __init__(self, told: Sequence[str]) -> None:
+        super().__init__("\n".join(told))
+
+    def show(self, file: Any = None) -> None:
+        """Print the lines as they are."""
+        click.echo(self.message, err=True)
+
+
+def _meant(path: str) -> str:
+    """What a path that is not there may have been meant to be."""
+    if is_word(path):
+        return f"; the word {path!r} must come first"
+    close = "" if os.sep in path or "." in path else nearest(path, (*SPELLED, *OTHERS))
+    return close if "did you mean" in close else ""
+
+
+def _hide(command: click.Command, word: str) -> None:
+    """Leave out of the help of a word what it has said already, and what it has no use for."""
+    checks, measures = word in {"check", "verify"}, word == "test"
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            parameter.hidden = (
+                parameter.name in _MODES
+                or (parameter.name == "strict" and not checks)
+                or (parameter.name == "backup" and (checks or word == "diff"))
+                or ((parameter.help or "").startswith("--test: ") and not measures)
+            )
+
+
+def _when_agreed(outcome: Outcome, originals: Store | None, in_colour: bool) -> calls.Told:
+    """Show the changes, ask, and write them."""
+    say(calls.dry_run(replace(outcome, call="dry-run"), "text", in_colour))
+    files = sum(result.changed for result in outcome.results)
+    saved = "" if originals is None else " (the originals are saved first)"
+    try:
+        agreed = click.confirm(f"Change {'this file' if files == 1 else f'these {files} files'}{saved}?", err=True)
+    except click.Abort:  # Ctrl-C, or the end of what is typed
+        return calls.Told(calls.INTERRUPTED, err=("", "interrupted; nothing was changed"))
+    return write_down(outcome, originals) if agreed else calls.Told(calls.OK, err=("nothing was changed",))
+
+
+def write_down(outcome: Outcome, store: Store | None, shape: str = "text") -> calls.Told:
+    """Write the patches, with how to take them back."""
+    return calls.apply(outcome, store, sys.argv[1:], shape, program())
+
+
+def _results(
+    paths: tuple[str, ...],
+    rules: Sequence[Rule],
+    settings: Settings,
+    config: Config,
+    jobs: int | None,
+    quiet: bool,
+    fixes: bool,
+    kept: Path | None,
+    every: bool,
+) -> list[FileResult]:
+    exclude = Exclude(config.exclude, str(config.root or os.curdir))
+    every = every or config.all
+    if quiet or not sys.stderr.isatty():
+        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes, kept, every)
+    try:
+        return run(paths, rules, settings, jobs or config.jobs, progress(), exclude, fixes, kept, every)
+    finally:
+        click.echo("\r\x1b[K", err=True, nl=False)

@@ -1,0 +1,74 @@
+"""What is printed, and where: results to stdout, what there is to say about them to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from patcher import calls
+from patcher.harness.run import Event
+
+
+def progress(what: str = "files") -> Callable[[int, int], None]:
+    """Appears after a second, and moves ten times a second at most."""
+    due = time.monotonic() + 1.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + 0.1
+            click.echo(f"\r{done} of {total} {what}", err=True, nl=False)
+
+    return show
+
+
+def measuring() -> Callable[[Event], None]:
+    """Which variant is being measured: one line that moves on a terminal, else one for each that has ended."""
+    moving = sys.stderr.isatty()
+
+    def show(event: Event) -> None:
+        status = "" if event.status in ("", "ok") else f": {event.status}"
+        done = " done" if event.what == "end" and not moving else ""
+        line = f"[{event.seconds:.0f} s] {event.number} of {event.of}{done}: {event.case}, {event.variant}{status}"
+        if moving:
+            last = event.what == "end" and event.number == event.of
+            click.echo("\r\x1b[K" + ("" if last else line), err=True, nl=False)
+        elif event.what == "end":
+            click.echo(line, err=True)
+
+    return show
+
+
+def say(told: calls.Told) -> int:
+    """Print the end of a call; returns its exit status."""
+    if isinstance(told.out, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(told.out)
+    else:
+        sys.stdout.write(told.out)
+    sys.stdout.flush()
+    for line in told.err:
+        click.echo(line, err=True)
+    return told.status
+
+
+def asks() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def colour(no_color: bool) -> bool:
+    """Whether stdout takes colours."""
+    forbidden = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not forbidden
+
+
+def program() -> str:
+    """How the user has called us, for the calls that we suggest."""
+    if getattr(sys.modules["__main__"].__spec__, "name", "") == "fix_compile":
+        return "python -m fix_compile"
+    return f"python {sys.argv[0]}" if sys.argv[0].endswith("fix_compile.py") else "fix-compile"

@@ -1,0 +1,44 @@
+"""The first word of a command line: what it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word that may stand first. ``flags``: the same call, spelled with options. ``tells``: what it does."""
+
+    flags: tuple[str, ...]
+    tells: str
+
+
+#: Words for calls that flags spell too; each is one call with its flags.
+SPELLED: Mapping[str, Word] = {
+    "check": Word(("--verify-only",), "Tell what is to fix, by default in the whole project. Nothing is written."),
+    "verify": Word(("--verify-only",), 'Tell what is to fix: the same as "check". Nothing is written.'),
+    "diff": Word(("--dry-run",), "Show what would change as a unified diff. Nothing is written."),
+    "fix": Word(
+        ("--yes",), 'Write safe fixes into the files; the originals are saved first, "restore" brings them back.'
+    ),
+    "test": Word(("--test",), "Measure your model, original against patched; patch only when they are equivalent."),
+}
+
+#: Words for calls of their own.
+OTHERS = ("diagnose", "prove", "restore", "forget", "rules", "selftest")
+
+
+def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """The word that ``arguments`` begin with ("" without one), and the rest of them with the word's flags."""
+    first, rest = (arguments[0], list(arguments[1:])) if arguments else ("", [])
+    if first in SPELLED:
+        return first, [*SPELLED[first].flags, *rest]
+    if first in OTHERS:
+        return ("diagnose", ["--prove", *rest]) if first == "prove" else (first, rest)
+    return ("diagnose", list(arguments)) if "--prove" in arguments else ("", list(arguments))
+
+
+def is_word(text: str) -> bool:
+    """Whether ``text`` means a call when it stands first."""
+    return text in SPELLED or text in OTHERS
