@@ -282,7 +282,14 @@ WALLS: dict[str, set[str]] = {
     "patcher.config": {"patcher.settings"},
     "patcher.options": {"patcher.config", "patcher.rule", "patcher.selftest", "patcher.settings"},
     "patcher.version": set(),
-    "patcher.calls": {"patcher.config", "patcher.backup", "patcher.restore", "patcher.report", "patcher.results"},
+    "patcher.calls": {
+        "patcher.backup",
+        "patcher.config",
+        "patcher.manifest",
+        "patcher.report",
+        "patcher.restore",
+        "patcher.results",
+    },
     "patcher.cli": {"patcher"},
     "patcher": set(),
 }
