@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
 from patcher.facts.project.index import Project, summarise
+from patcher.facts.running.frequency import Frequency, Reach
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Finding, Fix, MoveTail, Rule, Where
@@ -22,12 +23,16 @@ _NEVER_RUN = "a part of what would change is never got to"
 
 @dataclass(frozen=True)
 class Found:
-    """A finding, who found it, and where. ``imports``: what the module has to import for its fix."""
+    """A finding, who found it, and where. ``imports``: what the module has to import for its fix.
+
+    ``reach``: how often compiled code gets there.
+    """
 
     rule: Rule
     finding: Finding
     suppressed: bool
     scope: str
+    reach: Reach
     imports: frozenset[str] = frozenset()
 
 
@@ -165,7 +170,7 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     imports = _imports(finding, facts)
     if imports is None:
         finding = Finding(at, finding.message, assumption=_NO_TORCH)
-    return Found(rule, finding, covered, scope, imports or frozenset())
+    return Found(rule, finding, covered, scope, facts.ask(Frequency).of(at), imports or frozenset())
 
 
 def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:
@@ -224,6 +229,8 @@ def _report(f: Found, lines: list[str]) -> Reported:
         strategy=f.finding.strategy,
         suppressed=f.suppressed,
         scope=f.scope,
+        reached=str(f.reach),
+        rarity=f.reach.often,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Literal
 class Reported:
     """A finding with its place in the text. Lines and columns count from 1, columns in characters.
 
-    ``scope``: the qualified name of the innermost function or class that it is in, ``""`` at module level.
+    ``scope``: the qualified name of the innermost function or class that it is in, ``""`` at module level. ``reached``:
+    how often compiled code gets there, in words; ``rarity``: the same in order, 0 for what costs most.
     """
 
     code: str
@@ -25,6 +26,8 @@ class Reported:
     strategy: str = ""
     suppressed: bool = False
     scope: str = ""
+    reached: str = ""
+    rarity: int = 0
 
 
 @dataclass(frozen=True)

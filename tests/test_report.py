@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,35 @@ def test_github() -> None:
     lines = REPORTS["github"](outcome(altered=(AlteredFile("a:b,c.py", "edited", "0003"),), strict=True)).splitlines()
     assert lines == [
         "::error file=a.py,title=fix-compile::is bad",
+        "::error file=n.py,line=7,title=FC502::a bug in fix-compile: crashed",
         "::notice file=m.py,line=1,endLine=1,col=2,endColumn=9,title=FC301::a cache",
         "::warning file=m.py,line=3,endLine=4,col=5,title=FC101::a branch",
         "::notice file=m.py,line=9,endLine=9,col=1,endColumn=3,title=FC901::a 100%25%0Anote: a, b",
-        "::error file=n.py,line=7,title=FC502::a bug in fix-compile: crashed",
         "::notice file=n.py,line=9,endLine=9,col=1,endColumn=3,title=FC901::a 100%25%0Anote: a, b",
         "::warning file=a%3Ab%2Cc.py,title=fix-compile::altered since run 0003 of fix-compile patched it (edited)",
+    ]
+
+
+def test_what_runs_most_often_comes_first_in_all_files() -> None:
+    def found(path: str, line: int, reached: str, rarity: int) -> FileResult:
+        item = replace(SAFE, line=line, end_line=line, reached=reached, rarity=rarity)
+        return FileResult(path, patch=PatchResult("", found=(item, replace(item, line=line + 1, rarity=rarity - 1))))
+
+    told = outcome(results=(found("a.py", 5, "some calls", 4), found("b.py", 7, "each layer", 1)))
+    order = [(entry.path, entry.reported.line) for entry in told.entries]
+    assert order == [("b.py", 8), ("b.py", 7), ("a.py", 6), ("a.py", 5)]
+    assert [line.split(":")[0] for line in REPORTS["text"](told).splitlines() if " FC" in line] == [
+        "b.py",
+        "b.py",
+        "a.py",
+        "a.py",
+    ]
+    assert "(each layer)" in REPORTS["text"](told)
+    assert [line.split(",")[0][-4:] for line in REPORTS["github"](told).splitlines()] == [
+        "b.py",
+        "b.py",
+        "a.py",
+        "a.py",
     ]
 
 

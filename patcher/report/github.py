@@ -25,14 +25,15 @@ def _commands(outcome: Outcome) -> Iterator[str]:
         for bug in result.patch.bugs if result.patch else ():
             place = {"file": result.path, "line": bug.line, "title": bug.code}
             yield _command("error", place, f"a bug in fix-compile: {bug.message}")
-        for entry in outcome.entries_of(result):
-            item = entry.reported
-            place = {"file": entry.path, "line": item.line, "endLine": item.end_line, "col": item.column}
-            if item.end_line == item.line:  # columns of two different lines make GitHub drop the annotation
-                place["endColumn"] = item.end_column
-            if entry.status != "fixed":
-                kind = "warning" if entry.status == "fixable" else "notice"
-                yield _command(kind, {**place, "title": item.code}, item.message)
+    for entry in outcome.entries:  # GitHub shows the first ten of a step: those that cost most
+        item = entry.reported
+        place = {"file": entry.path, "line": item.line, "endLine": item.end_line, "col": item.column}
+        if item.end_line == item.line:  # columns of two different lines make GitHub drop the annotation
+            place["endColumn"] = item.end_column
+        if entry.status != "fixed":
+            kind = "warning" if entry.status == "fixable" else "notice"
+            told = f"{item.message} ({item.reached})" if item.reached else item.message
+            yield _command(kind, {**place, "title": item.code}, told)
     for file in outcome.altered:
         told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
         kind = "warning" if outcome.strict else "notice"

@@ -86,5 +86,6 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "applicability": item.applicability,
         "assumption": item.assumption or None,
         "strategy": item.strategy or None,
+        "reached": item.reached or None,
         "status": entry.status,
     }

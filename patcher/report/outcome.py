@@ -59,11 +59,12 @@ class Outcome:
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """All findings that are not suppressed, by file in the order of the results, then by place."""
-        return tuple(entry for result in self.results for entry in self.entries_of(result))
+        """All findings that are not suppressed: first what compiled code reaches most often, then by file and place."""
+        found = (entry for result in self.results for entry in self.entries_of(result))
+        return tuple(sorted(found, key=lambda entry: entry.reported.rarity))
 
     def entries_of(self, result: FileResult) -> list[Entry]:
-        """The findings of one file by line and column."""
+        """The findings of one file: first what compiled code reaches most often, then by line and column."""
         if result.patch is None:
             return []
         path, patch = result.path, result.patch
@@ -72,7 +73,8 @@ class Outcome:
             found += [Entry(path, item, self._status(item)) for item in patch.remaining if not item.suppressed]
         else:
             found = [Entry(path, item, self._status(item)) for item in patch.found if not item.suppressed]
-        return sorted(found, key=lambda entry: (entry.reported.line, entry.reported.column, entry.reported.code))
+        items = ((entry, entry.reported) for entry in found)
+        return [e for e, item in sorted(items, key=lambda x: (x[1].rarity, x[1].line, x[1].column, x[1].code))]
 
     def error_of(self, result: FileResult) -> str:
         """Why the file could not be read, patched or written, in one line, or nothing."""

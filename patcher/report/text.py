@@ -19,14 +19,15 @@ def text(outcome: Outcome) -> str:
 
 
 def line(entry: Entry) -> str:
-    """``path:line:column: FC101 [safe fix] message``."""
+    """``path:line:column: FC101 [safe fix] message (each call)``."""
     item = entry.reported
     what = "fixed" if entry.status == "fixed" else _FIX[item.applicability]
     strategy = f" (strategy {item.strategy})" if item.strategy else ""
     why = ""
     if item.assumption and entry.status != "fixed":
         why = f" -- {'assumes' if item.applicability == 'unsafe' else 'because'}: {item.assumption}"
-    message = " ".join(f"{item.message}{strategy}{why}".split())
+    reached = f" ({item.reached})" if item.reached else ""
+    message = " ".join(f"{item.message}{reached}{strategy}{why}".split())
     return f"{entry.path}:{item.line}:{item.column}: {item.code} [{what}] {message}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -90,6 +91,7 @@ class ModuleSummary:
     them; ``one_graph``: something is compiled with
     ``fullgraph`` or exported: there, a break is an error. ``regions``: code whose errors do
     not get past it. ``made``: names at the top level, and the dotted thing whose call each is bound to ("?": else).
+    ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
     """
 
     path: str
@@ -106,6 +108,7 @@ class ModuleSummary:
     touches: frozenset[Touch] = frozenset()
     regions: tuple[Region, ...] = ()
     made: frozenset[tuple[str, str]] = frozenset()
+    stacked: frozenset[str] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -134,6 +137,7 @@ class _Collector:
         self.scripts = scripted(self.syntax, self.resolve)
         self.foreign: set[str] = set()
         self.compiled: set[str] = set()
+        self.stacked: set[str] = set()
         self.one_graph = False
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
@@ -226,6 +230,8 @@ class _Collector:
                     yield t.id, "?" if text is None else self.resolve(text)
 
     def call(self, n: ast.Call) -> None:
+        if self.repeats(n):
+            self.stacked |= {self.built_class(dotted(n.func))} - {""}
         if (setting := set_by_name(n)) is not None:
             if setting[1] != "*":
                 self.foreign.add(setting[1])
@@ -245,6 +251,17 @@ class _Collector:
         if text is not None and what is not None and self.resolve(text) in torch_api.COMPILE:
             root, _, rest = what.partition(".")
             self.compiled.add(f".{what.rpartition('.')[2]}" if rest else self.resolve(root))
+
+    def repeats(self, call: ast.Call) -> bool:
+        """Whether what ``call`` makes is one of several: in a comprehension, or put into a list in a loop."""
+        parent = self.syntax.parents[call]
+        if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
+            return True
+        listed = isinstance(parent, ast.Call) and last_name(parent.func) in ("append", "add_module", "setattr")
+        return listed and any(
+            isinstance(p, ast.For)
+            for p in itertools.takewhile(lambda p: not isinstance(p, _FUNCTIONS), self.syntax.ancestors(call))
+        )
 
     def functions(self) -> Iterator[FunctionSummary]:
         checking = may_check(self.syntax)
@@ -367,6 +384,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(Touches(collector.syntax, collector.module, collector.imports, collector.owner).found),
         tuple(collector.regions()),
         frozenset(collector.made()),
+        frozenset(collector.stacked),
     )
 
 
@@ -493,6 +511,18 @@ class Project:
     def attributes(self) -> Attributes:
         """Who sets attributes, and writes into what they hold."""
         return Attributes(self)
+
+    @cached_property
+    def layers(self) -> frozenset[str]:
+        """Modules of which there are several in a row, with what they are made of."""
+        stack = [c for s in self.modules.values() for c in s.stacked if self.is_module_class(c)]
+        found = set(stack)
+        while stack:
+            summary = self._classes.get(stack.pop())
+            more = {c for _, c in summary.built if self.is_module_class(c)} - found if summary is not None else set()
+            found |= more
+            stack += more
+        return frozenset(found)
 
     def known_class(self, name: str) -> ClassSummary | None:
         """The class of that dotted name, when it is in the index."""

@@ -19,7 +19,8 @@ _ONLY_MODULES_HAVE = frozenset(
 )
 #: Methods of a module that give the module back.
 _GIVE_BACK = frozenset("to cuda cpu xpu half float bfloat16 double train eval requires_grad_ to_empty".split())
-_CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ModuleDict"})
+#: Modules that hold others in a row.
+CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ModuleDict"})
 _WRAPPERS = frozenset({"copy.deepcopy", "torch.compile", "torch.nn.parallel.DistributedDataParallel"})
 _MAKERS = frozenset({"timm.create_model", "torch.hub.load", "segmentation_models_pytorch.create_model"})
 #: Libraries whose classes with these words in the name, and makers, are modules.
@@ -133,7 +134,7 @@ class ModuleIndex:
                 self._bases[cls.name].append((module, bases))
                 held += _held(cls, syntax)
         for attribute, made in held:
-            if made in _CONTAINERS:
+            if made in CONTAINERS:
                 self.containers.add(attribute)
             if self.is_module_class(made):
                 self.modules.add(attribute)
@@ -295,6 +296,6 @@ class ModuleValues:
             return self.holds_modules(e.value, depth - 1)
         if isinstance(e, ast.Attribute) and e.attr in self.index.containers:
             return True
-        if isinstance(e, ast.Call) and (imported(self.syntax, e.func) or "") in _CONTAINERS:
+        if isinstance(e, ast.Call) and (imported(self.syntax, e.func) or "") in CONTAINERS:
             return True
         return any(self.holds_modules(v, depth - 1) for v in self.bindings.values(e) if v is not e)

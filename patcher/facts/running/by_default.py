@@ -1,0 +1,210 @@
+"""What an expression holds as long as nobody sets a flag: parameters at their defaults, attributes as they are made."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax.classes import INITIALISERS, parameter_at
+from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.written import defaults, is_none, short
+from patcher.facts.values.module_values import imported
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ENVIRONMENT = frozenset({"os.environ.get", "os.getenv", "environ.get", "getenv"})
+_COMPARING: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_CONVERTING: dict[str, Callable[[Any], object]] = {"bool": bool, "int": int, "str": str, "float": float}
+_OF_TEXT = frozenset("lower upper strip".split())
+#: How far a value is followed through names.
+_DEEPEST = 8
+
+
+@dataclass(frozen=True)
+class Default:
+    """``value``, unless somebody sets one of ``flags`` (as the source calls them; none: it is a constant)."""
+
+    value: object
+    flags: frozenset[str] = frozenset()
+
+
+class ByDefault(Analysis):
+    """Flags of one module. Arguments without a default, configuration and data are not known."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._known: dict[ast.expr, Default | None] = {}
+
+    def of(self, e: ast.expr, depth: int = 0) -> Default | None:
+        """What ``e`` holds where it stands; None when that is not known."""
+        if e not in self._known:
+            self._known[e] = None  # a value that is made of itself
+            self._known[e] = self._of(e, depth + 1) if depth < _DEEPEST else None
+        return self._known[e]
+
+    def _of(self, e: ast.expr, depth: int) -> Default | None:
+        match e:
+            case ast.Constant(value=value):
+                return Default(value)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                held = self.of(operand, depth)
+                return held and Default(not held.value, held.flags)
+            case ast.BoolOp(op=op, values=values):
+                return self._chain([self.of(v, depth) for v in values], isinstance(op, ast.Or))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARING:
+                return self._worked_out(_COMPARING[type(op)], [left, right], depth)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+                return self._worked_out(lambda *found: found, parts, depth)
+            case ast.Name():
+                return self._name(e, depth)
+            case ast.Attribute():
+                return self._attribute(e, depth)
+            case ast.Call(func=func, args=args, keywords=[]):
+                return self._call(func, args, depth)
+        return None
+
+    def _chain(self, parts: list[Default | None], until: bool) -> Default | None:
+        """``and`` ends with what is false, ``or`` (``until``) with what is true, wherever that stands."""
+        ends = [p for p in parts if p is not None and bool(p.value) is until]
+        if ends:
+            return Default(until, ends[0].flags)
+        known = [p for p in parts if p is not None]
+        if len(known) < len(parts):
+            return None
+        return Default(not until, frozenset().union(*(p.flags for p in known)))
+
+    def _worked_out(self, how: Callable[..., object], parts: Iterable[ast.expr], depth: int) -> Default | None:
+        held = [self.of(p, depth) for p in parts]
+        known = [h for h in held if h is not None]
+        if len(known) < len(held):
+            return None
+        try:
+            value = how(*(h.value for h in known))
+        except (TypeError, ValueError):
+            return None
+        return Default(value, frozenset().union(*(h.flags for h in known)))
+
+    def _call(self, func: ast.expr, args: list[ast.expr], depth: int) -> Default | None:
+        what = imported(self.syntax, func) or ""
+        if what in _ENVIRONMENT and args:
+            held = self.of(args[1], depth) if len(args) > 1 else Default(None)
+            return held and Default(held.value, held.flags | {f"the environment variable {short(args[0])}"})
+        match func, args:
+            case ast.Name(id=name), [part] if name in _CONVERTING and self.syntax.is_builtin(func):
+                return self._worked_out(_CONVERTING[name], [part], depth)
+            case ast.Attribute(value=value, attr=name), [] if name in _OF_TEXT:
+                return (
+                    self._worked_out(operator.methodcaller(name), [value], depth)
+                    if self._is_text(value, depth)
+                    else None
+                )
+            case ast.Attribute(attr="isEnabledFor"), [level] if last_name(level) in ("DEBUG", "INFO"):
+                return Default(False, frozenset({"the logger's level"}))
+        return None
+
+    def _is_text(self, e: ast.expr, depth: int) -> bool:
+        held = self.of(e, depth)
+        return held is not None and isinstance(held.value, str)
+
+    # --- names and attributes ---------------------------------------------------------------------------------------
+
+    def _name(self, name: ast.Name, depth: int) -> Default | None:
+        found = list(self.inference.definitions(name))
+        if not found:
+            return self._global(name, depth)
+        if len(found) > 1:
+            return None
+        (d,) = found
+        if d.how == "parameter" and isinstance(d.node, ast.arg):
+            function = self.syntax.parents[self.syntax.parents[d.node]]
+            return self._parameter(function, d.node, depth) if isinstance(function, _FUNCTIONS) else None
+        value, path = d.part
+        return self.of(value, depth) if d.how == "assign" and value is not None and not path else None
+
+    def _global(self, name: ast.Name, depth: int) -> Default | None:
+        """What the module binds once, at its top level."""
+        if name.id in self.syntax.imports:
+            return Default(False) if imported(self.syntax, name) == "typing.TYPE_CHECKING" else None
+        if name.id in self.project.foreign_stores or any(name.id in g.names for g in self.syntax.by_type[ast.Global]):
+            return None
+        stores = [n for n in self.syntax.by_type[ast.Name] if n.id == name.id and isinstance(n.ctx, ast.Store)]
+        stores = [n for n in stores if self.syntax.function_of(n) is None]
+        match [self.syntax.parents[n] for n in stores]:
+            case [ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value)]:
+                held = self.of(value, depth)
+                return held and Default(held.value, held.flags or frozenset({f"`{name.id}`"}))
+        return None
+
+    def _parameter(self, function: FunctionNode, parameter: ast.arg, depth: int) -> Default | None:
+        """The default of a flag: a bool, or None where a bool is expected. Data that may be left out is no flag."""
+        default = defaults(function.args).get(parameter.arg)
+        if default is None:
+            return self._handed_on(function, parameter, depth)
+        said = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
+        flag = isinstance(default, ast.Constant) and isinstance(default.value, bool)
+        if not flag and not (is_none(default) and "bool" in said.replace("boolean", "")):
+            return None
+        for argument in self._given(function, parameter):
+            held = self.of(argument, depth)
+            if held is None or bool(held.value) is not bool(default.value):  # type: ignore[attr-defined]
+                return None
+        return Default(default.value, frozenset({f"`{parameter.arg}`"}))  # type: ignore[attr-defined]
+
+    def _handed_on(self, function: FunctionNode, parameter: ast.arg, depth: int) -> Default | None:
+        """What all calls of ``function`` give for ``parameter``, where they are known and alike."""
+        calls = self.inference.calls_of(function)
+        held = [self.of(a, depth) for a in self._given(function, parameter)] if calls else []
+        known = [h for h in held if h is not None]
+        if len(held) != len(calls) or len(known) < len(held) or len({bool(h.value) for h in known}) != 1:
+            return None
+        return Default(known[0].value, frozenset().union(*(h.flags for h in known)))
+
+    def _given(self, function: FunctionNode, parameter: ast.arg) -> Iterator[ast.expr]:
+        """What calls in this file give for ``parameter``, as far as names tell which function they call."""
+        cls = self.syntax.class_of(function) if self.syntax.method_of(function) is function else None
+        called = function.name
+        if cls is not None and function.name in INITIALISERS:
+            called = cls.name
+        anything = called in ("forward", "__call__")
+        for call in self.syntax.by_type[ast.Call]:
+            named = last_name(call.func) == called
+            if named or anything:
+                yield from (k.value for k in call.keywords if k.arg == parameter.arg)
+            if named:
+                for i, argument in enumerate(call.args):
+                    if parameter_at(function, i, cls is not None) is parameter:
+                        yield argument
+
+    def _attribute(self, e: ast.Attribute, depth: int) -> Default | None:
+        own = self.inference.instance_attribute(e)
+        if own is None:
+            return None
+        stores = self.class_facts(own[0]).stores.get(own[1], [])
+        first = [s for s in stores if s.method is not None and s.method.name in INITIALISERS]
+        first = first or [s for s in stores if s.how == "declared"]
+        held = [self.of(s.value, depth) if s.value is not None and s.how != "other" else None for s in first]
+        values = {bool(h.value) for h in held if h is not None}
+        if not held or None in held or len(values) != 1:
+            return None
+        known = [h for h in held if h is not None]
+        later = [s for s in stores if s not in first and s.how != "declared"]
+        flag = all(isinstance(h.value, bool) for h in known)
+        if any(h.value is None for h in known) or any(not flag or self.facts.reached(s.statement) for s in later):
+            return None  # it is filled in, or counted: no flag
+        flags = frozenset().union(*(h.flags for h in known)) or frozenset({f"`{ast.unparse(e)}`"})
+        return Default(known[0].value, flags)
