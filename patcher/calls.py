@@ -20,6 +20,8 @@ from patcher.restore import Restored, altered
 
 OK, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
 
+_NOT_RUN = "nothing was run; fix-compile diagnose runs your model and shows where it breaks"
+
 
 @dataclass(frozen=True)
 class Told:
@@ -144,7 +146,8 @@ def _with_summary(
         return Told(status, out, tuple(errors))
     if not outcome.results:
         errors.append("no Python files found")
-    said = [summary(outcome), *said]
+    unrun = [_NOT_RUN] if outcome.looked_at and not outcome.entries and not outcome.failed else []
+    said = [summary(outcome), *unrun, *said]
     if to_stdout and isinstance(out, str):
         return Told(status, out + "".join(line + "\n" for line in said), tuple(errors))
     return Told(status, out, (*errors, *said))

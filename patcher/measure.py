@@ -22,6 +22,7 @@ from patcher.harness.measured import Results, ResultsError, from_json
 from patcher.harness.run import Progress, RunError, run
 from patcher.report import Outcome
 from patcher.report.harness import harness_json, harness_markdown, harness_text
+from patcher.report.narrow import as_it_is, harness_narrow
 from patcher.report.plot import PlotError, plot
 from patcher.results import FileResult
 
@@ -36,6 +37,8 @@ _QUICK_SECONDS, _SECONDS = 600.0, 1800.0
 @dataclass(frozen=True)
 class Request:
     """What the user asked to measure. ``seconds`` and ``memory`` (bytes) limit each process; None: the standard.
+
+    ``wide``: the report may be wider than 80 columns.
 
     ``export`` and ``imported``: a folder to carry to another machine, and one that has come back. ``python``: the
     interpreter that has the model's dependencies.
@@ -54,6 +57,7 @@ class Request:
     plot: Path | None = None
     export: Path | None = None
     imported: Path | None = None
+    wide: bool = True
 
 
 def test(
@@ -72,7 +76,9 @@ def test(
     """
     errors = tuple(complaints(outcome))
     if not any(result.changed for result in outcome.results):
-        return _nothing(outcome, format_, errors)
+        if outcome.failed or request.export is not None or request.imported is not None:
+            return _nothing(outcome, format_, errors)
+        return _as_it_is(outcome, request, options_for(outcome.results, request, paths, command), format_, progress)
     if write is not None and request.export is None:
         changed = [result.path for result in outcome.results if result.changed and not installed(result, request)]
         locked = [f"{path}: error: {why}; nothing was measured" for path in changed if (why := atomic.why_not(path))]
@@ -89,22 +95,52 @@ def test(
         return Told(INTERRUPTED, err=(*errors, "interrupted; nothing was changed"))
     except (RunError, CarriedError, ResultsError, plan.PlanError, OSError) as error:
         return Told(FAILURE, err=(*errors, f"--test: error: {error} (your files are as they were)"))
-    return _told(outcome, results, judgement, format_, write, request)
+    return _told(outcome, results, judgement, format_, write, request, _without_compiler(request, options))
 
 
 def _nothing(outcome: Outcome, format_: str, errors: tuple[str, ...]) -> Told:
     """The end of a call that has nothing to measure."""
     status = FAILURE if outcome.failed else OK
     if format_ == "json":
-        empty: dict[str, object] = {
-            "schema": 1,
-            "results": None,
-            "verdicts": [],
-            "unexercised": [],
-            "equivalent": status == OK,
-        }
-        return Told(status, json.dumps(empty, indent=2) + "\n", errors)
+        return Told(status, _json_without_verdicts(None, status == OK), errors)
     return Told(status, "" if errors or outcome.quiet else "nothing to patch, so there is nothing to compare\n", errors)
+
+
+def _as_it_is(
+    outcome: Outcome, request: Request, options: plan.Options, format_: str, progress: Progress | None
+) -> Told:
+    """The end of a call that has nothing to patch: the cases run all the same, and show their breaks."""
+    try:
+        results = from_json(_document(outcome, request, options, progress))
+    except KeyboardInterrupt:
+        return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
+    except (RunError, ResultsError, plan.PlanError, OSError) as error:
+        return Told(FAILURE, err=(f"--test: error: {error}",))
+    told, runs = as_it_is(results)
+    status = OK if runs else FAILURE
+    if format_ == "json":
+        return Told(status, _json_without_verdicts(results, runs))
+    listed = outcome.count("unsafe")
+    more = f"; {listed} unsafe fix{'es' if listed > 1 else ''} (see check)" if listed else ""
+    last = f"nothing to patch{more}: the case{'s' if len(request.cases) > 1 else ''} ran as it is; diagnose tells why"
+    return Told(status, f"{_without_compiler(request, options)}{told}{last}\n")
+
+
+def _json_without_verdicts(results: Results | None, equivalent: bool) -> str:
+    judgement = {"verdicts": [], "unexercised": [], "equivalent": equivalent}
+    if results is None:
+        return json.dumps({"schema": 1, "results": None, **judgement}, indent=2) + "\n"
+    return json.dumps({**json.loads(harness_json(results, Judgement(()))), **judgement}, indent=2) + "\n"
+
+
+def _without_compiler(request: Request, options: plan.Options) -> str:
+    """The line that says why inductor was not used, when the user has not chosen that."""
+    if request.backend or request.imported is not None or options.backend == "inductor":
+        return ""
+    return (
+        "No C++ compiler (g++, clang++, or CXX) with Python's headers: compiled with\n"
+        f"{options.backend}, so breaks are counted but times say nothing of inductor.\n\n"
+    )
 
 
 def _told(
@@ -114,6 +150,7 @@ def _told(
     format_: str,
     write: Callable[[Outcome], Told] | None,
     request: Request,
+    first: str,
 ) -> Told:
     """The report, after the patch was written or left."""
     status = OK if judgement.equivalent else FAILURE if judgement.invalid else FINDINGS
@@ -133,9 +170,10 @@ def _told(
     status = FAILURE if outcome.failed or unplotted else status
     errors += unplotted
     if format_ != "text":
-        report = harness_json if format_ == "json" else harness_markdown
-        return Told(status, report(results, judgement), (*errors, *out.splitlines()[-1:], last))
-    return Told(status, f"{harness_text(results, judgement)}\n{last}\n{out}", errors)
+        report = harness_json(results, judgement) if format_ == "json" else first + harness_markdown(results, judgement)
+        return Told(status, report, (*errors, *out.splitlines()[-1:], last))
+    report = (harness_text if request.wide else harness_narrow)(results, judgement)
+    return Told(status, f"{first}{report}\n{last}\n{out}", errors)
 
 
 def _written(write: Callable[[Outcome], Told], outcome: Outcome) -> Told:

@@ -46,6 +46,7 @@ def _how(call: str) -> tuple[Callable[[_F], _F], ...]:
 _TEST = (
     click.option("--test", is_flag=True, help="Measure original against patched; patch only when they are equivalent."),
     *_how("--test: "),
+    click.option("--wide", is_flag=True, help="--test: Tables as wide as they are (always so in files and pipes)."),
     click.option("--plot", type=click.Path(dir_okay=False), metavar="PNG", help="--test: Draw times and launches."),
     click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--test: For another machine."),
     click.option("--import-results", type=click.Path(), metavar="DIR", help="--test: What came back from there."),
@@ -82,6 +83,7 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
     without = bool(asked["import_results"])
     return replace(
         _request(asked, config, "--test: ", without),
+        wide=asked["wide"] or not sys.stdout.isatty(),
         plot=_path(asked["plot"]),
         export=_path(asked["export"]),
         imported=_path(asked["import_results"]),

@@ -63,6 +63,7 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.report": {"patcher.results", "patcher.version"},
     "patcher.report.harness": {"patcher.harness.compare", "patcher.harness.measured"},
+    "patcher.report.narrow": {"patcher.harness.compare", "patcher.harness.measured", "patcher.report.harness"},
     "patcher.report.plot": {"patcher.harness.compare", "patcher.harness.measured"},
     "patcher.report.reading": {"patcher.report.harness"},
     "patcher.report.recommending": {"patcher.diagnose.diagnosis"},

@@ -24,6 +24,7 @@ from patcher.version import VERSION
 
 ROOT = Path(__file__).parent.parent
 TOY = str(Path(__file__).parent / "toy.py")
+NOT_RUN = "nothing was run; fix-compile diagnose runs your model and shows where it breaks\n"
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -176,7 +177,7 @@ def test_dry_run(tool: Run, tmp_path: Path) -> None:
     assert "bad.py: error: line 1: syntax error" in err
     assert "3 findings: 1 fixable, 1 unsafe, 1 without a fix in 1 file; 1 path could not be handled\n" in err
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
-    assert tool("--dry-run", "clean.py") == (0, "", "no findings in 1 file\n")
+    assert tool("--dry-run", "clean.py") == (0, "", f"no findings in 1 file\n{NOT_RUN}")
     assert tool("--dry-run", "--unsafe", "-q", "m.py")[1].count("+") == 6
 
 
@@ -313,7 +314,7 @@ def test_results_are_kept_outside_of_the_tree(tool: Run, tmp_path: Path) -> None
 
 def test_suppression(tool: Run, tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("a = slow()  # fix-compile: ignore[slow-call]  on purpose\n")
-    assert tool("--verify-only", "m.py")[:2] == (0, "no findings in 1 file; 1 suppressed\n")
+    assert tool("--verify-only", "m.py")[:2] == (0, f"no findings in 1 file; 1 suppressed\n{NOT_RUN}")
 
 
 def test_formats(tool: Run, tmp_path: Path) -> None:
@@ -372,12 +373,59 @@ def test_mistakes_are_told_in_one_line(tool: Run, arguments: tuple[str, ...], me
     assert "Traceback" not in out + err
 
 
-def test_measuring_what_needs_no_patch(tool: Run) -> None:
+def test_measuring_what_needs_no_patch(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = toy("small", oc={"breaks": [{"where": "m.py:3", "reason": "a print", "count": 2}], "counts": {"breaks": 2}})
+    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(seen, overlay=[]))
     measure = ("--test", "--case", "case.py")
-    assert tool(*measure, "clean.py") == (0, "nothing to patch, so there is nothing to compare\n", "")
-    document = json.loads(tool(*measure, "--format", "json", "clean.py")[1])
-    assert (document["verdicts"], document["equivalent"]) == ([], True)
+    status, out, err = tool(*measure, "clean.py")
+    assert (status, err) == (0, "")
+    assert "small: 2 graph breaks, 3 recompiles\n  2x m.py:3: a print\n" in out
+    assert out.endswith("nothing to patch: the case ran as it is; diagnose tells why\n")
+    told = json.loads(tool(*measure, "--format", "json", "clean.py")[1])
+    assert (told["verdicts"], told["equivalent"], told["results"]["cases"][0]["name"]) == ([], True, "small")
     assert tool(*measure, "gone.py") == (2, "", "gone.py: error: no such file or folder\nnothing was changed\n")
+
+
+@pytest.mark.parametrize("what", ["clean.py", "m.py"])
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_case_that_fails_is_told_in_a_line_and_a_hint(
+    tool: Run, monkeypatch: pytest.MonkeyPatch, what: str, wide: bool
+) -> None:
+    message = "call 1 raised TypeError: Net.forward() takes 2 positional arguments but 3 were given (case.py:9)"
+    none = {"status": "skipped", "message": "", "figures": None}
+    seen = toy(
+        "small", oe={"status": "case-error", "message": message, "tail": ["Traceback"]}, pe=none, oc=none, pc=none
+    )
+    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(seen))
+    monkeypatch.setattr("patcher.measure_options.sys.stdout.isatty", lambda: not wide, raising=False)
+    status, out, _ = tool("test", "--case", "case.py", what)
+    assert status == 2
+    assert "TypeError: Net.forward() takes 2 positional" in " ".join(out.split())
+    assert "hint: a call of one tensor is written ((x,), {})" in " ".join(out.split())
+    assert "|" not in out
+    assert "Traceback" not in out
+    assert len(out.splitlines()) < 10
+
+
+def test_a_report_of_80_columns(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    breaks = [{"where": "m.py:3", "reason": "a print that is told at some length " * 4, "count": 2}]
+    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(toy("small", oc={"breaks": breaks})))
+    monkeypatch.setattr("patcher.measure_options.sys.stdout.isatty", lambda: True, raising=False)
+    assert " | compiled before | " in tool("test", "--wide", "--case", "case.py", "m.py", "--dry-run")[1]
+    out = tool("test", "--case", "case.py", "m.py")[1]
+    assert max(map(len, out.splitlines())) <= 80
+    assert "  compiled before  10.0\n" in out
+    assert "    removed  2x m.py:3: a print that" in out
+
+
+def test_what_is_compiled_without_a_compiler_is_said_at_the_top(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(toy("small"), backend="aot_eager"))
+    monkeypatch.setattr("patcher.measure.shutil.which", lambda name: None)
+    monkeypatch.delenv("CXX", raising=False)
+    first = "No C++ compiler (g++, clang++, or CXX) with Python's headers: compiled with\naot_eager, so breaks"
+    for what in ("m.py", "clean.py"):
+        assert tool("test", "--dry-run", "--case", "case.py", what)[1].startswith(first)
+    assert "No C++" not in tool("test", "--backend", "eager", "--dry-run", "--case", "case.py", "m.py")[1]
 
 
 def test_measuring_without_torch(tool: Run, tmp_path: Path) -> None:

@@ -107,6 +107,17 @@ def within_noise(before: Warm, after: Warm) -> bool:
     return before.low_ms <= after.high_ms and after.low_ms <= before.high_ms
 
 
+def as_much(before: Warm, after: Warm, eager: Warm, patched: Warm) -> bool:
+    """Whether the eager times of the two trees differ in the same direction, and as much as the compiled ones do.
+
+    Then what was seen may be the machine's doing, or at least is not what compiling has won.
+    """
+    won, anyway = speedup(before, after), speedup(eager, patched)
+    if math.isnan(anyway) or within_noise(eager, patched):
+        return False
+    return anyway >= won > 1 or anyway <= won < 1
+
+
 def ended(measurement: Measurement) -> str:
     """How a variant that is not ok has ended, for people: ``patched eager: crashed: ValueError: ...``."""
     told = f"{measurement.name}: {ENDED.get(measurement.status, measurement.status)}"

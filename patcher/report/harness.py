@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json as stdlib_json
 import math
+import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from patcher.harness.compare import Judgement, Verdict, ended, speedup, within_noise
+from patcher.harness.compare import TREES, Judgement, Verdict, as_much, ended, speedup, within_noise
 from patcher.harness.measured import CaseResult, Counts, Figures, Recompile, Results, Site, Warm
 
 SCHEMA = 1
@@ -50,7 +51,8 @@ _ANSWERS = {
 CASE_MEANING = (
     "MAE, max: outputs of patched compiled against original eager. breaks, recompiles: sums over all counted passes,"
     " before -> after. ms: median of one warm pass over all calls, when nothing is compiled any more."
-    " speedup: compiled before / compiled after; (noise): the quartile ranges overlap."
+    " speedup: compiled before / compiled after; (noise): the quartile ranges overlap, or"
+    " eager times differ as much."
 )
 VARIANT_MEANING = (
     "launches, operators: compiled graphs that ran in one settled pass, and the captured operators inside them."
@@ -58,6 +60,8 @@ VARIANT_MEANING = (
     " MAE to float64: the smaller, the closer to the truth."
 )
 _WIDTH, _MARKDOWN_WIDTH, _LISTED = 160, 300, 5
+_POSITIONAL = re.compile(r"TypeError: \S*forward\(\) takes .*positional arguments? but .*given")
+_HINT = "a call of one tensor is written ((x,), {}): a tuple of arguments, and a dict of those with names"
 _NONE = "-"
 
 Row = tuple[str, ...]
@@ -88,25 +92,57 @@ class _Change(NamedTuple):
 
 
 def harness_text(results: Results, judgement: Judgement) -> str:
-    """For a terminal: the table, the details, what was removed and what remains, the verdicts."""
-    lines = [*_aligned(CASE_HEAD, case_rows(results, judgement)), "", *_aligned(VARIANT_HEAD, variant_rows(results))]
+    """For wide terminals and files: the table, the details, what was removed and what remains, the verdicts."""
+    rows, details = _ran(results, judgement)
+    lines = [*_aligned(CASE_HEAD, rows), "", *_aligned(VARIANT_HEAD, details)] if rows else []
     for case, verdict in judged(results, judgement):
-        same, changes = _as_in(results, case, verdict.mode), _changes(case, verdict.mode)
-        if changes:
-            lines += ["", label(results, verdict) + (f": the same as [{same}]" if same else "")]
-        for change in () if same else changes:
-            lines.append(f"  {change.title}")
-            lines += [f"    {line}" for line in _listed(change)]
-    lines.append("")
+        told = list(removed_and_remaining(results, case, verdict, _WIDTH)) if rows else []
+        same = _as_in(results, case, verdict.mode)
+        if told or same:
+            lines += ["", label(results, verdict) + (f": {told[0]}" if same else "")]
+        lines += [] if same else [f"  {line}" for line in told]
+    lines += [""] if rows else []
     for _, verdict in judged(results, judgement):
         lines.append(f"{label(results, verdict)}: {verdict.status}")
-        lines += [f"  {_one_line(reason, _MARKDOWN_WIDTH)}" for reason in verdict.reasons]
+        lines += [f"  {_one_line(reason, _MARKDOWN_WIDTH)}" for reason in reasons_of(verdict)]
         lines += [f"  note: {_one_line(note, _WIDTH)}" for note in verdict.notes]
+    if judgement.verdicts and not rows:
+        return "".join(line + "\n" for line in lines)
     lines += unexercised(judgement, _WIDTH)
     for title, tail in unfinished(results, _WIDTH):
         lines += ["", title, *(f"    {line}" for line in tail)]
     lines += ["", "; ".join(environment_lines(results)), f"command: {_command(results)}", CASE_MEANING, VARIANT_MEANING]
     return "".join(line + "\n" for line in lines)
+
+
+def _ran(results: Results, judgement: Judgement) -> tuple[list[Row], list[Row]]:
+    """The rows of both tables for the cases that say something: one that does not run itself has no figures."""
+    silent = {case.name for case in results.cases if case.variant("original", "eager").figures is None}
+    pairs = zip(judged(results, judgement), case_rows(results, judgement), strict=True)
+    return [row for (case, _), row in pairs if case.name not in silent], variant_rows(results, silent)
+
+
+def removed_and_remaining(results: Results, case: CaseResult, verdict: Verdict, width: int) -> Iterator[str]:
+    """What became of breaks, recompiles and skips, a line each; one line where it is as in the first mode."""
+    if same := _as_in(results, case, verdict.mode):
+        yield f"the same as [{same}]"
+        return
+    for change in _changes(case, verdict.mode):
+        yield change.title
+        yield from (f"  {line}" for line in _listed(change, width - 2))
+
+
+def hint(message: str) -> str:
+    """What to do about a case that failed with ``message``, or nothing."""
+    return _HINT if _POSITIONAL.search(message) else ""
+
+
+def reasons_of(verdict: Verdict) -> Iterator[str]:
+    """Why a verdict is what it is, a line each, with what to do where that is known."""
+    for reason in verdict.reasons:
+        yield reason
+        if told := hint(reason):
+            yield f"hint: {told}"
 
 
 def harness_markdown(results: Results, judgement: Judgement) -> str:
@@ -119,7 +155,7 @@ def harness_markdown(results: Results, judgement: Judgement) -> str:
     lines += ["## Variants", "", *_piped(VARIANT_HEAD, variant_rows(results)), "", VARIANT_MEANING]
     for case, verdict in judged(results, judgement):
         lines += ["", f"## {_escaped(label(results, verdict))}: {verdict.status}", ""]
-        lines += [f"- {_escaped(_one_line(reason, _MARKDOWN_WIDTH))}" for reason in verdict.reasons]
+        lines += [f"- {_escaped(_one_line(reason, _MARKDOWN_WIDTH))}" for reason in reasons_of(verdict)]
         lines += [f"- Note: {_escaped(_one_line(note, _MARKDOWN_WIDTH))}" for note in verdict.notes]
         same, changes = _as_in(results, case, verdict.mode), _changes(case, verdict.mode)
         if same:
@@ -169,7 +205,7 @@ def case_rows(results: Results, judgement: Judgement) -> list[Row]:
 
 
 def _row(case: CaseResult, verdict: Verdict, label: str) -> Row:
-    eager = case.variant("original", "eager").figures
+    eager, patched = (case.variant(tree, "eager").figures for tree in TREES)
     before, after = _compiled(case, verdict.mode)
     compared, suffix = case.comparison("patched", "compiled", verdict.mode), ""
     if compared is None:
@@ -185,16 +221,18 @@ def _row(case: CaseResult, verdict: Verdict, label: str) -> Row:
         _decimal(eager.warm.median_ms if eager and eager.warm else None),
         _decimal(old.median_ms if old else None),
         _decimal(new.median_ms if new else None),
-        _faster(old, new),
+        _faster(old, new, eager.warm if eager else None, patched.warm if patched else None),
         _ANSWERS[verdict.status],
     )
 
 
-def variant_rows(results: Results) -> list[Row]:
+def variant_rows(results: Results, without: Collection[str] = ()) -> list[Row]:
     """A row under ``VARIANT_HEAD`` for each variant but float64; the case is named in its first one."""
     rows = []
     for case in results.cases:
         name = case.name
+        if name in without:
+            continue
         for variant in case.variants:
             if variant.kind == "float64":
                 continue
@@ -241,10 +279,11 @@ def _arrow(before: Figures | None, after: Figures | None, count: Callable[[Count
     return f"{was} -> {now}"
 
 
-def _faster(before: Warm | None, after: Warm | None) -> str:
+def _faster(before: Warm | None, after: Warm | None, eager: Warm | None, patched: Warm | None) -> str:
     if before is None or after is None or math.isnan(speedup(before, after)):
         return _NONE
-    return f"{speedup(before, after):.2f}x{' (noise)' if within_noise(before, after) else ''}"
+    noise = within_noise(before, after) or (eager and patched and as_much(before, after, eager, patched))
+    return f"{speedup(before, after):.2f}x{' (noise)' if noise else ''}"
 
 
 def _figure(value: float) -> str:
@@ -334,13 +373,13 @@ def _number(item: _Noted) -> int:
     return int(line) if line.isdecimal() else 0
 
 
-def _listed(change: _Change) -> Iterator[str]:
+def _listed(change: _Change, width: int) -> Iterator[str]:
     """At most a few of each fate."""
     for word in dict.fromkeys(fate.word for fate in change.fates):
         fates = [fate for fate in change.fates if fate.word == word]
         for fate in fates[:_LISTED]:
             place = f"{fate.where}: " if fate.where else ""
-            yield f"{word:<8} " + _one_line(f"{fate.times} {place}{fate.text}", _WIDTH)
+            yield f"{word:<8} " + _one_line(f"{fate.times} {place}{fate.text}", width - 11)
         if len(fates) > _LISTED:
             yield f"{word:<8} ... and {len(fates) - _LISTED} more"
 
