@@ -12,12 +12,15 @@ from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Reach
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
-from patcher.rule import Finding, Fix, MoveTail, Rule, Where
+from patcher.rule import Finding, Fix, Rule, Where
 from patcher.settings import Settings, Unit
 from patcher.spans import says, targets_of
 from patcher.suppress import Suppressions, suppressions
 
 _NO_TORCH = "`torch` is not imported here, or is another name"
+_OLD_SIZES = "a tensor gets other sizes in place here, of which Dynamo may still tell the old ones"
+#: What new code may ask a tensor for its sizes by.
+_SIZES = (".shape", ".size", ".numel", "len")
 _NEVER_RUN = "a part of what would change is never got to"
 
 
@@ -149,14 +152,10 @@ def _listeners(rules: Sequence[Rule], raw: bytes) -> dict[type[ast.AST], list[Ru
 
 def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, path: str, settings: Settings) -> Found:
     """The finding with what is known of its place; without its fix where torch cannot be imported for it."""
-    if finding.fix is not None and rule.code in settings.distrusted:
-        finding = replace(finding, fix=None, strategy="", assumption=settings.distrusted[rule.code])
-    if finding.fix is not None and (seen := _why_names_show(finding.fix, facts)):
-        finding = replace(finding, fix=None, strategy="", assumption=seen)
-    if finding.fix is not None and (taken := _rebound(finding.fix, facts)):
-        finding = replace(finding, fix=None, strategy="", assumption=f"`{taken}` is another name here")
-    if finding.fix is not None and any(facts.is_dead(t) for edit in finding.fix.edits for t in targets_of(edit)):
-        finding = replace(finding, fix=None, strategy="", assumption=_NEVER_RUN)
+    if finding.fix is not None:
+        reason = settings.distrusted.get(rule.code, "") or _why_not_made(finding.fix, facts)
+        if reason:
+            finding = replace(finding, fix=None, strategy="", assumption=reason)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
     if isinstance(at, ast.stmt) and hasattr(at, "body"):
@@ -185,19 +184,21 @@ def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:
     return frozenset(needed)
 
 
-def _rebound(fix: Fix, facts: Facts) -> str:
-    """A name of Python's own that the new code says, and that the file gives another meaning; "" when there is none."""
-    names = facts.syntax.rebound_builtins
-    return next((name for edit in fix.edits for name in sorted(names) if says(edit, name)), "")
-
-
-def _why_names_show(fix: Fix, facts: Facts) -> str:
-    """What in a function that ``fix`` gives new names, or takes some from, looks at all of them; "" when nothing."""
+def _why_not_made(fix: Fix, facts: Facts) -> str:
+    """Why no fix is made there, whatever it does; "" when nothing is in its way."""
+    taken = facts.syntax.rebound_builtins
     for edit in fix.edits:
-        function = facts.syntax.function_of(targets_of(edit)[0])
-        named = isinstance(edit, MoveTail) or any(says(edit, name) for name in facts.writing.given)
-        if named and function is not None and (reason := facts.syntax.why_names_show(function)):
+        targets = targets_of(edit)
+        function = facts.syntax.function_of(targets[0])
+        if function is not None and (reason := facts.syntax.why_names_show(function)):
             return reason
+        if name := next((name for name in sorted(taken) if says(edit, name)), ""):
+            return f"`{name}` is another name here"
+        if any(map(facts.is_dead, targets)):
+            return _NEVER_RUN
+        sized = function is not None and any(says(edit, name) for name in _SIZES)
+        if sized and function is not None and facts.inference.reshapes(function):
+            return _OLD_SIZES
     return ""
 
 

@@ -48,7 +48,7 @@ def nodes_of(edit: Edit) -> Iterator[ast.AST]:
 
 
 def says(edit: Edit, name: str) -> bool:
-    """Whether the new code of ``edit`` says ``name``, other than in a text and in what it quotes."""
+    """Whether the new code of ``edit`` says ``name`` (".name": as an attribute), other than in a text or a quote."""
     codes = [*(edit.code if isinstance(edit.code, tuple) else (edit.code,))]
     if isinstance(edit, MoveTail):
         codes += [edit.header, *filter(None, (edit.result,))]
@@ -56,12 +56,13 @@ def says(edit: Edit, name: str) -> bool:
 
 
 def _says(code: Code, name: str) -> bool:
+    attribute = name.startswith(".")
     if name in code.template:
         lines = io.StringIO(_HOLE.sub(" _ ", code.template).replace("{{", "{").replace("}}", "}"))
         before = ""
         try:
             for token in tokenize.generate_tokens(lines.readline):
-                if token.type == tokenize.NAME and token.string == name and before != ".":
+                if token.type == tokenize.NAME and token.string == name.lstrip(".") and (before == ".") is attribute:
                     return True
                 before = token.string
         except (tokenize.TokenError, SyntaxError):

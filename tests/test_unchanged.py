@@ -142,9 +142,56 @@ CHANGED = {
     "in a loop's else": ("y", "y = x.abs() # A\nfor i in range(2):\n    pass\nelse:\n    y.add_(1)\nreturn y # B"),
     "in an argument of the reader": ("y", "y = x.abs() # A\nreturn torch.add(y.add_(1), y) # B"),
     "a random value": ("torch.rand(3)", "y = torch.rand(3) # A\nreturn torch.rand(3) # B"),
+    "through operator": ("y", "y = x.abs() # A\noperator.iadd(y, 1)\nreturn y # B"),
+    "an element, through operator": ("y", "y = x.abs() # A\noperator.setitem(y, 0, 1)\nreturn y # B"),
+    "through operator in a function of the file": ("y", "y = x.abs() # A\nadds(y)\nreturn y # B"),
+    "through map in a function of the file": ("y", "y = x.abs() # A\nmaps(y)\nreturn y # B"),
+    "through the key of sorted in a function of the file": ("y", "y = x.abs() # A\norders(y)\nreturn y # B"),
+    "through functools in a function of the file": ("y", "y = x.abs() # A\nreduces(y)\nreturn y # B"),
+    "through itertools": ("y", "y = x.abs() # A\nlist(itertools.starmap(writes, [(y,)]))\nreturn y # B"),
+    "through the key of a list's sort": ("y", "y = x.abs() # A\n[y].sort(key=writes)\nreturn y # B"),
+    "through iter": ("y", "y = x.abs() # A\ng = y.add_\nnext(iter(functools.partial(g, 1), 2))\nreturn y # B"),
+    "through the default of a lambda": ("y", "y = x.abs()\nturn = lambda t=y: t.add_(1) # A\nturn()\nreturn y # B"),
+    "through the default of a function": (
+        "y",
+        "y = x.abs()\ndef turn(a=0, *, t=y):\n    t.add_(1)\nz = 1 # A\nturn()\nreturn y # B",
+    ),
+    "through a lambda that is handed on": (
+        "y",
+        "y = x.abs()\nturn = lambda: print(y.add_(1)) # A\nunknown(turn)\nreturn y # B",
+    ),
+    "through a function that is handed on": (
+        "y",
+        "y = x.abs()\ndef turn():\n    y.add_(1)\nz = 1 # A\nunknown(turn)\nreturn y # B",
+    ),
+    "through a default of what is handed on": (
+        "y",
+        "y = x.abs()\ndef turn(t=y):\n    t.add_(1)\nz = 1 # A\nunknown(turn)\nreturn y # B",
+    ),
+    "through a method of a class inside": (
+        "y",
+        "y = x.abs()\nclass Turn:\n    def go(self):\n        y.add_(1)\nz = 1 # A\nTurn().go()\nreturn y # B",
+    ),
+    "through a namespace": ("y", "y = x.abs()\nn = types.SimpleNamespace(v=y) # A\nn.v.add_(1)\nreturn y # B"),
+    "through a namespace, at the end of a turn": (
+        "x",
+        "z = x # A\nfor i in range(3):\n    n = types.SimpleNamespace(v=x)\n    z = x[i] # B\n    n.v.add_(1)\n",
+    ),
+    "through a dict of keywords": ("y", "y = x.abs()\nn = dict(k=y) # A\nfor v in n.values(): v.add_(1)\nreturn y # B"),
+    "of another dtype with its module": ("self.table", "y = self.table # A\nself.double()\nreturn y # B"),
+    "of another dtype with its module, by to": ("self.table", "y = self.table # A\nself.to(x)\nreturn y # B"),
+    "through all local names": ("y", "y = x.abs() # A\nlocals()['y'].add_(1)\nreturn y # B"),
+    "through all local names, kept": ("y", "y = x.abs()\nn = locals() # A\nn['y'].add_(1)\nreturn y # B"),
+    "through vars": ("y", "y = x.abs()\nn = vars() # A\nn['y'].add_(1)\nreturn y # B"),
+    "through code in a text": ("y", "y = x.abs() # A\nexec('y.add_(1)')\nreturn y # B"),
     "formatted by a class of the file": ("self.n", 'y = self.n # A\nprint(f"{meter}")\nreturn y # B'),
 }
 MODULE = """
+import functools
+import itertools
+import operator
+import types
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -154,6 +201,18 @@ def reads(t):
 
 def writes(t):
     t.add_(1)
+
+def adds(t):
+    operator.iadd(t, 1)
+
+def maps(t):
+    return list(map(writes, [t]))
+
+def orders(t):
+    return sorted([t], key=writes)
+
+def reduces(t):
+    return functools.reduce(operator.iadd, [t, 1])
 
 def swaps(t):
     t.data = t.data[:1]

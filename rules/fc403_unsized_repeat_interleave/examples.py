@@ -138,6 +138,17 @@ class Heads(nn.Module):
 """,
     ),
     NearMiss(
+        title="a tensor that gets a dimension in place, of which Dynamo still tells the old sizes",
+        source="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        h.unsqueeze_(0)
+        return h.repeat_interleave(torch.full((1,), 3), dim=1)
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="the size is given",
         source="""\
 class Given(nn.Module):

@@ -15,6 +15,7 @@ from patcher.facts.project.does import (
     QUIET_METHODS,
     Does,
     arguments,
+    calls_made,
     does,
     in_place,
     runs_what_it_gets,
@@ -125,6 +126,8 @@ class Calls(Analysis):
     def _function(self, call: ast.Call, what: str, given: tuple[ast.expr, ...]) -> Called:
         package, _, name = what.rpartition(".")
         root = what.partition(".")[0]
+        if next(calls_made(call, what), None) is not None:
+            return _unknown(given)
         if root == "torch":
             return self._torch(call, what, package, name, given)
         if root in ("numpy", "np"):
@@ -133,6 +136,8 @@ class Calls(Analysis):
             return Called(writes=written, gives=given)
         if (found := self._of_project(what, given)) is not None:
             return found
+        if root == "operator" and name in tables.OPERATOR_WRITES:
+            return Called(writes=given[:1], resizes=True, gives=given, keeps=given[1:])
         if root in tables.LOOKING_MODULES:
             return Called(gives=given if root == "operator" else ())
         if root in tables.CARRYING_MODULES or what == "functools.partial":
@@ -182,7 +187,7 @@ class Calls(Analysis):
             return replace(self._builtin(call, name, tuple(g for g in given if g is not order)), nested=(order,))
         if not isinstance(order, (ast.Constant, type(None))):
             return _unknown(given)
-        if any(isinstance(a, ast.Lambda) for a in given):
+        if any(isinstance(a, ast.Lambda) for a in given) or (name == "iter" and len(call.args) > 1):
             return _unknown(given)
         if name in ("type", "id", "callable", "object", "super", "slice"):
             return Called(gives=given if name == "super" else (), world=name == "super")
@@ -259,10 +264,10 @@ class Calls(Analysis):
             return self._module_method(name, func, receiver, given)
         if receiver.is_tensor:
             return self._tensor_method(call, name, holder, given)
-        if receiver == FOREIGN:
+        if receiver == FOREIGN and name in tables.ARRAY_WRITES | tables.ARRAY_LOOKS:
             return Called(writes=(holder,) if name in tables.ARRAY_WRITES else (), gives=(holder, *given))
         if receiver.kind is Kind.PYTHON and receiver.python:
-            return self._container_method(name, holder, given)
+            return self._container_method(call, name, holder, given)
         functions = self.callees.of(call)
         if functions:
             total = Does()
@@ -276,7 +281,7 @@ class Calls(Analysis):
             return _unknown((holder, *given))
         behind = self._by(self.project.effects.behind(name), (holder, *given))
         if name in tables.CONTAINER_WRITES:
-            plain = self._container_method(name, holder, given)
+            plain = self._container_method(call, name, holder, given)
         else:
             plain = self._tensor_method(call, name, holder, given)
         if not self.project.named_methods(name):
@@ -307,11 +312,11 @@ class Calls(Analysis):
             return _unknown((holder, *given))
         return Called(gives=(holder,) if name in tables.VIEWS else ())
 
-    def _container_method(self, name: str, holder: ast.expr, given: tuple[ast.expr, ...]) -> Called:
+    def _container_method(self, call: ast.Call, name: str, holder: ast.expr, given: tuple[ast.expr, ...]) -> Called:
+        if next(calls_made(call, None), None) is not None or any(isinstance(a, ast.Lambda) for a in given):
+            return _unknown((holder, *given))
         if name in tables.CONTAINER_WRITES | tables.WRITING_SPECIAL:
             return Called(writes=(holder,), resizes=True, gives=(holder, *given), deep=False)
-        if name == "sort" or any(isinstance(a, ast.Lambda) for a in given):
-            return _unknown((holder, *given))
         return Called(gives=(holder, *given))
 
     # --- modules ----------------------------------------------------------------------------------------------------

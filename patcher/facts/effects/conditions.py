@@ -124,9 +124,8 @@ class Conditions(Analysis):
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self._tensor(operand)
                 return inner if isinstance(inner, str) else Negation(inner)
-            case ast.Call(func=ast.Name(id="bool") as func, args=[argument], keywords=[]):
-                if not self.inference.is_rebound(func):
-                    return self._tensor(argument)
+            case ast.Call(args=[argument], keywords=[]) as call if self.syntax.builtin(call) == "bool":
+                return self._tensor(argument)
             case ast.Call(func=ast.Attribute(value=receiver, attr="item"), args=[], keywords=[]):
                 if self.inference.of(receiver).is_boolean:
                     return self._tensor(receiver)

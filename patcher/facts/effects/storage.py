@@ -11,7 +11,7 @@ from typing import Final
 from patcher.facts.effects.calls import Called, Calls
 from patcher.facts.project.does import arguments
 from patcher.facts.syntax.tree import FunctionNode, Syntax
-from patcher.facts.syntax.written import all_parameters
+from patcher.facts.syntax.written import all_parameters, defaults
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
@@ -53,12 +53,20 @@ class Storage:
         self._here = {n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))}
         for arg in all_parameters(function.args):
             self._names[arg.arg].add(WORLD)
+        inner = self._here - {function}
+        self._defaults = [(name, default) for f in inner for name, default in defaults(f.args).items()]
         self._contents[WORLD].add(WORLD)
+        shown = bool(syntax.why_names_show(function))
+        self._read: dict[ast.AST, list[ast.AST]] = {}
         self._grown = True
         while self._grown:
             self._grown = False
             for node in nodes:
                 self._node(node)
+            for name, default in self._defaults:
+                self._add(self._names[name], self.objects(default))
+            for held in list(self._names.values()) if shown else ():
+                self._add(self._contents[WORLD], held)
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -124,6 +132,8 @@ class Storage:
                 self._add(self._contents[WORLD], self._objects(value))
             case ast.Call():
                 self._call(n, self.calls.of(n))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if n is not self.function:
+                self._add(self._names[n.name], [self._holding(n, self._inside(n))])
             case ast.Return(value=ast.expr() as value):
                 inner = self.syntax.function_of(n)
                 if inner is not None and inner is not self.function:
@@ -192,6 +202,8 @@ class Storage:
                     return
                 yield WORLD
                 yield from self._attributes[attr]
+                for o in self.objects(owner) - {WORLD}:
+                    yield from self._contents[o]  # it is one of those that were made here
                 if self.inference.of(owner).python == "container":
                     yield from self._objects(owner)  # one of its methods
             case ast.Subscript(value=held):
@@ -213,8 +225,8 @@ class Storage:
                 yield self._holding(e, _elements(e))
             case ast.GeneratorExp(elt=element):
                 yield self._holding(e, [element])
-            case ast.Lambda(body=body):
-                yield self._holding(e, [body])
+            case ast.Lambda():
+                yield self._holding(e, self._inside(e))
             case ast.BinOp(left=left, right=right):
                 yield e
                 for side in (left, right):
@@ -237,6 +249,13 @@ class Storage:
             yield from self._objects(function.body) if isinstance(function, ast.Lambda) else self._results[function]
         if called.world:
             yield WORLD
+
+    def _inside(self, function: ast.AST) -> list[ast.AST]:
+        """The names that a function or class in this one reads, its defaults among them."""
+        if function not in self._read:
+            found = [n for n in self.syntax.subtree(function) if isinstance(n, ast.Name)]
+            self._read[function] = [n for n in found if n.id in self._own]
+        return self._read[function]
 
     def _holding(self, made: ast.AST, elements: Iterable[ast.AST]) -> ast.AST:
         for element in elements:

@@ -158,11 +158,11 @@ class Effects(Aliasing):
         return self._why_not_operation(e, e.func.attr, e.func.value, e.args)
 
     def _why_not_builtin(self, e: ast.Call) -> str | None:
-        name = e.func.id if isinstance(e.func, ast.Name) else ""
+        name = self.syntax.builtin(e)
         numbers = {"float": 1, "abs": 1, "min": 2, "max": 2}.get(name) == len(e.args) and not e.keywords
         numbers = numbers and all(self.inference.of(a).is_number for a in e.args)
         length = name == "len" and len(e.args) == 1 and _has_dimension(self.inference.of(e.args[0]), ast.Constant(0))
-        if (numbers or length) and isinstance(e.func, ast.Name) and not self.inference.is_rebound(e.func):
+        if numbers or length:
             return self._first(*e.args)
         return f"`{short(e.func)}` may raise or have an effect"
 

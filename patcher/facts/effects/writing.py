@@ -20,8 +20,6 @@ class Writing(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._taken: dict[ast.AST, set[str]] = {}
-        #: The names that were given out.
-        self.given: set[str] = set()
 
     def spelled(self, what: str, at: ast.AST) -> str | None:
         """How ``what`` ("torch.where") is written at ``at`` with the imports that are there; None without any."""
@@ -87,7 +85,6 @@ class Writing(Analysis):
         while name in taken:
             name, n = f"{wish}_{n}", n + 1
         taken.add(name)
-        self.given.add(name)
         return name
 
     def fresh_attribute(self, wish: str, cls: ast.ClassDef) -> str:

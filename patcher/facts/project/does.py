@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from patcher.facts.project.scripted import SCRIPT
-from patcher.facts.syntax.tree import FunctionNode, dotted, walk
+from patcher.facts.syntax.tree import FunctionNode, dotted, last_name, walk
 from patcher.facts.syntax.written import all_parameters
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
@@ -287,6 +287,9 @@ class _Reading:
     def _call(self, n: ast.Call) -> None:
         text = dotted(n.func)
         what = self.resolve(text) if text is not None else None
+        for made in calls_made(n, what):
+            if not isinstance(made.func, ast.Lambda):  # what that does is counted here
+                self._call(made)
         if what is not None:
             self._function(n, what)
         elif isinstance(n.func, ast.Name):
@@ -309,6 +312,9 @@ class _Reading:
                 self.runs = True
         elif root in ("numpy", "np"):
             self.writes |= name in tables.NUMPY_WRITES or any(k.arg == "out" for k in n.keywords)
+        elif root == "operator" and name in tables.OPERATOR_WRITES:
+            for a in n.args[:1]:
+                self._write(a)
         elif root not in _QUIET_MODULES:
             self._calls(n, what)
 
@@ -421,6 +427,36 @@ def in_place(call: ast.Call, name: str) -> bool:
             return True  # what stands in ``**options`` is not known
     flags = call.args[1:] if name in tables.FLAGGED else ()
     return any(isinstance(a, ast.Constant) and a.value is True for a in flags)
+
+
+def calls_made(call: ast.Call, what: str | None) -> Iterator[ast.Call]:
+    """The calls that a function of Python makes of one that it is given, as if they were written down.
+
+    ``what``: the imported thing that is called. They are made here: they stand nowhere in the source.
+    """
+    func = call.func
+    name = what or (f".{func.attr}" if isinstance(func, ast.Attribute) else last_name(func))
+    place, keyword = tables.CALLING.get(name, (-1, ""))
+    named = {k.arg: k.value for k in call.keywords}
+    function = named.get(keyword) or next(iter(call.args[place : place + 1] if place >= 0 else ()), None)
+    if function is None or isinstance(function, ast.Constant) or (name == "iter" and len(call.args) < 2):
+        return
+    rest = [func.value] if name == ".sort" else [a for a in arguments(call) if a is not function]  # type: ignore[attr-defined]
+    elements = [element_of(a) for a in rest]
+    ways = [elements]
+    if name in ("operator.call", "iter"):
+        ways = [rest if name == "operator.call" else []]
+    elif name == "itertools.starmap":
+        ways = [[element_of(e) for e in elements] * 4]
+    elif name in tables.FOLDING:
+        ways = [[given, elements[0]] for given in (elements[0], *rest[1:])] if elements else []
+    for way in ways:
+        yield ast.copy_location(ast.Call(function, way, []), call)
+
+
+def element_of(e: ast.expr) -> ast.expr:
+    """An element of ``e``, which is iterated over or taken apart."""
+    return ast.Subscript(e, ast.Constant(None), ast.Load())
 
 
 def runs_what_it_gets(what: str) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patcher.facts.flow.definitions import Flow
-from patcher.facts.project.does import QUIET_METHODS, constant_name, in_place
+from patcher.facts.project.does import QUIET_METHODS, calls_made, constant_name, element_of, in_place
 from patcher.facts.project.instance_terms import instance_terms
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
@@ -111,6 +111,7 @@ class Touches:
         self._flags = {f"{self._function(f)}({name}" for f in syntax.functions for name in _flags(f)}
         self._inner = {f.name: f for f in syntax.functions if owner(f)[0] is not f}
         self._defined = {d.name for d in (*syntax.functions, *syntax.by_type[ast.ClassDef])}
+        self._given: defaultdict[ast.Call, list[ast.Call]] = defaultdict(list)
         self._bindings()
         looks: dict[type[ast.AST], Callable[[Any], None]] = {
             ast.Assign: self._assign,
@@ -139,10 +140,10 @@ class Touches:
         for n in nodes:
             for target in (n.targets if isinstance(n, ast.Assign) else [n.target]) if n.value is not None else ():
                 for t, v in pairs(target, n.value):
-                    self._bind(t, v or _element(n.value))
+                    self._bind(t, v or element_of(n.value))
         nodes = (*by_type[ast.For], *by_type[ast.AsyncFor], *by_type[ast.comprehension])
         for n in nodes:
-            self._bind(n.target, _element(n.iter))
+            self._bind(n.target, element_of(n.iter))
         for n in by_type[ast.withitem]:
             if n.optional_vars is not None:
                 self._bind(n.optional_vars, n.context_expr)
@@ -154,6 +155,16 @@ class Touches:
                     a = self._inner[name].args
                     for p in (*a.posonlyargs, *a.args, *a.kwonlyargs):
                         self._bound[self.owner(n)[0], p.arg] += [*n.args, *(k.value for k in n.keywords)]
+            for made in calls_made(n, self._imported(n.func)):
+                self._given[n].append(made)
+                self.syntax.parents[made] = self.syntax.parents[n]
+                inner = made.func if isinstance(made.func, ast.Lambda) else self._inner.get(last_name(made.func))
+                for p in all_parameters(inner.args) if inner is not None else ():
+                    self._bound[self.owner(n)[0], p.arg] += made.args
+        functions = (*by_type[ast.Lambda], *self._inner.values())
+        for name, default in ((p, d) for f in functions for p, d in defaults(f.args).items()):
+            if not isinstance(default, ast.Constant):
+                self._bound[self.owner(default)[0], name].append(default)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         match target:
@@ -163,7 +174,7 @@ class Touches:
                 self._bind(held, ast.List([value]))
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 for element in elements:
-                    self._bind(element, _element(value))
+                    self._bind(element, element_of(value))
             case ast.Starred(value=inner):
                 self._bind(inner, value)
 
@@ -291,6 +302,8 @@ class Touches:
                     yield from self.sources(a)
         elif isinstance(func, ast.Name) and what is None and hasattr(builtins, func.id):
             yield from self._builtin(func.id, args)
+            for k in call.keywords if func.id == "dict" else ():
+                yield from _in(self.sources(k.value)) if k.arg is not None else self.sources(k.value)
         elif isinstance(func, ast.Attribute) and what is None:
             if last in _SWEEPING:
                 yield "*", self.owners(func.value), 0
@@ -409,7 +422,7 @@ class Touches:
     def _assign(self, n: ast.Assign | ast.AnnAssign) -> None:
         for target in n.targets if isinstance(n, ast.Assign) else (n.target,):
             for t, v in pairs(target, n.value) if n.value is not None else [(target, ast.Constant(None))]:
-                value = v or _element(n.value or target)
+                value = v or element_of(n.value or target)
                 while isinstance(t, (ast.Subscript, ast.Starred)):
                     value = ast.List([value]) if isinstance(t, ast.Subscript) else value
                     t = t.value
@@ -462,6 +475,8 @@ class Touches:
                 self._add(n, self.sources(n), How.SET)
 
     def _call(self, n: ast.Call) -> None:
+        for made in self._given.get(n, ()):
+            self._call(made)
         func, args = n.func, n.args
         last, what = last_name(func), self._imported(func)
         self._options(n, what)
@@ -485,7 +500,7 @@ class Touches:
                 self._write(n, a, args[1] if simple and len(args) == 2 else None)
         elif last.startswith("_foreach_"):
             for a in args[:1]:
-                self._write(n, _element(a))
+                self._write(n, element_of(a))
         elif last in tables.NUMPY_WRITES and (what or "").startswith(_LIBRARIES):
             for a in args[:1]:
                 self._write(n, a)
@@ -521,7 +536,7 @@ class Touches:
         if any(_writes(last_name(a)) for a in given):
             for a in given:
                 self._write(n, a)
-                self._write(n, _element(a))
+                self._write(n, element_of(a))
         self._hands_on(n, last, what)
 
     def _by_name(self, n: ast.Call, last: str) -> None:
@@ -621,11 +636,6 @@ def _flags(function: FunctionNode) -> Iterator[str]:
         said = p.annotation.id if isinstance(p.annotation, ast.Name) else p.annotation and ast.unparse(p.annotation)
         if (isinstance(d, ast.Constant) and isinstance(d.value, bool)) or "bool" in (said or ""):
             yield p.arg
-
-
-def _element(e: ast.expr) -> ast.expr:
-    """An element of ``e``, which is iterated over or taken apart."""
-    return ast.Subscript(e, ast.Constant(None), ast.Load())
 
 
 def _in(sources: Iterable[Source]) -> Iterator[Source]:

@@ -461,6 +461,11 @@ class Syntax:
             return False
         return name.id not in self._given or self._is_local_elsewhere(name)
 
+    def builtin(self, e: ast.AST) -> str:
+        """The name of Python's own function that ``e`` calls; "" for a call of anything else, and for no call."""
+        named = isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and self.is_builtin(e.func)
+        return e.func.id if named else ""  # type: ignore[attr-defined]
+
     def _is_local_elsewhere(self, name: ast.Name) -> bool:
         """Whether only functions that are not around ``name`` bind that name, each for itself."""
         defined = any(d.name == name.id for d in (*self.functions, *self.by_type[ast.ClassDef]))
@@ -482,12 +487,21 @@ class Syntax:
 
     def why_names_show(self, function: ast.AST) -> str:
         """What in ``function`` looks at all of its names, so that one more would be seen; "" when nothing does."""
-        for n in self.subtree(function):
-            if isinstance(n, ast.Name) and n.id in _FRAME_READERS and n.id not in self._given:
-                return f"`{n.id}` looks at all local names"
-            if isinstance(n, ast.Attribute) and n.attr in ("_getframe", "currentframe", "f_locals"):
-                return f"`{n.attr}` looks at all local names"
-        return ""
+        return self._showing.get(function, "")
+
+    @cached_property
+    def _showing(self) -> dict[ast.AST, str]:
+        """The functions and classes with code that looks at all local names, and what does so."""
+        names = [n for n in self.by_type[ast.Name] if n.id in _FRAME_READERS and n.id not in self._given]
+        seen: list[tuple[ast.AST, str]] = []
+        for n in names:
+            call = self.parents[n]
+            given = isinstance(call, ast.Call) and call.func is n and bool(call.args or call.keywords)
+            if n.id not in ("vars", "dir") or not given:  # ``vars(o)`` is about an object
+                seen.append((n, n.id))
+        frames = ("_getframe", "currentframe", "f_locals")
+        seen += [(n, n.attr) for n in self.by_type[ast.Attribute] if n.attr in frames]
+        return {s: f"`{name}` looks at all local names" for n, name in seen for s in self.around(n).scopes}
 
     @cached_property
     def _given(self) -> frozenset[str]:

@@ -48,12 +48,43 @@ FLAGGED = (
 )
 #: Where torch keeps functions of tensors that are documented to give new ones.
 NAMESPACES = _set("torch torch.nn.functional torch.special torch.linalg torch.fft torch._C._nn")
+#: Functions of ``operator`` that change their first argument.
+OPERATOR_WRITES = WRITING_SPECIAL | {n.strip("_") for n in WRITING_SPECIAL} | {"iconcat", "__iconcat__"}
+#: Functions of Python that call one that they are given, with what the others hold: its place and name there (-1: it is
+#: given by name only). Those that work on what has come out so far hand that on first.
+CALLING = {
+    "map": (0, "func"),
+    "filter": (0, "function"),
+    "iter": (0, ""),
+    "sorted": (-1, "key"),
+    "min": (-1, "key"),
+    "max": (-1, "key"),
+    ".sort": (-1, "key"),
+    "functools.reduce": (0, "function"),
+    "itertools.accumulate": (1, "func"),
+    "itertools.starmap": (0, "function"),
+    "itertools.filterfalse": (0, "function"),
+    "itertools.takewhile": (0, "predicate"),
+    "itertools.dropwhile": (0, "predicate"),
+    "itertools.groupby": (1, "key"),
+    "heapq.nlargest": (2, "key"),
+    "heapq.nsmallest": (2, "key"),
+    "heapq.merge": (-1, "key"),
+    "operator.call": (0, ""),
+}
+FOLDING = _set("functools.reduce itertools.accumulate")
 #: Methods of Python's containers that change them; NumPy's array methods that do.
 CONTAINER_WRITES = _set(
     "append extend insert pop remove clear update setdefault sort reverse add discard popitem appendleft extendleft "
     "popleft rotate difference_update intersection_update symmetric_difference_update move_to_end subtract"
 )
 ARRAY_WRITES = _set("fill sort resize put itemset partition setfield setflags byteswap")
+#: Those that only look.
+ARRAY_LOOKS = _set(
+    "all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum "
+    "diagonal dot dump dumps flatten getfield item items keys max mean min newbyteorder nonzero prod ptp ravel repeat "
+    "reshape round searchsorted squeeze std sum swapaxes take tobytes tofile tolist trace transpose values var view"
+)
 #: NumPy functions that write to their first argument.
 NUMPY_WRITES = _set("copyto put place putmask fill_diagonal shuffle put_along_axis at")
 #: Methods of containers and strings that only look.

@@ -186,14 +186,14 @@ class Inference:
             ):
                 return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else UNKNOWN
             value = tensor()
-        if function is not None and self._reshapes(function):
+        if function is not None and self.reshapes(function):
             return replace(absolute(value), rank=None, dtype=None) if value.is_tensor else value
         value = named(value, _token(name, definitions, state))
         if value.rank is not None and (seen := min(self._dimensions(d) for d in definitions)):
             value = replace(value, rank=value.rank.with_seen(seen))
         return value
 
-    def _reshapes(self, function: FunctionNode) -> bool:
+    def reshapes(self, function: FunctionNode) -> bool:
         """Whether something in ``function``, or in what that calls, gives a tensor other sizes in place."""
         known = self._resized.get(function)
         if known is None:
@@ -298,9 +298,7 @@ class Inference:
                 return replace(after, dtype=before.dtype) if before.is_tensor else after
             case "iteration":
                 assert d.value is not None
-                if isinstance(d.value, ast.Call) and dotted(d.value.func) == "range" and not d.path:
-                    return python("int")
-                if isinstance(d.value, ast.Call) and dotted(d.value.func) == "enumerate" and d.path == (0,):
+                if (self.syntax.builtin(d.value), d.path) in (("range", ()), ("enumerate", (0,))):
                     return python("int")
                 inner = self.of(d.value)
                 if inner.is_tensor and not d.path:
@@ -723,7 +721,7 @@ class Inference:
             if self.project.is_plain_class(f"{self.module}.{text}"):
                 return OBJECT
         if isinstance(e.func, ast.Name):
-            return UNKNOWN if self.is_rebound(e.func) else self._builtin(e, e.func.id)
+            return self._builtin(e, name) if (name := self.syntax.builtin(e)) else UNKNOWN
         if not isinstance(e.func, ast.Attribute):
             return UNKNOWN
         own = self.instance_attribute(e.func)
