@@ -16,7 +16,7 @@ from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, Syntax
 from patcher.facts.syntax.written import is_whole
 from patcher.facts.values.types import Category
 
@@ -219,7 +219,7 @@ class SkippingTests(Analysis):
         held, dtype = self.inference.of(value), self.inference.of(into).dtype
         category = dtype.category if dtype is not None else Category.UNKNOWN
         text = f"`{ast.unparse(value)}`"
-        number: object = _written(value)
+        number: object = _written(value, self.syntax)
         if number is not None or (self.effects.is_number(value) and self.effects.why_not_total(value) is None):
             number = held.constant if number is None else number
             if isinstance(number, (bool, int)) and abs(number) <= _SMALL:
@@ -308,15 +308,15 @@ def _inside_out(mask: ast.expr) -> ast.expr:
     return mask
 
 
-def _written(e: ast.expr) -> int | float | None:
+def _written(e: ast.expr, syntax: Syntax) -> int | float | None:
     """``-100`` and ``float("-inf")``."""
     match e:
         case ast.Constant(value=bool() | int() | float() as number):
             return number
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            inner = _written(operand)
+            inner = _written(operand, syntax)
             return None if inner is None else -inner
-        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" as text)], keywords=[]):
+        case ast.Call(args=[ast.Constant(value="inf" | "-inf" as text)], keywords=[]) if syntax.builtin(e) == "float":
             return float(text)
     return None
 

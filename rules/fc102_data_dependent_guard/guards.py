@@ -224,9 +224,8 @@ class Guards(Analysis):
                 return self._demands(operand, not truth)
             case ast.BoolOp(op=op, values=values) if self.reads_data(test):
                 return self._all(values, truth) if isinstance(op, ast.And) is truth else self._any(values, truth)
-            case ast.Call(func=ast.Name(id="bool") as func, args=[argument], keywords=[]):
-                if not self.inference.is_rebound(func):
-                    return self._demands(argument, truth)
+            case ast.Call(args=[argument], keywords=[]) if self.syntax.builtin(test) == "bool":
+                return self._demands(argument, truth)
         if not self.reads_data(test):
             return (Plain(test, truth),)
         required = self._required(test, truth)
@@ -327,7 +326,7 @@ class Guards(Analysis):
             case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
                 return tensor
             case ast.Call(func=ast.Name(id="int" | "float" as name) as func, args=[tensor], keywords=[]):
-                dtype = self.inference.of(tensor).dtype if not self.inference.is_rebound(func) else None
+                dtype = self.inference.of(tensor).dtype if self.syntax.is_builtin(func) else None
                 category = dtype.category if dtype is not None else None
                 return tensor if (name, category) in (("int", Category.INT), ("float", Category.FLOAT)) else None
         return None

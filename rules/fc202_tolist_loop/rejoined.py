@@ -168,12 +168,12 @@ class Rejoining(Analysis):
         return False
 
     def _handed(self, call: ast.Call, e: ast.expr, depth: int, trail: _Trail) -> str:
-        if isinstance(call.func, ast.Name) and call.func.id in _KIND and call.args[0] is e:
+        name = self.syntax.builtin(call)
+        if name in _KIND and call.args[0] is e:
             return ""
-        if depth and isinstance(call.func, ast.Name) and call.func.id in ("zip", "enumerate"):
+        if depth and name in ("zip", "enumerate"):
             return self._zipped(call, e, depth, trail)
-        copies = isinstance(call.func, ast.Name) and call.func.id in ("list", "tuple") and not call.keywords
-        if copies and isinstance(call.func, ast.Name) and self.syntax.is_builtin(call.func):
+        if name in ("list", "tuple") and not call.keywords:
             return self._follow(call, depth, trail)
         if depth == 0 and call.args[0] is e:
             return self._joined(call, call.args[1:2], e, trail)
@@ -189,7 +189,7 @@ class Rejoining(Analysis):
     def _zipped(self, call: ast.Call, e: ast.expr, depth: int, trail: _Trail) -> str:
         loop = self.syntax.parents[call]
         target = loop.target if isinstance(loop, (ast.For, ast.comprehension)) and loop.iter is call else None
-        position = call.args.index(e) + (isinstance(call.func, ast.Name) and call.func.id == "enumerate")
+        position = call.args.index(e) + (self.syntax.builtin(call) == "enumerate")
         if not isinstance(target, ast.Tuple) or position >= len(target.elts):
             return f"the chunks are used one by one, in line {e.lineno}"
         return self._names(target.elts[position], depth - 1, trail)

@@ -140,7 +140,7 @@ class NewTensors(Analysis):
                     if use.lineno >= name.lineno or self.kind(value, depth + 1) != TENSOR:
                         return ""
                     kind = LIST
-                case ast.Call(func=ast.Name(id="len")):
+                case ast.Call() if self.syntax.builtin(call) == "len":
                     pass
                 case _ if use is not name:
                     return ""

@@ -131,7 +131,8 @@ class RepeatTotals(Analysis):
         made = self._origin(x)
         if not isinstance(made, ast.Call) or self.syntax.qualified(made.func) != "torch.arange":
             return None
-        return made if [ast.unparse(a) for a in made.args] == [f"len({counts.id})"] else None
+        counted = len(made.args) == 1 and self.syntax.builtin(made.args[0]) == "len"
+        return made if counted and ast.unparse(made.args[0]) == f"len({counts.id})" else None
 
     def _ints(self, counts: ast.Name) -> bool:
         """Whether the list is known to hold ints and nothing else."""
@@ -151,8 +152,7 @@ class RepeatTotals(Analysis):
         return False
 
     def _int(self, e: ast.expr) -> bool:
-        counted = isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == "len"
-        return self.inference.of(e).python in ("int", "size") or counted
+        return self.inference.of(e).python in ("int", "size") or self.syntax.builtin(e) == "len"
 
     def _steady(self, e: ast.expr) -> bool:
         return all(isinstance(n, (ast.Constant, ast.Name, ast.UnaryOp, ast.USub, ast.Load)) for n in ast.walk(e))

@@ -70,8 +70,8 @@ class GroupCounts(Analysis):
             return self._spelled(first)
         if what == "torch.nn.ModuleList" and isinstance(first, (ast.ListComp, ast.GeneratorExp)):
             match first.generators:
-                case [ast.comprehension(iter=ast.Call(func=ast.Name(id="range"), args=[number]), ifs=[])]:
-                    return self._spelled(number)
+                case [ast.comprehension(iter=ast.Call(args=[number]) as over, ifs=[])]:
+                    return self._spelled(number) if self.syntax.builtin(over) == "range" else None
         return None
 
     def _spelled(self, e: ast.expr) -> str:

@@ -75,7 +75,7 @@ class PlaceLists(Analysis):
         outer = self.syntax.parents[places.whole]
         above = self.syntax.parents[outer]
         match outer:
-            case ast.Call(func=ast.Name(id="len") as func, args=[_]) if not self.inference.is_rebound(func):
+            case ast.Call(args=[_]) if self.syntax.builtin(outer) == "len":
                 return outer if places.flat or places.apart or self._is_no_array(places) else None
             case ast.Attribute(attr="shape") if isinstance(above, ast.Subscript):
                 return above if ast.unparse(above.slice) == "0" else None

@@ -123,7 +123,9 @@ class Bookkeeping(Analysis):
             if self.origins.attribute(n) not in index:
                 continue
             match self._use(n):
-                case ast.Call(func=ast.Attribute(attr="zero_") | ast.Name(id="len")):
+                case ast.Call(func=ast.Attribute(attr="zero_")):
+                    continue
+                case ast.Call() as call if self.syntax.builtin(call) == "len":
                     continue
                 case ast.Call(func=func) if last_name(func) in CREATES:
                     continue

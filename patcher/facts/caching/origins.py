@@ -107,7 +107,7 @@ class Origins(ClassAnalysis):
     def _call(self, call: ast.Call, seen: frozenset[object]) -> frozenset[str]:
         arguments = [*call.args, *(k.value for k in call.keywords)]
         if isinstance(call.func, ast.Name):
-            return frozenset() if call.func.id == "len" else self._all(arguments, seen)
+            return frozenset() if self.syntax.builtin(call) == "len" else self._all(arguments, seen)
         if isinstance(call.func, ast.Attribute):
             what = self.syntax.qualified(call.func)
             wraps = (what or call.func.attr).rpartition(".")[2] in ("remainder", "fmod")

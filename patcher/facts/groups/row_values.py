@@ -244,7 +244,7 @@ class RowValues(Analysis):
                 return name in (self._rows, self._places)
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=ast.Constant(value=0)):
                 return name in (self._rows, self._places)
-            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+            case ast.Call(args=[ast.Name(id=name)]) if self.syntax.builtin(e) == "len":
                 return name in (self._rows, self._places)
         return False
 

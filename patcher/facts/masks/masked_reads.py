@@ -83,7 +83,7 @@ class MaskedReads(Analysis):
                 return above, False
             case ast.Attribute(attr="shape"):
                 return (above, False) if isinstance(above, ast.Subscript) and integer(above.slice) == 0 else None
-            case ast.Call(func=ast.Name(id="len") as func) if not self.inference.is_rebound(func):
+            case ast.Call() if self.syntax.builtin(outer) == "len":
                 return outer, False
             case ast.Call(func=func, args=[_], keywords=[]) if self.syntax.qualified(func) == "torch.numel":
                 return outer, True

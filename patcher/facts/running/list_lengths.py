@@ -154,6 +154,8 @@ class ListLengths:
                 found = self._list_test(inner)
                 return None if found is None else not found
             case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as name, kinds]) if self._is_held(name):
+                if not self.syntax.builtin(test):
+                    return None
                 elements = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
                 said = {self.syntax.qualified(k) or dotted(k) or "?" for k in elements}
                 if {w.rpartition(".")[2] for w in said} <= _LIST_TYPES:
@@ -162,11 +164,11 @@ class ListLengths:
             case ast.Call(func=func, args=[ast.Name() as name]) if self._is_held(name):
                 return False if self.syntax.qualified(func) in _TENSOR_TESTS else None
             case ast.Compare(
-                left=ast.Call(func=ast.Name(id="type"), args=[ast.Name() as name]),
+                left=ast.Call(func=ast.Name(id="type"), args=[ast.Name() as name]) as asked,
                 ops=[ast.Is() | ast.Eq()],
-                comparators=[ast.Name(id="list" | "tuple")],
+                comparators=[ast.Name(id="list" | "tuple") as kind],
             ) if self._is_held(name):
-                return True
+                return True if self.syntax.builtin(asked) and self.syntax.is_builtin(kind) else None
         return None
 
     def _none_test(self, test: ast.expr) -> bool:

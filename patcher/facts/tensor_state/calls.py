@@ -76,10 +76,8 @@ class Calls(Writes):
     def _through_int(self, e: ast.expr) -> ast.expr:
         """``e``, or the ``int()`` around it, which has nothing left to do."""
         parent = self.syntax.parents[e]
-        if isinstance(parent, ast.Call) and parent.args == [e] and not parent.keywords and dotted(parent.func) == "int":
-            assert isinstance(parent.func, ast.Name)
-            if self.syntax.is_builtin(parent.func):
-                return parent
+        if isinstance(parent, ast.Call) and parent.args == [e] and not parent.keywords:
+            return parent if self.syntax.builtin(parent) == "int" else e
         return e
 
     def _passed(self, e: ast.expr, form: Form, call: ast.Call, binding: ast.AST | None, fixed: bool) -> None:

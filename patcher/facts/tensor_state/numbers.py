@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from patcher.facts.analysis import Analysis
 from patcher.facts.caching.origins import Origins
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.syntax.tree import dotted, own_nodes
+from patcher.facts.syntax.tree import own_nodes
 from patcher.facts.tensor_state.forms import ARITHMETIC, Form
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Kind, Value
@@ -56,7 +56,7 @@ class Numbers(Analysis):
                 return self.form(base)
             case ast.Call(func=ast.Attribute(value=base, attr="max" | "min" | "sum" | "amax" | "amin"), args=[]):
                 return Form.NUMBER if self.form(base) is Form.ROW else None
-            case ast.Call(func=ast.Name(id="max" | "min" | "abs"), args=arguments):
+            case ast.Call(func=ast.Name(), args=arguments) if self.syntax.builtin(e) in ("max", "min", "abs"):
                 found = [self.form(a) for a in arguments]
                 return Form.NUMBER if any(f in (Form.NUMBER, Form.ROW) for f in found) else None
             case ast.Name():
@@ -98,7 +98,7 @@ class Numbers(Analysis):
     def is_size(self, e: ast.expr) -> bool:
         """Whether ``e`` is a size of a tensor, or a number of elements: the same whenever it is evaluated."""
         counted = isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in ("numel", "nelement")
-        return counted or self.sizes.is_size(e) or (isinstance(e, ast.Call) and dotted(e.func) == "len")
+        return counted or self.sizes.is_size(e) or self.syntax.builtin(e) == "len"
 
     def _integer(self, e: ast.expr, sure: bool) -> bool:
         match e:

@@ -226,7 +226,7 @@ class Uses(Names):
     def _read_at_once(self, e: ast.expr) -> bool:
         """Whether the number is taken out of the tensor before anything else of the statement is evaluated."""
         parent = self.syntax.parents[e]
-        if isinstance(parent, ast.Call) and parent.args == [e] and dotted(parent.func) == "int":
+        if self.syntax.builtin(parent) == "int" and parent.args == [e]:  # type: ignore[attr-defined]
             return True
         if isinstance(parent, ast.Subscript) and parent.value is e:
             return isinstance(parent.ctx, ast.Load)  # the element is looked at by itself
@@ -290,8 +290,10 @@ class Uses(Names):
     def _one_is_enough(self, e: ast.expr) -> bool:
         """Whether a tensor of one element is used as one without a dimension would be."""
         match parent := self.syntax.parents[e]:
-            case ast.Slice() | ast.Call(func=ast.Name(id="int" | "float" | "range")) | ast.Attribute(attr="item"):
+            case ast.Slice() | ast.Attribute(attr="item"):
                 return True
+            case ast.Call():
+                return self.syntax.builtin(parent) in ("int", "float", "range")
             case ast.Compare():
                 return self._is_test(parent)
         return False

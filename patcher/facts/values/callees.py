@@ -79,7 +79,7 @@ class Callees(Analysis):
             return self._parameter(d.node)
         value, path = d.value, d.path
         if d.how == "iteration" and value is not None:
-            items, path = _source(value, path)
+            items, path = self._source(value, path)
             return self._element(items) if items is not None and not path else None
         while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
             value, path = value.elts[path[0]], path[1:]
@@ -142,24 +142,27 @@ class Callees(Analysis):
         found = [self.syntax.qualname(c) for c in classes if c.name == name.rpartition(".")[2]]
         return f"{self.module}.{found[0]}" if len(found) == 1 else None
 
-
-def _source(e: ast.expr, path: tuple[int, ...]) -> tuple[ast.expr | None, tuple[int, ...]]:
-    """What the items of an iteration over ``e`` come from, for the part at ``path`` of each, and what is left of it."""
-    while True:
-        match e, path:
-            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]), (1, *rest):
-                e, path = inner, tuple(rest)
-            case ast.Call(func=ast.Name(id="zip"), args=args), (int(at), *rest) if at < len(args):
-                e, path = args[at], tuple(rest)
-            case ast.Call(func=ast.Name(id="reversed" | "list" | "tuple"), args=[inner]), _:
-                e = inner
-            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "named_children"), args=[]), (1, *rest):
-                e, path = inner, tuple(rest)
-            case ast.Call(func=ast.Attribute(value=inner, attr="values" | "children"), args=[]), _:
-                e = inner
-            case ast.Subscript(value=inner, slice=ast.Slice()), _:
-                e = inner
-            case ast.Call(), _:
-                return None, path
-            case _:
-                return e, path
+    def _source(self, e: ast.expr, path: tuple[int, ...]) -> tuple[ast.expr | None, tuple[int, ...]]:
+        """What the items of an iteration over ``e`` come from, for the part at ``path`` of each; what is left of it."""
+        while True:
+            match e, path:
+                case ast.Call(func=ast.Name(), args=[inner, *more]), _:
+                    name = self.syntax.builtin(e)
+                    if name == "enumerate" and path[:1] == (1,):
+                        e, path = inner, path[1:]
+                    elif name == "zip" and path and path[0] < len(more) + 1:
+                        e, path = e.args[path[0]], path[1:]
+                    elif name in ("reversed", "list", "tuple") and not more:
+                        e = inner
+                    else:
+                        return None, path
+                case ast.Call(func=ast.Attribute(value=inner, attr="items" | "named_children"), args=[]), (1, *rest):
+                    e, path = inner, tuple(rest)
+                case ast.Call(func=ast.Attribute(value=inner, attr="values" | "children"), args=[]), _:
+                    e = inner
+                case ast.Subscript(value=inner, slice=ast.Slice()), _:
+                    e = inner
+                case ast.Call(), _:
+                    return None, path
+                case _:
+                    return e, path

@@ -282,7 +282,7 @@ class ModuleValues:
                 return last and self.holds_modules(base, depth)
             case ast.Call(func=ast.Attribute(value=base, attr="values"), args=[]):
                 return not last and self.holds_modules(base, depth)
-            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            case ast.Call(args=[inner, *_]) if self.syntax.builtin(iterated) == "enumerate":
                 return last and self._gives_modules(inner, False, depth)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
                 return not last and any(self.is_module(v, depth) for v in elts)

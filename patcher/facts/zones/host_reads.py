@@ -132,7 +132,7 @@ class HostReads(Analysis):
             case ast.Call(func=ast.Attribute(attr=name), args=args) if name in _TAKE_NUMBERS:
                 torch = (self.syntax.qualified(e.func) or "").startswith("torch.")
                 return torch and any(map(self._is_tensor, args))
-            case ast.Call(func=ast.Name(id="int" | "float" | "bool" | "range"), args=args):
+            case ast.Call(args=args) if self.syntax.builtin(e) in ("int", "float", "bool", "range"):
                 return any(map(self._is_tensor, args))
             case ast.Subscript(ctx=ast.Load(), slice=index):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
