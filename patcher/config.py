@@ -44,6 +44,7 @@ class Config:
     root: Path | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unsafe: bool = False
     strategy: tuple[str, ...] = ()
     target_torch: str | None = None
@@ -108,6 +109,12 @@ def _strings(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise TypeError
     return tuple(value)
+
+
+def _per_file(value: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return {pattern: _strings(codes) for pattern, codes in value.items()}
 
 
 def _strategies(value: object) -> tuple[str, ...]:
@@ -206,6 +213,7 @@ CASE_SETTINGS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
 _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "select": ("a list of codes", _strings),
     "ignore": ("a list of codes", _strings),
+    "per-file-ignores": ('a table (glob = ["CODE"])', _per_file),
     "unsafe": ("true or false", _is(bool)),
     "strategy": ('a table (rule = "name") or a list of "rule=name"', _strategies),
     "target-torch": ('a string such as "2.13"', _is(str)),

@@ -7,8 +7,8 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
+from patcher.settings import matches
 from patcher.source import reason
 
 _SKIPPED = frozenset({"__pycache__", "node_modules"})
@@ -25,11 +25,7 @@ class Exclude:
 
     def covers(self, path: str) -> bool:
         """Whether ``path`` is to be passed over; ``*`` also stands for slashes."""
-        if not self.patterns:
-            return False
-        below = os.path.relpath(os.path.abspath(path), os.path.abspath(self.root)).replace(os.sep, "/")
-        forms = (os.path.basename(path), below, "/" + below)
-        return any(fnmatchcase(form, pattern.rstrip("/")) for pattern in self.patterns for form in forms)
+        return any(matches(path, pattern, self.root) for pattern in self.patterns)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def patch(
     bugs: list[Bug] = []
     fixed: list[Reported] = []
     distrusted: set[str] = set()
-    found = first = search(tree, text, path, active, settings, project, bugs)
+    found = first = search(tree, text, path, active, settings, project, bugs, rules)
     current, seen = text, {text}
     compiles = any(_allowed(f, settings) for f in found) and _compiles(text)
     for _ in range(MAX_PASSES):
@@ -49,7 +49,7 @@ def patch(
         seen.add(after)
         fixed += reported(made, current)
         current = after
-        found = search(ast.parse(current), current, path, active, settings, project, bugs)
+        found = search(ast.parse(current), current, path, active, settings, project, bugs, rules)
     else:
         bugs.append(Bug("engine", 0, f"still finding things to fix after {MAX_PASSES} passes"))
     return result_of(text, first, fixed, current, found, bugs)

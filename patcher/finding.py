@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from patcher import ignores
 from patcher.facts import Facts
 from patcher.facts.project.index import Project, summarise
-from patcher.facts.running.frequency import Frequency, Reach
+from patcher.facts.running.frequency import Frequency, Often, Reach
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Finding, Fix, Rule, Where
-from patcher.settings import Settings, Unit
+from patcher.settings import Settings, Unit, severity
 from patcher.spans import says, targets_of
-from patcher.suppress import Suppressions, suppressions
+from patcher.suppress import Ignore, Ignores, Suppressions, means, suppressions
 
 _NO_TORCH = "`torch` is not imported here, or is another name"
 _OLD_SIZES = "a tensor gets other sizes in place here, of which Dynamo may still tell the old ones"
@@ -37,6 +38,7 @@ class Found:
     scope: str
     reach: Reach
     imports: frozenset[str] = frozenset()
+    by: Ignores = frozenset()
 
 
 def find(
@@ -53,7 +55,7 @@ def find(
     """
     tree, project, active = prepared(text, path, rules, settings, project, tree)
     bugs: list[Bug] = []
-    found = search(tree, text, path, active, settings, project, bugs)
+    found = search(tree, text, path, active, settings, project, bugs, rules)
     return result_of(text, found, [], text, found, bugs)
 
 
@@ -103,19 +105,28 @@ def search(
     settings: Settings,
     project: Project,
     bugs: list[Bug],
+    every: Sequence[Rule] = (),
 ) -> list[Found]:
-    """What ``rules`` find in ``tree``, by line, column and code; rules that crash go to ``bugs``."""
+    """What ``rules`` find in ``tree``, by line, column and code; rules that crash go to ``bugs``.
+
+    ``every``: all rules, also those that do not take part.
+    """
     quiet = suppressions(text)
     names = {rule.code: rule.name for rule in rules}
+    asked_of: set[tuple[Ignore, str]] = set()
 
     def silenced(code: str, statement: ast.stmt) -> bool:
         first, last = statement.lineno, statement.end_lineno or statement.lineno
         chosen = _chosen(code, path, facts.syntax.scope_of(statement), settings)
-        return not chosen or quiet.covers(code, names.get(code, code), first, last)
+        by = quiet.covering(code, names.get(code, code), first, last)
+        asked_of.update((ignore, code) for ignore in by)
+        return not chosen or bool(by) or settings.ignores_in(path, code, names.get(code, code))
 
     active = frozenset(code for code in names if code not in settings.distrusted)
     facts = Facts(tree, path, project, settings, active, silenced)
-    stronger = {r.code: tuple(o.handles for o in rules if o.code in r.yields_to) for r in rules}
+    # What the user ignores still answers for its nodes: else they would come back under another rule.
+    answering = [*rules, *(r for r in every if settings.ignores(r.code, r.name))]
+    stronger = {r.code: tuple(o.handles for o in answering if o.code in r.yields_to) for r in rules}
     found: list[Found] = []
     for kind, listening in _listeners(rules, text.encode("utf-8", "surrogatepass")).items():
         asked = [(rule, rule.where is Where.COMPILED, stronger[rule.code], rule.check) for rule in listening]
@@ -136,8 +147,36 @@ def search(
                     bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
                 else:
                     found += [_placed(rule, finding, facts, quiet, path, settings) for finding in findings]
+    if quiet.ignores and not bugs:
+        found += _of_comments(quiet, every or rules, active, settings, found, asked_of, text)
+    found = [f for f in found if severity(f.reach.often) in settings.severities]
     found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
     return found
+
+
+def _of_comments(
+    quiet: Suppressions,
+    every: Sequence[Rule],
+    active: frozenset[str],
+    settings: Settings,
+    found: list[Found],
+    asked_of: set[tuple[Ignore, str]],
+    text: str,
+) -> list[Found]:
+    """What there is to say of the ignore comments, now that all else is found."""
+    names = {rule.code: rule.name for rule in every}
+    work = {*asked_of, *((ignore, f.rule.code) for f in found for ignore in f.by)}
+
+    def used(ignore: Ignore, item: str | None) -> bool:
+        return any(other == ignore and (item is None or means(item, code, names[code])) for other, code in work)
+
+    told = []
+    complete = all(rule.code in active or _settled(rule, settings) for rule in every)
+    for rule, finding in ignores.findings(quiet, every, active, complete, used, text):
+        line = line_of(finding)
+        by = frozenset(i for i in quiet.covering(rule.code, rule.name, line, line) if i.names is not None)
+        told.append(Found(rule, finding, bool(by), "", Reach(Often.UNKNOWN), by=by))
+    return told
 
 
 def _listeners(rules: Sequence[Rule], raw: bytes) -> dict[type[ast.AST], list[Rule]]:
@@ -161,15 +200,15 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     if isinstance(at, ast.stmt) and hasattr(at, "body"):
         end = max(line, at.body[0].lineno - 1)
     statement = facts.syntax.statement_of(at)
-    covered = quiet.covers(rule.code, rule.name, line, end) or quiet.covers(
-        rule.code, rule.name, statement.lineno, statement.lineno
-    )
+    by = quiet.covering(rule.code, rule.name, line, end)
+    by |= quiet.covering(rule.code, rule.name, statement.lineno, statement.lineno)
     scope = facts.syntax.scope_of(at)
-    covered |= not _chosen(rule.code, path, scope, settings)
+    covered = bool(by) or not _chosen(rule.code, path, scope, settings)
+    covered |= settings.ignores_in(path, rule.code, rule.name)
     imports = _imports(finding, facts)
     if imports is None:
         finding = Finding(at, finding.message, assumption=_NO_TORCH)
-    return Found(rule, finding, covered, scope, facts.ask(Frequency).of(at), imports or frozenset())
+    return Found(rule, finding, covered, scope, facts.ask(Frequency).of(at), imports or frozenset(), by)
 
 
 def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:

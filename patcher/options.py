@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from patcher.config import Config, ConfigError, nearest
 from patcher.rule import Rule
 from patcher.selftest.measured import Measured
-from patcher.settings import LATEST_TORCH, Settings
+from patcher.settings import LATEST_TORCH, SEVERITIES, IgnoredIn, Settings
 
 
 def settings_from(
@@ -28,9 +28,16 @@ def settings_from(
     named = target_torch or config.target_torch
     target = _version(named)
     measured = measured or Measured()
+    wanted, only = _codes(rules, select or config.select, "--select")
+    unwanted, without = _codes(rules, ignore or config.ignore, "--ignore")
     return Settings(
-        select=_codes(rules, select or config.select, "--select"),
-        ignore=_codes(rules, ignore or config.ignore, "--ignore"),
+        select=wanted,
+        ignore=unwanted,
+        severities=frozenset(only or SEVERITIES) - frozenset(without),
+        per_file_ignores=tuple(
+            IgnoredIn(pattern, str(config.root or "."), _codes(rules, codes, "per-file-ignores")[0])
+            for pattern, codes in config.per_file_ignores.items()
+        ),
         unsafe=unsafe or config.unsafe,
         strategies={**_strategies(rules, config.strategy), **_strategies(rules, strategy)},
         target_torch=target,
@@ -40,7 +47,7 @@ def settings_from(
 
 def chosen_rules(rules: Sequence[Rule], codes: Sequence[str]) -> tuple[Rule, ...]:
     """The rules of these codes, prefixes or names, all without any; raises ``ConfigError`` for one that is unknown."""
-    settings = Settings(select=_codes(rules, codes, "CODES"))
+    settings = Settings(select=_codes(rules, codes, "CODES")[0])
     return tuple(rule for rule in rules if settings.wants(rule.code, rule.name))
 
 
@@ -49,7 +56,7 @@ def find_rule(rules: Sequence[Rule], word: str) -> Rule:
     for rule in rules:
         if word.upper() == rule.code or word.lower() == rule.name:
             return rule
-    raise ConfigError(f"there is no rule {word!r}{nearest(word, _names(rules))}")
+    raise ConfigError(f"there is no rule {word!r}{_meant(rules, word)}")
 
 
 def strategy_key(rule: Rule) -> str:
@@ -66,12 +73,19 @@ def _names(rules: Sequence[Rule]) -> list[str]:
     return [rule.code for rule in rules] + [rule.name for rule in rules]
 
 
-def _codes(rules: Sequence[Rule], given: Sequence[str], option: str) -> tuple[str, ...]:
+def _codes(rules: Sequence[Rule], given: Sequence[str], option: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words that stand for rules, and those that are severities."""
     words = tuple(word.strip() for item in given for word in item.split(",") if word.strip())
-    for word in words:
+    codes = tuple(word for word in words if word not in SEVERITIES)
+    for word in codes:
         if not any(rule.code.startswith(word.upper()) or rule.name == word for rule in rules):
-            raise ConfigError(f"{option}: no rule is called {word!r}{nearest(word, _names(rules))}")
-    return words
+            raise ConfigError(f"{option}: no rule is called {word!r}{_meant(rules, word)}")
+    return codes, tuple(word for word in words if word in SEVERITIES)
+
+
+def _meant(rules: Sequence[Rule], word: str) -> str:
+    told = nearest(word, _names(rules))
+    return told if "did you mean" in told else " (fix-compile rules lists them)"
 
 
 def _strategies(rules: Sequence[Rule], given: Sequence[str]) -> Mapping[str, str]:

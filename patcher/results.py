@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from patcher.settings import severity
+
 
 @dataclass(frozen=True)
 class Reported:
@@ -28,6 +30,11 @@ class Reported:
     scope: str = ""
     reached: str = ""
     rarity: int = 0
+
+    @property
+    def severity(self) -> str:
+        """How much it may cost, as far as its place tells: "high", "medium" or "low"."""
+        return severity(self.rarity)
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,8 @@ def _sources(rules: Sequence[Rule]) -> str | None:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, frozenset):  # whose order is another one in each process
+        return sorted(value)
     return sorted(value.items()) if isinstance(value, Mapping) else value
 
 

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 LATEST_TORCH = (2, 13)
+
+#: How much a finding may cost, as far as its place tells: each layer or turn of a loop; each call, or nobody knows;
+#: some calls, behind a flag, on the way to an error.
+SEVERITIES = ("high", "medium", "low")
+
+
+def severity(rarity: int) -> str:
+    """The word for a place in the order of how often compiled code gets there, 0 for most often."""
+    return SEVERITIES[0 if rarity <= 1 else 1 if rarity <= 3 else 2]
+
+
+def matches(path: str, pattern: str, root: str) -> bool:
+    """Whether a glob is the name of ``path``, or its path below ``root``; ``*`` also stands for slashes."""
+    below = os.path.relpath(os.path.abspath(path), os.path.abspath(root)).replace(os.sep, "/")
+    forms = (os.path.basename(path), below, "/" + below)
+    return any(fnmatchcase(form, pattern.rstrip("/")) for form in forms)
+
+
+class IgnoredIn(NamedTuple):
+    """Rules that say nothing in the files of a glob, which starts at ``root``."""
+
+    pattern: str
+    root: str
+    codes: tuple[str, ...]
 
 
 class Unit(NamedTuple):
@@ -42,7 +68,8 @@ class Settings:
 
     ``only``: the units that may be fixed, the findings of all others count as silenced; None: all. ``evidence``: what a
     run of the user's model has shown, for rules that cannot tell from the source. ``distrusted``: the codes of rules
-    that fix nothing here, whatever they find, and why.
+    that fix nothing here, whatever they find, and why. ``severities``: of the findings that count.
+    ``per_file_ignores``: what is silenced in some files.
     """
 
     select: tuple[str, ...] = ()
@@ -53,18 +80,32 @@ class Settings:
     only: frozenset[Unit] | None = None
     evidence: tuple[Varied, ...] = ()
     distrusted: Mapping[str, str] = field(default_factory=dict)
+    severities: frozenset[str] = frozenset(SEVERITIES)
+    per_file_ignores: tuple[IgnoredIn, ...] = ()
 
     def wants(self, code: str, name: str) -> bool:
         """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins."""
+        chosen = _strength(self.select, code, name) if self.select else 0
+        return chosen >= 0 and _strength(self.ignore, code, name) < max(chosen, 1)
 
-        def strength(patterns: tuple[str, ...]) -> int:
-            if name in patterns:
-                return len(code)
-            return max((len(p) for p in patterns if code.startswith(p.upper())), default=-1)
+    def ignores(self, code: str, name: str) -> bool:
+        """Whether the rule would take part if it were not ignored."""
+        selected = not self.select or _strength(self.select, code, name) >= 0
+        return selected and not self.wants(code, name)
 
-        chosen = strength(self.select) if self.select else 0
-        return chosen >= 0 and strength(self.ignore) < max(chosen, 1)
+    def ignores_in(self, path: str, code: str, name: str) -> bool:
+        """Whether the rule says nothing in the file ``path``."""
+        return any(
+            _strength(item.codes, code, name) >= 0 and matches(path, item.pattern, item.root)
+            for item in self.per_file_ignores
+        )
 
     def strategy(self, key: str) -> str:
         """What the user chose for ``key``; "auto" when nothing."""
         return self.strategies.get(key, "auto")
+
+
+def _strength(patterns: tuple[str, ...], code: str, name: str) -> int:
+    if name in patterns:
+        return len(code)
+    return max((len(p) for p in patterns if code.startswith(p.upper())), default=-1)

@@ -21,6 +21,7 @@ from patcher import calls, cli
 from patcher.cli import showing
 from patcher.kept import default_folder
 from patcher.version import VERSION
+from rules import load_rules
 
 ROOT = Path(__file__).parent.parent
 TOY = str(Path(__file__).parent / "toy.py")
@@ -317,6 +318,90 @@ def test_suppression(tool: Run, tmp_path: Path) -> None:
     assert tool("--verify-only", "m.py")[:2] == (0, f"no findings in 1 file; 1 suppressed\n{NOT_RUN}")
 
 
+@pytest.mark.parametrize(
+    ("comment", "told"),
+    [
+        ("ignore[FC991]", "FC001 [no fix] `ignore[FC991]` names no rule (did you mean FC901?)"),
+        ("ignore[slow-cal]", "FC001 [no fix] `ignore[slow-cal]` names no rule (did you mean slow-call?)"),
+        ("ignore[FC902]", "FC002 [no fix] `ignore[FC902]` silences nothing here"),
+        ("ignore[FC901, FC902]", "FC002 [no fix] `ignore[FC902]` silences nothing here"),
+    ],
+)
+def test_comments_that_do_nothing(tool: Run, tmp_path: Path, comment: str, told: str) -> None:
+    (tmp_path / "m.py").write_text(f"a = 'é', slow()  # fix-compile: {comment}\n")
+    out = tool("check", "m.py")[1]
+    assert f"  m.py:1:18: {told}\n" in out
+    assert out.count("FC00") == 1
+    assert "FC00" not in tool("check", "--ignore", "FC0", "m.py")[1]
+    assert "FC002" not in tool("check", "--select", "FC901,FC0", "m.py")[1]  # FC902 has not been asked
+
+
+def test_a_comment_for_all_rules(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("a = slow()  # fix-compile: ignore\nb = 1  # fix-compile: ignore\n")
+    assert "  m.py:2:8: FC002 [no fix] `ignore` silences nothing here\n" in tool("check", "m.py")[1]
+    assert "m.py:1" not in tool("check", "m.py")[1]
+    assert "FC002" not in tool("check", "--ignore", "FC902", "m.py")[1]
+    (tmp_path / "m.py").write_text("b = 1  # fix-compile: ignore[FC901, FC002]  for later\n")
+    assert tool("check", "m.py")[1].startswith("no findings in 1 file; 1 suppressed\n")
+
+
+GUARD = """import torch
+class M(torch.nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            raise ValueError("too large")
+        return x
+"""
+
+
+@pytest.mark.parametrize("how", ["--ignore", "comment", "per-file-ignores", "select"])
+def test_what_is_ignored_does_not_come_back_under_another_rule(
+    tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "RULES", load_rules())
+    comment = "  # fix-compile: ignore[FC102]" if how == "comment" else ""
+    (tmp_path / "m.py").write_text(GUARD.replace("> 0:", f"> 0:{comment}"))
+    if how == "per-file-ignores":
+        (tmp_path / "pyproject.toml").write_text("[tool.fix-compile.per-file-ignores]\n'm.py' = ['FC102']\n")
+    asked = {"--ignore": ("--ignore", "FC102"), "select": ("--select", "FC1", "--ignore", "FC102")}.get(how, ())
+    assert tool("check", *asked, "m.py")[1].startswith("no findings in 1 file")
+    if not asked:
+        (tmp_path / "pyproject.toml").unlink(missing_ok=True)
+        (tmp_path / "m.py").write_text(GUARD)
+        assert "m.py:4:9: FC102" in tool("check", "m.py")[1]
+
+
+def test_per_file_ignores(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/a.py").write_text("slow()\nodd\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.fix-compile.per-file-ignores]\n'old/*' = ['slow-call']\n")
+    for where, name in ((tmp_path, "old"), (tmp_path / "old", "a.py")):
+        monkeypatch.chdir(where)
+        out = tool("check", name)[1]
+        assert "FC901" not in out
+        assert "FC902" in out
+        assert "1 suppressed" in out
+    monkeypatch.chdir(tmp_path)
+    assert "FC901" in tool("check", "m.py")[1]
+    (tmp_path / "pyproject.toml").write_text("[tool.fix-compile.per-file-ignores]\n'old/*' = ['FC991']\n")
+    assert "per-file-ignores: no rule is called 'FC991' (did you mean 'FC901'?)" in tool("check", "m.py")[2]
+
+
+def test_severities(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("import torch.nn as nn\nclass M(nn.Module):\n    def forward(self, x):\n"
+        "        slow()\n        for _ in x:\n            slow()\n        if not x:\n            slow()\n"
+        "            raise ValueError\n        return x\n")  # fmt: skip
+    lines = {word: [4, 6, 8] for word in ("high,medium,low", "FC9")}
+    lines |= {"high": [6], "medium": [4], "low": [8], "FC902": [], "FC901,high": [6]}
+    for word, found in lines.items():
+        told = json.loads(tool("check", "--select", word, "--format", "json", "m.py")[1])
+        assert [f["line"] for file in told["files"] for f in file["findings"]] == sorted(found, key=[6, 4, 8].index)
+    told = json.loads(tool("check", "--ignore", "low,FC902", "--format", "json", "m.py")[1])
+    assert [f["severity"] for f in told["files"][0]["findings"]] == ["high", "medium"]
+    tool("fix", "--select", "high", "m.py")
+    assert (tmp_path / "m.py").read_text().count("slow()") == 2
+
+
 def test_formats(tool: Run, tmp_path: Path) -> None:
     status, out, _ = tool("--verify-only", "--format", "json", ".")
     document = json.loads(out)
@@ -338,6 +423,7 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
         ((), "Missing argument 'PATH...'"),
         (("--selct", "FC901", "."), "--select"),
         (("--select", "FC801", "."), "did you mean 'FC901'"),
+        (("--ignore", "zzz", "."), "no rule is called 'zzz' (fix-compile rules lists them)"),
         (("--strategy", "slow=slower", "."), "no strategy 'slower'"),
         (("--target-torch", "2", "."), "give a PyTorch version"),
         (("--format", "xml", "."), "'xml' is not one of"),
@@ -465,9 +551,11 @@ def test_rules(tool: Run) -> None:
     status, out, _ = tool("rules")
     assert status == 0
     assert out.splitlines() == [
-        "FC901  slow-call  A call of ``slow``.",
-        "                  strategies: auto, quick",
-        "FC902  odd-name   A name that is odd.",
+        "FC001  unknown-ignore  An ignore comment that lists a rule that does not exist.",
+        "FC002  unused-ignore   An ignore comment that silences nothing.",
+        "FC901  slow-call       A call of ``slow``.",
+        "                       strategies: auto, quick",
+        "FC902  odd-name        A name that is odd.",
     ]
     out = tool("rules", "fc901")[1]
     assert out.startswith("FC901 slow-call\n\nA call of ``slow``.\n\nWhat it does:\n    Calls ``fast``.\n")
@@ -478,7 +566,7 @@ def test_rules(tool: Run) -> None:
 def test_a_folder_that_is_called_rules(tool: Run, tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules/a.py").write_text("slow()\n")
-    assert tool("rules")[1].startswith("FC901")
+    assert "\nFC901 " in tool("rules")[1]
     assert "rules/a.py" in tool("./rules")[1]
 
 

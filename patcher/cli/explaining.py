@@ -10,6 +10,7 @@ import click
 from patcher import calls
 from patcher.cli.showing import progress
 from patcher.explain import explanation, listing
+from patcher.ignores import OF_COMMENTS
 from patcher.options import chosen_rules, find_rule, strategies_of, strategy_key
 from patcher.rule import Rule
 from patcher.selftest.call import selftest
@@ -18,6 +19,7 @@ from patcher.selftest.measured import measured
 
 def rules_of(rules: Sequence[Rule]) -> click.Command:
     """The command that lists and explains rules."""
+    rules = (*OF_COMMENTS, *rules)
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
     @click.argument("code", required=False, metavar="[CODE]")

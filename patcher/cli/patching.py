@@ -17,6 +17,7 @@ from patcher.cli.showing import asks, colour, measuring, program, progress, say
 from patcher.cli.words import OTHERS, SPELLED, is_word
 from patcher.config import FORMATS, Config, load, nearest
 from patcher.discover import Exclude, missing
+from patcher.ignores import OF_COMMENTS
 from patcher.kept import default_folder
 from patcher.measure import TEST_FORMATS, test
 from patcher.measure_options import located, measure_options, request_from
@@ -60,6 +61,7 @@ _MODES = ("dry_run", "verify_only", "yes", "test")
 
 def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     """The command that finds, shows and writes patches; ``word``: the one that was said, "" for none."""
+    rules = (*OF_COMMENTS, *rules)
 
     @click.command(
         help=SPELLED[word].tells if word else _HELP,
@@ -73,8 +75,13 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("-y", "--yes", is_flag=True, help="Write the fixes without showing and asking first.")
     @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
-    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
-    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
+    @click.option(
+        "--select",
+        multiple=True,
+        metavar="CODES",
+        help="Only these rules, by code, prefix or name.",
+    )
+    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules. Both also take high, medium, low.")
     @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
     @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")

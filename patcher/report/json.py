@@ -86,6 +86,7 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "applicability": item.applicability,
         "assumption": item.assumption or None,
         "strategy": item.strategy or None,
+        "severity": item.severity,
         "reached": item.reached or None,
         "status": entry.status,
     }
