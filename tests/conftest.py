@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from forked import Shared
     from jobs import Jobs
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +38,24 @@ def server() -> Iterator[subprocess.Popen[str]]:
 
     with serving() as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Shared]:
+    """One parent for the processes of all runs of the harness."""
+    from forked import Shared
+
+    parent = Shared()
+    yield parent
+    parent.close()
+
+
+@pytest.fixture
+def one_parent(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test measures runs in forks of the parent that is there already."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("patcher.harness.run.forking", lambda python: shared)
+    monkeypatch.setattr("patcher.diagnose.bench.forking", lambda python: shared)
 
 
 @pytest.fixture

@@ -163,7 +163,9 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.measured": set(),
     "patcher.harness.compare": {"patcher.harness.measured"},
     # what is carried to another machine needs nothing else of ours
-    "patcher.harness.run": set(),
+    "patcher.harness.run": {"patcher.harness.forks"},
+    "patcher.harness.forks": set(),
+    "patcher.harness.parent": set(),
     "patcher.harness.worker": set(),
     "patcher.harness.differences": set(),
     "patcher.harness.probes": {"patcher.harness.worker"},
@@ -203,6 +205,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.places",
         "patcher.harness.cases",
         "patcher.harness.compare",
+        "patcher.harness.forks",
         "patcher.harness.measured",
         "patcher.harness.plan",
         "patcher.harness.run",
@@ -306,6 +309,7 @@ LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
 LIBCST_IS_FOR = {"patcher.concrete"}
 # they run in processes of their own
 TORCH_IS_FOR = {
+    "patcher.harness.parent",
     "patcher.harness.worker",
     "patcher.harness.differences",
     "patcher.harness.probes",
@@ -479,8 +483,9 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
 
 @pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
 def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
-    # these import the worker that lies beside them; by its full name only for types, or where they are imported
-    beside = {"worker", "patcher"} if module in {"patcher.harness.probes", "patcher.harness.examples"} else set()
+    # these import what lies beside them; by its full name only for types, or where they are imported
+    neighbour = {"run": "forks", "probes": "worker", "examples": "worker"}.get(module.rpartition(".")[2])
+    beside = {neighbour, "patcher"} if neighbour else set()
     found = sorted({n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside)
     assert not found, f"{module} imports {found}, which a machine that it is carried to need not have"
 

@@ -6,10 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import fix_compile
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = """import torch
@@ -83,29 +87,61 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(project: Path, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "fix_compile.py"), *options]
-    done = subprocess.run(
-        command,
-        cwd=project,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == status, done.stderr + done.stdout
-    return done
+Call = Callable[..., "Done"]
+Document = Callable[..., dict[str, Any]]
 
 
-def document(project: Path, *options: str, status: int = 0) -> dict[str, Any]:
-    told = call(project, "diagnose", "--format", "json", "--quick", "--backend", "eager", *options, status=status)
-    parsed: dict[str, Any] = json.loads(told.stdout)
-    return parsed
+@dataclass(frozen=True)
+class Done:
+    """A call that has ended."""
+
+    stdout: str
+    stderr: str
 
 
-def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path) -> None:
+@pytest.fixture
+def call(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], one_parent: None) -> Call:
+    """Call the tool in the project, in this process; the measuring is done in processes of its own."""
+    monkeypatch.chdir(project)
+
+    def called(*options: str, status: int = 0) -> Done:
+        monkeypatch.setattr(sys, "argv", [str(ROOT / "fix_compile.py"), *options])
+        capfd.readouterr()
+        ended = fix_compile.main()
+        done = Done(*capfd.readouterr())
+        assert ended == status, done.stderr + done.stdout
+        return done
+
+    return called
+
+
+@pytest.fixture
+def document(call: Call) -> Document:
+    """Call ``diagnose`` and read what it tells."""
+
+    def told(*options: str, status: int = 0) -> dict[str, Any]:
+        done = call("diagnose", "--format", "json", "--quick", "--backend", "eager", *options, status=status)
+        parsed: dict[str, Any] = json.loads(done.stdout)
+        return parsed
+
+    return told
+
+
+def test_the_program_diagnoses(project: Path) -> None:
+    """As the user starts it, with nothing shared."""
+    options = ("--format", "json", "--quick", "--backend", "eager", "--only", "fullgraph", "--case", "case.py", ".")
+    command = [sys.executable, str(ROOT / "fix_compile.py"), "diagnose", *options]
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, env=variables)
+    assert done.returncode == 0, done.stderr + done.stdout
+    told = json.loads(done.stdout)
+    assert told["causes"] == []
+    assert [item["name"] for item in told["diagnostics"]] == ["fullgraph"]
+
+
+def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path, document: Document) -> None:
     before = (project / "net.py").read_bytes()
-    told = document(project, "--case", "case.py", ".")
+    told = document("--case", "case.py", ".")
     assert (project / "net.py").read_bytes() == before
     causes = {cause["where"]: cause for cause in told["causes"]}
     branch, printed = causes["net.py:12"], causes["net.py:49"]
@@ -125,18 +161,18 @@ def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path) -> N
     assert {item["name"] for item in told["diagnostics"]} == {"fullgraph", "baseline"}
 
 
-def test_a_cause_that_no_rule_of_the_run_fixes_remains_with_advice(project: Path) -> None:
-    told = document(project, "--ignore", "FC602", "--case", "case.py", ".")
+def test_a_cause_that_no_rule_of_the_run_fixes_remains_with_advice(document: Document) -> None:
+    told = document("--ignore", "FC602", "--case", "case.py", ".")
     printed = next(cause for cause in told["causes"] if cause["where"] == "net.py:49")
     assert printed["fixes"] == []
     assert printed["fate"] == "remains"
     assert any("logging" in advice["flag"] for advice in printed["advice"])
 
 
-def test_prove_keeps_what_helps_and_restore_takes_it_back(project: Path) -> None:
+def test_prove_keeps_what_helps_and_restore_takes_it_back(project: Path, call: Call) -> None:
     before = (project / "net.py").read_bytes()
     options = ("--quick", "--backend", "eager", "--case", "case.py", "-o", "report.md", "-o", "report.json")
-    tested = call(project, "--prove", *options, ".")
+    tested = call("--prove", *options, ".")
     patched = (project / "net.py").read_text(encoding="utf-8")
     assert patched.count("torch.where(") == 1
     assert ".expand(" in patched  # it makes no difference within one graph
@@ -147,24 +183,18 @@ def test_prove_keeps_what_helps_and_restore_takes_it_back(project: Path) -> None
     assert fates["FC101 in Gate.forward"] == "kept"
     assert fates["FC101 in Unused.forward"] in ("no-op", "not tried")
     assert fates["FC501 in Net.forward"] in ("no-op", "not tried")
-    call(project, "restore")
+    call("restore")
     assert (project / "net.py").read_bytes() == before
 
 
-def test_prove_with_dry_run_writes_nothing(project: Path) -> None:
+def test_prove_with_dry_run_writes_nothing(project: Path, document: Document) -> None:
     """Of the gate alone: a search with one fix to try."""
     (project / "net.py").write_text(MODEL.partition("class Unused")[0], encoding="utf-8")
     (project / "case.py").write_text(CASE.replace("Net", "Gate").replace("(2, 3, 5)", "(2, 3)"), encoding="utf-8")
     before = (project / "net.py").read_bytes()
-    told = document(project, "--prove", "--dry-run", "--case", "case.py", "net.py")
+    told = document("--prove", "--dry-run", "--case", "case.py", "net.py")
     assert [tried["outcome"] for tried in told["proof"]["tried"]] == ["kept"]
     assert (project / "net.py").read_bytes() == before
-
-
-def test_a_diagnostic_alone_tells_no_causes(project: Path) -> None:
-    told = document(project, "--only", "fullgraph", "--case", "case.py", ".")
-    assert told["causes"] == []
-    assert [item["name"] for item in told["diagnostics"]] == ["fullgraph"]
 
 
 @pytest.mark.parametrize(
@@ -175,14 +205,17 @@ def test_a_diagnostic_alone_tells_no_causes(project: Path) -> None:
         ("def calls():\n    import time\n    time.sleep(60)\n", "time limit"),
     ],
 )
-def test_a_case_that_does_not_run_gives_a_report_that_says_so(project: Path, addition: str, problem: str) -> None:
+def test_a_case_that_does_not_run_gives_a_report_that_says_so(
+    project: Path, document: Document, addition: str, problem: str
+) -> None:
     (project / "case.py").write_text(CASE + addition, encoding="utf-8")
-    told = document(project, "--time-limit", "12", "--case", "case.py", "net.py", status=2)
+    limit = "4" if "sleep" in addition else "60"
+    told = document("--time-limit", limit, "--case", "case.py", "net.py", status=2)
     assert any(problem in line for line in told["problems"]), told["problems"]
     assert told["causes"] == []
 
 
-def test_what_is_not_the_same_in_a_second_run_is_told(project: Path) -> None:
+def test_what_is_not_the_same_in_a_second_run_is_told(project: Path, document: Document) -> None:
     text = MODEL.replace("        return x\n", "        if self.odd:\n            print('odd')\n        return x\n")
     text = text.replace('        print("built")\n', "        self.odd = next_number() == 5\n")
     text = text.replace(
@@ -195,7 +228,7 @@ def test_what_is_not_the_same_in_a_second_run_is_told(project: Path) -> None:
         "    return number\n\n\nclass Gate",
     )
     (project / "net.py").write_text(text, encoding="utf-8")
-    told = document(project, "--case", "case.py", "net.py")
+    told = document("--case", "case.py", "net.py")
     assert any("not the same in a second run" in problem for problem in told["problems"]), told["problems"]
 
 
@@ -209,5 +242,5 @@ def test_what_is_not_the_same_in_a_second_run_is_told(project: Path) -> None:
         ["diagnose", "--case", "nowhere.py", "net.py"],
     ],
 )
-def test_wrong_options_are_an_error(project: Path, options: list[str]) -> None:
-    assert call(project, *options, status=2).stderr
+def test_wrong_options_are_an_error(call: Call, options: list[str]) -> None:
+    assert call(*options, status=2).stderr

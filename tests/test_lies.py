@@ -149,10 +149,11 @@ LIES = {
 
 
 @pytest.fixture
-def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+def tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], one_parent: None
+) -> Callable[..., Any]:
     """Run a command line with a lying rule where there is nothing but ``m.py``; exit status, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(sys, "argv", ["fix-compile"])
 
     def call(lie: Lie, *arguments: str) -> tuple[int, str, str]:

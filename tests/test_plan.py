@@ -21,7 +21,7 @@ from patcher.harness.trees import commit, copy_tree, needed, roots
 from patcher.results import FileResult
 
 HARNESS = Path(plan.__file__).parent
-PROGRAMS = {"worker.py", "run.py", "differences.py", "probes.py"}
+PROGRAMS = {"worker.py", "run.py", "differences.py", "probes.py", "forks.py", "parent.py"}
 OLD, NEW = b"x = slow()\n", b"import torch\nx = fast()\n"
 
 

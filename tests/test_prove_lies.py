@@ -68,7 +68,7 @@ RULES = (
 
 
 def test_wrong_fixes_are_found_and_the_right_one_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], one_parent: None
 ) -> None:
     (tmp_path / "m.py").write_text(MODEL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import parent_without_torch
 
 from patcher.harness import run as running
 from patcher.harness.carried import CarriedError, load
@@ -76,9 +77,13 @@ def plan_in(folder: Path, **changes: Any) -> Path:
     return folder / "plan.json"
 
 
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+@pytest.fixture(params=["new processes", "forks"])
+def fake(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, Any]]:
     """Run a plan with a worker made of these lines."""
+    if request.param == "forks":
+        parent_without_torch(tmp_path)
 
     def started(worker: str, progress: Any = None, python: str = sys.executable, **changes: Any) -> dict[str, Any]:
         programs(tmp_path, worker)
@@ -399,9 +404,12 @@ finally:
 """
 
 
+@pytest.mark.parametrize("forks", [False, True], ids=["new processes", "forks"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_us_and_the_worker(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_ends_us_and_the_worker(number: signal.Signals, forks: bool, tmp_path: Path) -> None:
     programs(tmp_path, "start().wait()")
+    if forks:
+        parent_without_torch(tmp_path)
     plan_in(tmp_path)
     script = SCRIPT.format(root=str(ROOT), folder=str(tmp_path))
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tool:
@@ -427,7 +435,8 @@ def test_a_run_in_another_thread(fake: Callable[..., dict[str, Any]]) -> None:
 def test_a_folder_that_was_carried_runs_by_itself(tmp_path: Path) -> None:
     """``python worker.py plan.json``, and the same through run.py, with nothing of ours to import."""
     programs(tmp_path, "finish()")
-    (tmp_path / "run.py").write_bytes(Path(running.__file__).read_bytes())
+    for name in ("run.py", "forks.py"):
+        (tmp_path / name).write_bytes((Path(running.__file__).with_name(name)).read_bytes())
     plan_in(tmp_path, quick=True, modes=[])
     command = [sys.executable, "-I", "run.py", "plan.json"]
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout

@@ -14,8 +14,9 @@ from patcher.diagnose.places import Places, original_lines
 from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
+from patcher.harness.forks import Forks
 from patcher.harness.measured import Figures, Results, Tree, from_json
-from patcher.harness.run import Progress, run
+from patcher.harness.run import Progress, forking, run
 from patcher.results import FileResult
 
 
@@ -75,12 +76,17 @@ class Bench:
     measured: int = 0
     _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="fix-compile-")))
     _kept: dict[bool, str] = field(default_factory=dict)
+    _forks: Forks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._forks = forking(self.python)
 
     def __enter__(self) -> Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        with self._forks:  # they end with this
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def measure(self, files: Sequence[FileResult], options: plan.Options | None = None, fresh: bool = False) -> State:
         """A state of the tree; raises what ``run`` and ``from_json`` raise.
@@ -96,7 +102,7 @@ class Bench:
         folder = self._folder / f"{self.measured:03d}"
         folder.mkdir()
         asked = replace(asked, keep=not asked.reuse)
-        document = run(plan.write(folder, files, self.cases, asked), self.python, self.progress)
+        document = run(plan.write(folder, files, self.cases, asked), self.python, self.progress, self._forks)
         if asked.keep and not fresh:
             self._kept[asked.quick] = str(folder / "work")
         results = from_json(document)

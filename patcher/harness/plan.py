@@ -24,7 +24,7 @@ SCHEMA = 1
 PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
 
 _TOOL = "fix-compile"
-_PROGRAMS = (WORKER, "run.py", "differences.py", "probes.py")
+_PROGRAMS = (WORKER, "run.py", "differences.py", "probes.py", "forks.py", "parent.py")
 _FOLDERS = ("patched", "tree", "cases", "work")  # of an exported folder; the worker makes the last
 
 

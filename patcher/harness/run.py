@@ -4,8 +4,8 @@
 
 One process per variant (original or patched source, eager or compiled, in each mode), then one per case that compares
 what they saved, and one for each experiment that the plan asks for. The outcome is ``results.json`` beside the plan;
-docs/harness.md describes both. ``worker.py``, ``differences.py`` and ``probes.py`` lie in the same folder; the four can
-be carried together to a machine that has torch.
+docs/harness.md describes both. ``worker.py``, ``differences.py``, ``probes.py``, ``forks.py`` and ``parent.py`` lie in
+the same folder; the six can be carried together to a machine that has torch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING or __name__ != "__main__":
+    from patcher.harness.forks import Forked, Forks
+else:  # carried
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from forks import Forks
 
 SCHEMA = 1
 HERE = Path(__file__).resolve().parent
@@ -59,24 +65,32 @@ class RunError(Exception):
     """No worker can be started; the message is one line."""
 
 
-def run(plan_file: Path, python: str = sys.executable, progress: Progress | None = None) -> Json:
+def run(
+    plan_file: Path, python: str = sys.executable, progress: Progress | None = None, forks: Forks | None = None
+) -> Json:
     """Run everything that the plan says, one process at a time, and return what ``results.json`` then holds.
 
-    However this is left, also by an exception, Ctrl-C, SIGTERM or SIGHUP, no worker is running any more. Raises
-    ``RunError``.
+    ``forks``: from ``forking``, for several runs with one ``python``. However this is left, also by an exception,
+    Ctrl-C, SIGTERM or SIGHUP, no worker is running any more. Raises ``RunError``.
     """
-    with _signals_as_exceptions():
-        return _Run(plan_file.resolve(), python, progress).everything()
+    with _signals_as_exceptions(), contextlib.ExitStack() as stack:
+        starting = forks or stack.enter_context(forking(python))
+        return _Run(plan_file.resolve(), python, progress, starting).everything()
+
+
+def forking(python: str) -> Forks:
+    """What starts workers quickly; a context."""
+    return Forks(python, HERE / "parent.py")
 
 
 class _Run:
     """One run of a plan."""
 
-    def __init__(self, plan_file: Path, python: str, progress: Progress | None) -> None:
+    def __init__(self, plan_file: Path, python: str, progress: Progress | None, forks: Forks) -> None:
         self._plan: Json = json.loads(plan_file.read_text(encoding="utf-8"))
         self._full = absolute(self._plan, plan_file.parent)
         self._folder, self._python, self._progress = plan_file.parent, python, progress
-        self._work = self._folder / "work"
+        self._work, self._forks = self._folder / "work", forks
         self._start, self._number = time.monotonic(), 0
         self._environment: Json = {}
         self._identity = _identity(self._full, python)
@@ -218,8 +232,7 @@ class _Run:
         write_json(spec, {**self._full, "job": job})
         start = time.monotonic()
         with log.open("ab") as stream:  # also what is written after the log was emptied goes to its end
-            command = [self._python, str(HERE / program), str(spec)]
-            ended, code = self._ended(command, self._variables(job, folder), stream, (case, variant))
+            ended, code = self._ended(program, job, folder, stream, (case, variant))
         tail = _tail(log)
         result: Json = {"status": ended[0], "message": ended[1]} if ended else _result(out, code, tail)
         result["tail"] = [] if result["status"] == "ok" else tail
@@ -228,36 +241,45 @@ class _Run:
         return {**result, "seconds": round(time.monotonic() - start, 1)}
 
     def _ended(
-        self, command: list[str], variables: dict[str, str], log: IO[bytes], named: tuple[str, str]
+        self, program: str, job: Json, folder: Path, log: IO[bytes], named: tuple[str, str]
     ) -> tuple[tuple[str, str] | None, int]:
         """Run a process to its end: for what it was ended by us (status, message), and its exit status."""
-        verbose = self._plan["verbose"]
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.PIPE if verbose else log,
-                env=variables,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise RunError(f"{command[0]} cannot be started: {error.strerror}") from None
-        copying = threading.Thread(target=_copy, args=(process.stderr, log), daemon=True) if verbose else None
+        file, spec, variables = HERE / program, str(folder / "spec.json"), self._variables(job, folder)
+        process: Forked | subprocess.Popen[bytes] | None = None
+        if not (self._plan["verbose"] or self._plan.get("trace")):  # torch reads what to log when it is imported
+            generates = self._plan.get("backend") == "inductor" and ("probe" in job or job.get("kind") == "compiled")
+            process = self._forks.start(file, spec, variables, log.fileno(), generates)
+        process = process or self._started([self._python, str(file), spec], variables, log)
+        heard = process.stderr if isinstance(process, subprocess.Popen) else None
+        copying = threading.Thread(target=_copy, args=(heard, log), daemon=True) if heard else None
         try:
             if copying:
                 copying.start()
             ended = self._waited(process, log, named)
         finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # also what the worker has started and left behind
-            process.wait()
+            if process.returncode is None or isinstance(process, subprocess.Popen):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)  # also what the worker has started and left behind
+            code = process.wait()
         if copying:
             copying.join(2)
-        return ended, process.returncode
+        return ended, code
+
+    def _started(self, command: list[str], variables: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.PIPE if self._plan["verbose"] else log,
+                env=variables,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunError(f"{command[0]} cannot be started: {error.strerror}") from None
 
     def _waited(
-        self, process: subprocess.Popen[bytes], log: IO[bytes], named: tuple[str, str]
+        self, process: Forked | subprocess.Popen[bytes], log: IO[bytes], named: tuple[str, str]
     ) -> tuple[str, str] | None:
         seconds, memory = self._plan["seconds"], self._plan["memory"]
         heard = time.monotonic()

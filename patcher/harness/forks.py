@@ -1,0 +1,168 @@
+"""Start programs as forks of one interpreter that has imported torch: what costs seconds is done once for all of them.
+
+A fork is as much by itself as a new process: nothing that it compiles, sets or breaks reaches another. Where it would
+not be the same as a new one there is none (``parent.py``, the interpreter, says where): the caller starts a process.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+#: What each job may set for itself: torch reads none of it when it is imported.
+OWN = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHDYNAMO_DISABLE")
+PREFIX = "FIX_COMPILE_"  # of settings that mean nothing to a job
+READY, READY_SECONDS = b"ready", 120.0
+
+
+class _Parent:
+    """The running interpreter. Raises ``OSError`` when it cannot be started."""
+
+    def __init__(self, python: str, program: Path, variables: dict[str, str]) -> None:
+        self.variables, self._rest = variables, b""
+        self._connection, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [python, str(program), str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=variables,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+        except OSError:
+            self._connection.close()
+            raise
+
+    def ask(self, request: object, out: int) -> bytes | None:
+        """What it says to a request; None or nothing: it is of no use any more."""
+        self._connection.settimeout(READY_SECONDS)
+        try:
+            socket.send_fds(self._connection, [json.dumps(request).encode("ascii") + b"\n"], [out])
+        except OSError:
+            return None
+        return self.line(READY_SECONDS)
+
+    def line(self, seconds: float | None) -> bytes | None:
+        """Its next line; None when there is none within the time, nothing when there will be none any more."""
+        self._connection.settimeout(seconds)
+        while b"\n" not in self._rest:
+            try:
+                more = self._connection.recv(4096)
+            except (TimeoutError, BlockingIOError):
+                return None
+            except OSError:
+                more = b""
+            if not more:
+                return b""
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def end(self) -> None:
+        """End it."""
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class Forked:
+    """A running fork, with what the harness asks of a ``subprocess.Popen``."""
+
+    def __init__(self, parent: _Parent, pid: int) -> None:
+        self._parent, self.pid = parent, pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status once it has ended, negative for a signal; it is -9 when its parent is gone."""
+        return self._told(0)
+
+    def wait(self) -> int:
+        """The exit status, when it has ended."""
+        status = self._told(None)
+        assert status is not None
+        return status
+
+    def _told(self, seconds: float | None) -> int | None:
+        if self.returncode is None:
+            line = self._parent.line(seconds)
+            if line is not None:
+                self.returncode = int(line) if line else -signal.SIGKILL
+        return self.returncode
+
+
+class Forks:
+    """Starts programs one at a time, as forks of one interpreter. Use it as a context: the interpreter goes with it.
+
+    ``parent``: the program of the interpreter. It is started with the first program that is to run, and anew when a
+    later one wants other variables of the environment.
+    """
+
+    def __init__(self, python: str, parent: Path) -> None:
+        self._python, self._program = python, parent
+        self._possible = sys.platform == "linux"
+        self._parent: _Parent | None = None
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(
+        self, program: Path, argument: str, variables: Mapping[str, str], out: int, code: bool = False
+    ) -> Forked | None:
+        """Run ``python program argument`` with stdout and stderr to ``out``, in a session of its own.
+
+        ``code``: whether it generates code, for which this machine's vector instructions have to be known. None when it
+        cannot be a fork.
+        """
+        if not self._possible or not self._program.exists():
+            return None
+        fixed = {k: v for k, v in variables.items() if k not in OWN and not k.startswith(PREFIX)}
+        own = {key: value for key, value in variables.items() if key not in fixed}
+        told = {
+            "program": str(program),
+            "argument": argument,
+            "folder": str(Path.cwd()),
+            "variables": own,
+            "code": code,
+        }
+        if self._parent is not None and self._parent.variables == fixed:
+            number = self._parent.ask(told, out)
+            if number:
+                return Forked(self._parent, int(number))
+        self.close()
+        self._open(fixed)
+        number = self._parent.ask(told, out) if self._parent is not None else None
+        if self._parent is not None and number:
+            return Forked(self._parent, int(number))
+        self.close()
+        self._possible = False
+        return None
+
+    def close(self) -> None:
+        """End the interpreter."""
+        if self._parent is not None:
+            self._parent.end()
+        self._parent = None
+
+    def _open(self, variables: dict[str, str]) -> None:
+        try:
+            self._parent = _Parent(self._python, self._program, variables)
+        except OSError:  # the caller will say so
+            return
+        ready = False
+        try:
+            ready = self._parent.line(READY_SECONDS) == READY
+        finally:
+            if not ready:
+                self.close()

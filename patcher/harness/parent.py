@@ -1,0 +1,105 @@
+"""The parent of the harness's processes: it has imported torch, and is a fork for each of them. ``forks.py`` starts it.
+
+    python parent.py DESCRIPTOR
+
+Over the socket of that number it is told what to run, and answers with the fork's number and later with how it ended.
+No tensor is computed before a fork: threads do not survive one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import threading
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch._dynamo.trace_rules
+import torch._inductor.compile_fx
+import torch._inductor.cudagraph_trees
+
+with contextlib.suppress(ImportError):  # other releases have not all of them
+    import torch._inductor.cpu_vec_isa
+    import torch.utils.serialization.config
+
+LONGEST = 2**16  # bytes of a request
+
+
+def serve(connection: socket.socket) -> tuple[str, str] | None:
+    """Fork for each request until the other end is closed.
+
+    The answer is None in the interpreter; in each fork it is the program that it is to run, with its argument.
+    """
+    _die_with_parent()
+    if not fit():
+        return None
+    gc.collect()
+    gc.freeze()  # else each fork would collect what it has inherited
+    connection.sendall(b"ready\n")
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(connection, LONGEST, 1)
+        if not data:
+            return None
+        request: dict[str, Any] = json.loads(data)
+        if request["code"]:
+            find_instructions()
+        child = os.fork()
+        if child == 0:
+            return _become(request, connection, descriptors[0])
+        os.close(descriptors[0])
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)  # what it leaves behind; until it is waited for the number is its own
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        connection.sendall(b"%d\n" % status)
+
+
+def _become(request: dict[str, Any], connection: socket.socket, out: int) -> tuple[str, str]:
+    """What a new process would have: a session, streams, a folder, variables."""
+    os.setsid()
+    _die_with_parent()
+    for number in (1, 2):
+        os.dup2(out, number)
+    os.close(out)
+    os.chdir(request["folder"])
+    os.environ.update(request["variables"])
+    connection.sendall(b"%d\n" % os.getpid())
+    connection.close()
+    return request["program"], request["argument"]
+
+
+def fit() -> bool:
+    """Whether a fork of this process can do all that a new one can: a GPU's driver and threads do not outlive one."""
+    counts = [getattr(getattr(torch, name, None), "device_count", None) for name in ("cuda", "xpu", "accelerator")]
+    return threading.active_count() == 1 and not any(count() for count in counts if count is not None)
+
+
+def find_instructions() -> None:
+    """Which vector instructions inductor can use it tries out by compiling, once in a process: seconds of work."""
+    with contextlib.suppress(Exception):  # of other releases; the fork then finds out by itself
+        torch._inductor.cpu_vec_isa.valid_vec_isa_list()
+
+
+def _die_with_parent() -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def main() -> None:
+    """The command line."""
+    asked = serve(socket.socket(fileno=int(sys.argv[1])))
+    if asked is not None:
+        sys.argv = [*asked]
+        runpy.run_path(asked[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Forks of a parent that has imported torch tell what new processes tell, and nothing passes from one to another."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked import PARENT, Shared, parent_without_torch
+
+from patcher.harness import run as running
+from patcher.harness.cases import Case
+from patcher.harness.forks import Forked, Forks
+from patcher.harness.plan import Options, write
+
+VARIABLES = {"PATH": os.environ.get("PATH", ""), "PYTHONUNBUFFERED": "1"}
+Start = Callable[..., tuple["Forked | None", Path]]
+
+
+@pytest.fixture
+def hollow(tmp_path: Path) -> Iterator[Forks]:
+    """Forks of a parent that has no torch."""
+    with Forks(sys.executable, parent_without_torch(tmp_path)) as forks:
+        yield forks
+
+
+def started(forks: Forks, folder: Path, text: str, **variables: str) -> tuple[Forked | None, Path]:
+    """A program of these lines, and the file that its words go to."""
+    program, log = folder / "program.py", folder / f"log{len(list(folder.glob('log*')))}"
+    program.write_text(text, encoding="utf-8")
+    with log.open("wb") as out:
+        return forks.start(program, "argument", VARIABLES | variables, out.fileno()), log
+
+
+def told(forks: Forks, folder: Path, text: str, **variables: str) -> tuple[int, str]:
+    """How a fork has ended, and what it has said."""
+    fork, log = started(forks, folder, text, **variables)
+    assert fork is not None
+    return fork.wait(), log.read_text(encoding="utf-8")
+
+
+def test_a_fork_is_started_as_a_program_is(hollow: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    text = (
+        "import os, sys\n"
+        "print(__name__, sys.argv, os.getcwd(), os.environ['TORCHDYNAMO_DISABLE'], os.getsid(0) == os.getpid())\n"
+        "print(sys.stdin.read(), end='')\n"
+        "sys.exit('last words')\n"
+    )
+    status, said = told(hollow, tmp_path, text, TORCHDYNAMO_DISABLE="1")
+    assert status == 1
+    told_of = ["__main__", [str(tmp_path / "program.py"), "argument"], tmp_path / "here", 1, True]
+    assert said == f"{' '.join(map(str, told_of))}\nlast words\n"
+
+
+def test_nothing_passes_from_a_fork_to_the_next(hollow: Forks, tmp_path: Path) -> None:
+    text = "import os, sys, torch\nprint(vars(torch).get('mark'), os.environ.get('TRITON_CACHE_DIR'))\ntorch.mark = 1\n"
+    assert told(hollow, tmp_path, text, TRITON_CACHE_DIR="a") == (0, "None a\n")
+    assert told(hollow, tmp_path, text) == (0, "None None\n")
+
+
+def test_how_a_fork_ends(hollow: Forks, tmp_path: Path) -> None:
+    assert told(hollow, tmp_path, "import os; os._exit(7)") == (7, "")
+    assert told(hollow, tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)") == (-11, "")
+    status, said = told(hollow, tmp_path, "raise ValueError('why')")
+    assert status == 1
+    assert said.endswith("ValueError: why\n")
+
+
+def test_forks_share_a_parent_as_long_as_the_variables_are_the_same(hollow: Forks, tmp_path: Path) -> None:
+    text = "import os; print(os.getppid(), os.environ.get('OMP_NUM_THREADS'))"
+    first, second = (told(hollow, tmp_path, text, FIX_COMPILE_QUICK=quick)[1].split() for quick in ("", "1"))
+    other = told(hollow, tmp_path, text, OMP_NUM_THREADS="3")[1].split()
+    assert first == second
+    assert first[0] != other[0]
+    assert (first[1], other[1]) == ("None", "3")
+
+
+def test_a_parent_that_has_ended_is_replaced(hollow: Forks, tmp_path: Path) -> None:
+    text = "import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
+    start = time.monotonic()
+    assert told(hollow, tmp_path, text)[0] == -9
+    assert time.monotonic() - start < 30
+    assert told(hollow, tmp_path, "print(1)") == (0, "1\n")
+
+
+WITHOUT = {
+    "a GPU": "sys.modules['torch'].cuda = types.SimpleNamespace(device_count=lambda: 1)",
+    "an accelerator": "sys.modules['torch'].accelerator = types.SimpleNamespace(device_count=lambda: 1)",
+    "a thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(2,), daemon=True).start()",
+    "a torch that cannot be imported": "sys.modules['torch'] = None",
+}
+
+
+@pytest.mark.parametrize("why", WITHOUT)
+def test_where_there_are_no_forks(why: str, tmp_path: Path) -> None:
+    with Forks(sys.executable, parent_without_torch(tmp_path, WITHOUT[why])) as forks:
+        assert started(forks, tmp_path, "")[0] is None
+        parent_without_torch(tmp_path)
+        assert started(forks, tmp_path, "")[0] is None  # it is not tried again and again
+
+
+@pytest.mark.parametrize("place", ["interpreter", "parent"])
+def test_what_is_not_there_is_no_fork(place: str, tmp_path: Path) -> None:
+    python = str(tmp_path / "no-python") if place == "interpreter" else sys.executable
+    parent = PARENT if place == "interpreter" else tmp_path / "parent.py"
+    with Forks(python, parent) as forks:
+        assert started(forks, tmp_path, "")[0] is None
+
+
+CASE = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(4, 4)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        y = self.line(x)
+        if y.sum() > 0:
+            y = self.drop(y)
+        return y
+
+
+def build():
+    return Model()
+
+
+def calls():
+    return [(torch.randn(n, 4),) for n in (2, 3, 5)]
+
+
+train = True
+"""
+
+
+@pytest.mark.slow
+def test_a_fork_tells_what_a_new_process_tells(shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is not a time or a size in memory, with torch; also what was computed, bit by bit."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (tmp_path / "case.py").write_text(CASE, encoding="utf-8")
+    options = Options(quick=True, backend="eager", base=str(tmp_path), paths=(str(tmp_path),), keep=True)
+    cases = (Case("case", str(tmp_path / "case.py")),)
+    found = []
+    for number, forks in enumerate((shared, Forks("no-python", tmp_path / "nowhere"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        results = running.run(write(folder, (), cases, options), forks=forks)
+        computed = {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("pass*.pt"))}
+        found.append(([untimed(variant) for variant in results["cases"][0]["variants"]], computed))
+    (told, computed), (told_anew, computed_anew) = found
+    assert [variant["status"] for variant in told] == ["ok", "ok"]
+    assert told[1]["counts"]["breaks"] > 0
+    assert told == told_anew
+    assert len(computed) == 16  # two passes of either variant: three calls, and the state
+    assert computed == computed_anew
+
+
+def untimed(told: Any) -> Any:
+    """Without what is never the same twice."""
+    times = ("seconds", "cold_seconds", "compile_seconds", "warm", "memory", "tail")
+    if isinstance(told, dict):
+        return {key: untimed(value) for key, value in told.items() if key not in times}
+    return [untimed(item) for item in told] if isinstance(told, list) else told
