@@ -21,6 +21,7 @@ from patcher.facts.project.does import (
     runs_what_it_gets,
     set_by_name,
 )
+from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.syntax.classes import Store
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.tables import call_effects as tables
@@ -65,6 +66,7 @@ class Calls(Analysis):
         self.callees = facts.ask(Callees)
         self._known: dict[ast.Call, Called] = {}
         self._hooks: dict[ast.ClassDef | None, bool] = {}
+        self._own_of_python = PythonsOwn(self.syntax).holds
 
     def of(self, call: ast.Call) -> Called:
         """What ``call`` does."""
@@ -253,7 +255,8 @@ class Calls(Analysis):
             base = imports.get(root)
             return None if base is None else f"{base}.{rest}" if rest else base
 
-        return does(function, [n for n in ast.walk(function) if n is not function], resolve, method=False)
+        nodes = [n for n in ast.walk(function) if n is not function]
+        return does(function, nodes, resolve, method=False, own_of_python=self._own_of_python)
 
     def _method(self, call: ast.Call, func: ast.Attribute, given: tuple[ast.expr, ...]) -> Called:
         of, name, holder = self.inference.of, func.attr, func.value

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 
 #: Stands among functions for a call of what nobody can name.
 _UNKNOWN = "()"
+_NOBODY_NAMES = (_UNKNOWN,)
 #: Stands for such a call in what is called.
 _THROUGH = "(())"
+#: Functions that may run together, for one reason; kept by whoever made it, and shared.
+Group = Sequence[str]
 #: What takes whatever error there is.
 _EVERY = frozenset({ANY, "Exception", "BaseException"})
 _CALLED = ("__call__", "forward")
@@ -34,9 +38,12 @@ class Catching:
         self.project = project
         self._numbers: dict[str, int] = {}
         self._reaches: dict[int, bytes] = {}
-        self._targets_of: dict[str, frozenset[str]] = {}
-        self._built: dict[str, dict[str, str]] = {}
-        self._seen: dict[tuple[str, str | None], list[str]] = {}
+        self._stopping: dict[tuple[frozenset[str], tuple[str, ...]], bool] = {}
+        self._led: dict[str, bytes] = {}
+        self._edges_of: dict[str, tuple[Group, ...]] = {}
+        self._alone: dict[str, Group] = {}
+        self._seen: dict[tuple[str, str | None], Group] = {}
+        self._at: dict[str, Mapping[str, list[str]]] = {}
 
     def why(self, function: str, errors: Iterable[str], within: str = "") -> str:
         """Where an error of one of these classes, raised in the dotted ``function``, may be taken; "" for nowhere.
@@ -117,7 +124,9 @@ class Catching:
     def _regions_behind(self, function: str, errors: tuple[str, ...]) -> Iterator[tuple[str, Region]]:
         """The regions that stop one of ``errors`` and that calls of ``function`` may come from."""
         for number, (module, r) in enumerate(self._regions):
-            if not self.stop(r.stops, errors):
+            if (r.stops, errors) not in self._stopping:
+                self._stopping[r.stops, errors] = self.stop(r.stops, errors)
+            if not self._stopping[r.stops, errors]:
                 continue
             if EVERYWHERE in r.stops:
                 yield module, r
@@ -128,6 +137,8 @@ class Catching:
             unknown = direct or through
             if unknown and (not direct or self.project.reached(f"{module}.{r.owner}")):
                 unknown = self._is_near(function, module) or (direct and self._meet(function, module))
+            elif direct:
+                unknown = not self._is_of_another_part(function, module) or self._is_handed(function, module, r)
             if named or (unknown and self._may_be_called(function)):
                 yield module, r
 
@@ -162,6 +173,52 @@ class Catching:
         beside = home.rpartition(".")[0] == module.rpartition(".")[0]
         return beside or home in self.project.seen_by(module) or module in self.project.seen_by(home)
 
+    def _is_of_another_part(self, function: str, module: str) -> bool:
+        """Whether ``function`` and ``module`` are of two packages in one, as two models of a library are.
+
+        Both have models of their own, nothing outside of its package sees ``module``, and nothing sees both.
+        """
+        home = self._home.get(function, "")
+        here, there = module.split("."), home.split(".")
+        shared = next((n for n, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
+        if not shared or min(len(here), len(there)) < shared + 2:
+            return False
+        part, other = ".".join(here[: shared + 1]), ".".join(there[: shared + 1])
+        inside = all(f"{seer}.".startswith(f"{part}.") for seer in self._seers.get(module, ()))
+        apart = inside and not self._is_near(function, module) and not self._meet(function, module)
+        return apart and {part, other} <= self._with_models
+
+    @cached_property
+    def _with_models(self) -> frozenset[str]:
+        """Packages in which, or in a package of which, a model is."""
+        found: set[str] = set()
+        for name, module in self._home.items():
+            if name.endswith(".forward") and self.project.reached(name):
+                parts = module.split(".")
+                found.update(".".join(parts[:n]) for n in range(1, len(parts)))
+        return frozenset(found)
+
+    def _is_handed(self, function: str, module: str, region: Region) -> bool:
+        """Whether what nobody can name in ``region`` may lead to ``function`` of another part.
+
+        It is presumed not to be where each such call has a keyword that no function which leads there names.
+        """
+        owner = f"{module}.{region.owner}"
+        calls = [c for c in region.calls if _NOBODY_NAMES in self._targets(owner, (c,), (), None)]
+        mentioned = _NOBODY_NAMES in self._targets(owner, (), region.mentions, None)
+        return mentioned or any(not self._is_keyed(c) or self._leads_to(function, c) for c in calls)
+
+    def _is_keyed(self, call: str) -> bool:
+        return call.startswith(UNNAMED) and call != f"{UNNAMED})"
+
+    def _leads_to(self, function: str, call: str) -> bool:
+        """Whether ``function`` is one that names the keywords of ``call``, or is run by one."""
+        if call not in self._led:
+            words = frozenset(call.removeprefix(UNNAMED).removesuffix(")").split(","))
+            taking = [name for name, f in self.project.functions() if words <= {*f.positional, *f.keywords}]
+            self._led[call] = self._packed(frozenset({*taking, *self._closure(taking)}))
+        return self._is_in(function, self._led[call])
+
     def _may_be_called(self, function: str) -> bool:
         """Whether a call of what nobody can name may lead to ``function``: a module, or what is handed on."""
         return self.project.reached(function) or function in self._handed_on
@@ -175,28 +232,37 @@ class Catching:
         """
         owner = f"{module}.{region.owner}"
         compiled = self.project.reached(owner)
-        found = set(self._targets(owner, region.calls, region.mentions, None))
+        found = {f for group in self._targets(owner, region.calls, region.mentions, None) for f in group}
         if not compiled and not _EVERY.isdisjoint(self._entered(region.stops, frozenset())):
             return frozenset(found - {_UNKNOWN})
-        near = set(self._targets(owner, region.calls, region.mentions, module)) - {_UNKNOWN}
-        stack = list(near)
-        while stack:
-            name = stack.pop()
-            beside = name in near and self._home.get(name) == module
-            for target in self._edges(name):
-                if target == _UNKNOWN:
-                    found |= {_THROUGH} if compiled or beside else set()
-                elif target not in found:
-                    found.add(target)
-                    stack.append(target)
+        near = {f for group in self._targets(owner, region.calls, region.mentions, module) for f in group} - {_UNKNOWN}
+        reached = self._closure(near)
+        through = reached if compiled else [f for f in near if self._home.get(f) == module]
+        found |= reached - near
+        if any(_NOBODY_NAMES in self._edges(f) for f in through):
+            found.add(_THROUGH)
         return frozenset(found)
 
-    def _edges(self, name: str) -> frozenset[str]:
-        known = self._targets_of.get(name)
+    def _closure(self, functions: Iterable[str]) -> set[str]:
+        """All that run when ``functions`` are called, these with them."""
+        stack, seen = list(functions), set[int]()
+        found = set(stack)
+        while stack:
+            for group in self._edges(stack.pop()):
+                if id(group) not in seen and group is not _NOBODY_NAMES:
+                    seen.add(id(group))
+                    new = [f for f in group if f not in found]
+                    found.update(new)
+                    stack += new
+        return found
+
+    def _edges(self, name: str) -> tuple[Group, ...]:
+        """What may run when the function is called, as groups that are kept: the same ones for many functions."""
+        known = self._edges_of.get(name)
         if known is None:
             f, module = self.project.function(name), self._home.get(name)
             found = self._targets(name, f.does.calls, f.mentions, module) if f is not None else ()
-            known = self._targets_of[name] = frozenset(found)
+            known = self._edges_of[name] = tuple({id(group): group for group in found if group}.values())
         return known
 
     @cached_property
@@ -208,6 +274,7 @@ class Catching:
     def _handed_on(self) -> frozenset[str]:
         """Functions that others call without a name for them: decorated ones, and those mentioned and not called."""
         found: set[str] = set()
+        seen: set[int] = set()
         for s in self.project.modules.values():
             for f in s.functions:
                 name = f"{s.module}.{f.qualname}"
@@ -215,58 +282,79 @@ class Catching:
                     found.add(name)
                 named = {c.removeprefix("=") for c in f.does.calls}
                 called = named | {f"{s.module}.{c}" for c in named if "." not in c}
-                found.update(self._targets(name, (), f.mentions - called, s.module))
+                for group in self._targets(name, (), f.mentions - called, s.module):
+                    if id(group) not in seen:
+                        seen.add(id(group))
+                        found.update(group)
         return frozenset(found)
 
-    def _targets(self, caller: str, calls: Iterable[str], mentions: Iterable[str], within: str | None) -> Iterator[str]:
-        """What may run when ``caller`` calls and mentions these; methods of objects of classes that ``within`` sees."""
+    def _targets(
+        self, caller: str, calls: Iterable[str], mentions: Iterable[str], within: str | None
+    ) -> Iterator[Group]:
+        """What may run when ``caller`` calls and mentions these; methods of objects of classes that ``within`` sees.
+
+        In groups that are kept: naming a base class may run the constructors of some thousand classes.
+        """
         project, owner = self.project, caller.rpartition(".")[0]
         for m in mentions:
             if m.startswith("self."):
-                yield from project.methods(owner, m[5:])
+                yield project.methods(owner, m[5:])
             elif m.startswith("."):
-                yield from self._methods_in_sight(m[1:], within)
+                yield self._methods_in_sight(m[1:], within)
             elif project.known_class(m) is not None:
-                yield from (f for n in _MAKING for f in project.methods(m, n))
+                yield from (project.methods(m, n) for n in _MAKING)
             else:
-                yield from [m] if project.function(m) is not None else project.re_exported(m)
+                yield self._function(m)
         for c in (c.removeprefix("=") for c in calls):
-            if c == UNNAMED:
-                yield _UNKNOWN
+            if c.startswith(UNNAMED):
+                yield _NOBODY_NAMES
             elif c.startswith("super."):
                 summary = project.known_class(owner)
-                for base in summary.bases if summary is not None else ():
-                    yield from project.methods(base, c[6:])
-            elif c.startswith(("self.", ".")):
-                yield from self._of_method(owner, c)
+                yield from (project.methods(base, c[6:]) for base in (summary.bases if summary is not None else ()))
+            elif c.startswith(("self.", ".", "?.")):
+                yield from self._of_method(owner, c.removeprefix("?"))
             elif "." in c or c.startswith("?") or hasattr(builtins, c):
                 pass
             elif project.effects.named(c, caller) == c:
-                yield _UNKNOWN
+                yield _NOBODY_NAMES
 
-    def _methods_in_sight(self, name: str, within: str | None) -> list[str]:
+    def _function(self, name: str) -> Group:
+        """The function of that dotted name, alone."""
+        if name not in self._alone:
+            known = self.project.function(name) is not None
+            self._alone[name] = (name,) if known else tuple(self.project.re_exported(name))
+        return self._alone[name]
+
+    def _methods_in_sight(self, name: str, within: str | None) -> Group:
         """The methods of that name, of any class that the module ``within`` sees."""
         key = name, within
         if key not in self._seen:
-            methods = self.project.named_methods(name) if name not in tables.COMMON_METHODS else []
-            seen = self.project.seen_by(within) if methods and within is not None else None
-            self._seen[key] = [f for f in methods if seen is None or self._home.get(f) in seen]
+            at = self._methods_at(name) if name not in tables.COMMON_METHODS else {}
+            homes = at.keys() & self.project.seen_by(within) if at and within is not None else at.keys()
+            self._seen[key] = [f for home in homes for f in at[home]]
         return self._seen[key]
 
-    def _of_method(self, owner: str, call: str) -> Iterator[str]:
+    def _methods_at(self, name: str) -> Mapping[str, list[str]]:
+        """The methods of that name, by the module that they are in."""
+        if name not in self._at:
+            found: defaultdict[str, list[str]] = defaultdict(list)
+            for f in self.project.named_methods(name):
+                found[self._home.get(f, "")].append(f)
+            self._at[name] = found
+        return self._at[name]
+
+    def _of_method(self, owner: str, call: str) -> Iterator[Group]:
         """What "self.m" and ".m" may run besides methods of that name: what an attribute of that name holds."""
         name = call.rpartition(".")[2]
         found = self.project.methods(owner, name) if call.startswith("self.") and call.count(".") == 1 else []
         if found or (call.startswith(".") and self.project.named_methods(name)):
             return
-        summary = self.project.known_class(owner)
-        if summary is not None and owner not in self._built:
-            self._built[owner] = dict(summary.built)
-        built = self._built[owner].get(name) if summary is not None and call.startswith("self.") else None
+        summary = self.project.known_class(owner) if call.startswith("self.") else None
+        built = next((cls for attribute, cls in summary.built if attribute == name), None) if summary else None
         if built is not None and self.project.known_class(built) is not None:
-            yield from (f for n in _CALLED for f in self.project.methods(built, n))
+            yield from (self.project.methods(built, n) for n in _CALLED)
         elif built is None and name not in tables.COMMON_METHODS and name in self._stored:
-            yield _UNKNOWN
+            yield _NOBODY_NAMES
 
     @cached_property
     def _stored(self) -> frozenset[str]:

@@ -7,7 +7,6 @@ import builtins
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from patcher.facts.project.scripted import SCRIPT
@@ -53,8 +52,8 @@ _BINDING = (ast.Assign, ast.Global, ast.Nonlocal, *_TARGETING, ast.withitem)
 _LOOKED_AT = frozenset({*_TELLING, *_BINDING, *_FUNCTIONS, ast.arg}) - {ast.Attribute}
 #: Methods of an unknown object that change nothing, as far as their names go: a class of the project may say otherwise.
 QUIET_METHODS = api.TENSOR_ONLY | tables.VIEWS | tables.LOOKING_METHODS | api.HOST_READS | frozenset(api.CASTS)
-#: Stands among calls for what is given, or comes out of a call.
-UNNAMED = "?()"
+#: Begins, among calls, one of what is given, or comes out of a call: "?(a,b)" has these keywords.
+UNNAMED = "?("
 _NEW_TENSORS = api.TENSOR_ONLY - tables.VIEWS - tables.LOOKING_METHODS
 _QUIET_MODULES = tables.LOOKING_MODULES | tables.CARRYING_MODULES
 _SETTING = tables.CONTAINER_WRITES | {"__setattr__", "__delattr__"}
@@ -70,8 +69,8 @@ class Does:
     is not read; ``invokes``: it calls what it is given, or a method of it. ``gives``: the result may be, or be a part
     of, what it is given; ``world``: or what others hold. ``calls``: what it calls besides (after "=" when it hands on
     but what it was given, and constants), as "self.m", ".m" (of an unknown object), "?m" (the same, harmless unless a
-    class of the project has a method of that name), `UNNAMED` or dotted names. ``reshapes``: it gives a
-    tensor that it did not make other sizes.
+    class of the project has a method of that name), "?.m" (of what it is given, as ``invokes`` has it), as `UNNAMED` or
+    dotted names. ``reshapes``: it gives a tensor that it did not make other sizes.
     """
 
     own: frozenset[str] = frozenset()
@@ -109,14 +108,15 @@ def does(
     resolve: Callable[[str], str | None],
     method: bool,
     scripts: Collection[ast.AST] = (),
+    own_of_python: Callable[[ast.expr], bool] = lambda e: False,
 ) -> Does:
     """What ``function`` does.
 
     ``nodes``: all that stand in it, or in a part of it (None: of the top level); ``resolve``: an imported name to what
     it stands for; ``method``: it stands in a class, so that its first parameter is the instance; ``scripts``: as
-    `scripted` has them.
+    `scripted` has them; ``own_of_python``: as `PythonsOwn` tells it.
     """
-    return _Reading(function, nodes, resolve, method, scripts).result()
+    return _Reading(function, nodes, resolve, method, scripts, own_of_python).result()
 
 
 class _Reading:
@@ -127,8 +127,10 @@ class _Reading:
         resolve: Callable[[str], str | None],
         method: bool,
         scripts: Collection[ast.AST],
+        own_of_python: Callable[[ast.expr], bool],
     ) -> None:
         self.function = function
+        self.own_of_python = own_of_python
         self.scripts = scripts
         by_type: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
         for n in nodes:
@@ -189,27 +191,6 @@ class _Reading:
             else:
                 other.add(t.value.id)  # type: ignore[attr-defined]
         return made - other
-
-    @cached_property
-    def matches(self) -> frozenset[str]:
-        """Local names that only ever stand for what functions of ``re`` give, which are objects of Python's own."""
-        called = [a.value.func for a in self.by_type[ast.Assign] if isinstance(a.value, ast.Call)]
-        if not any((self.resolve(dotted(func) or "") or "").startswith("re.") for func in called):
-            return frozenset()
-        made: defaultdict[str, int] = defaultdict(int)
-        bound: defaultdict[str, int] = defaultdict(int)
-        for n in walk(self.function) if self.function is not None else ():
-            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load):
-                bound[n.id] += 1
-            elif isinstance(n, ast.arg):
-                bound[n.arg] += 1
-            elif isinstance(n, (ast.Global, ast.Nonlocal)):
-                bound.update(dict.fromkeys(n.names, -1))
-            elif isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and isinstance(n.targets[0], ast.Name):
-                gives = (self.resolve(dotted(n.value.func) or "") or "").startswith("re.")
-                made[n.targets[0].id] += gives and len(n.targets) == 1
-        other = {name for n in ast.walk(self.function or ast.Pass()) if (name := getattr(n, "name", None))}
-        return frozenset(name for name, times in made.items() if times == bound[name] > 0) - other
 
     def _is_fresh(self, e: ast.expr) -> bool:
         if isinstance(e, ast.Call):
@@ -298,7 +279,7 @@ class _Reading:
             self._method(n, n.func)
         else:
             self.runs = True
-            self.calls.add(UNNAMED)
+            self.calls.add(_unnamed(n))
 
     def _function(self, n: ast.Call, what: str) -> None:
         package, _, name = what.rpartition(".")
@@ -331,7 +312,7 @@ class _Reading:
             }
         elif name in self.given:
             self.invokes = True
-            self.calls.add(UNNAMED)
+            self.calls.add(_unnamed(n))
         elif n in self.scripts:
             self.calls.add(SCRIPT)
         elif isinstance(getattr(builtins, name, None), type) or name in self.nested:
@@ -354,7 +335,7 @@ class _Reading:
             self.calls.add(f"super.{name}")
         elif mine:
             self.calls.add(f"self.{name}")
-        elif isinstance(holder, ast.Name) and holder.id in self.matches:
+        elif self.own_of_python(holder) and all(self.own_of_python(a) for a in arguments(n)):
             self.calls.add(f"?{name}")
         elif name.endswith("_") and not name.endswith("__"):
             self._write(holder, name)
@@ -369,9 +350,14 @@ class _Reading:
         else:
             if isinstance(holder, ast.Name) and holder.id in self.given:
                 self.invokes = True
+                self.calls.add(f"?.{name}")
                 return
             text = dotted(func)
             self.calls.add(text if text is not None and text.startswith(f"{self.first}.") else f".{name}")
+
+
+def _unnamed(n: ast.Call) -> str:
+    return f"{UNNAMED}{','.join(sorted(k.arg for k in n.keywords if k.arg is not None))})"
 
 
 def _is_attribute_of_name(e: ast.expr) -> bool:

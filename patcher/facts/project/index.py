@@ -20,6 +20,7 @@ from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.protected import BODY, Protection, Region, returned
+from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import scripted
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
@@ -42,10 +43,10 @@ class FunctionSummary:
     """A function or method: ``qualname`` in its module, and every function-like thing that it mentions.
 
     ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
-    ``positional``: the parameters that need no keyword. ``conditions``: as `conditions_taken` has them.
-    ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it does to memory and attributes.
-    ``returns``: what it calls to make what it returns, dotted ("?": anything else). ``decorated``: by more than
-    Python's own decorators and torch's.
+    ``positional``: the parameters that need no keyword; ``keywords``: those that do. ``conditions``: as
+    `conditions_taken` has them. ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it
+    does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
+    ``decorated``: by more than Python's own decorators and torch's.
     """
 
     qualname: str
@@ -58,6 +59,7 @@ class FunctionSummary:
     does: Does = NOTHING
     returns: frozenset[str] = frozenset()
     decorated: bool = False
+    keywords: tuple[str, ...] = ()
 
 
 #: What is mentioned, the module, and the function in it that does so.
@@ -135,6 +137,7 @@ class _Collector:
         self.syntax = Syntax(tree, package)
         self.imports = {name: what for name, what, _ in self.syntax.all_imports}
         self.scripts = scripted(self.syntax, self.resolve)
+        self.own_of_python = PythonsOwn(self.syntax).holds
         self.foreign: set[str] = set()
         self.compiled: set[str] = set()
         self.stacked: set[str] = set()
@@ -216,7 +219,7 @@ class _Collector:
             if isinstance(start, ast.Return) or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
                 mentions.add(BODY)
             name = self.syntax.qualname(owner) if owner is not None else ""
-            calls = does(owner, nodes, self.imported, method, self.scripts).calls
+            calls = does(owner, nodes, self.imported, method, self.scripts, self.own_of_python).calls
             yield Region(name or "", stops, calls, frozenset(mentions))
 
     def made(self) -> Iterator[tuple[str, str]]:
@@ -283,9 +286,10 @@ class _Collector:
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                 conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
                 asks_for_compiling(node, self.resolve),
-                does(node, nodes, self.imported, method, self.scripts),
+                does(node, nodes, self.imported, method, self.scripts, self.own_of_python),
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
                 any(_is_wrapping(d) for d in decorators),
+                tuple(a.arg for a in node.args.kwonlyargs),
             )
 
     def imported(self, text: str) -> str | None:

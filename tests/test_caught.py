@@ -1,0 +1,150 @@
+"""Who may take an error: what is called where it is caught, as far as it can be that which raises it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from patcher.facts.project.index import Project, summarise
+
+NET = """
+import torch.nn as nn
+class Net(nn.Module):
+    def forward(self, x{parameters}):
+        raise ValueError
+"""
+HEAD = """
+import torch.nn as nn
+class Head(nn.Module):
+    def forward(self, x):
+        return x
+"""
+TUNER = """
+class Tuner:
+    def tuned(self, fn, x):
+        for size in (1, 2):
+            try:
+                fn(x{keyword})
+            except ValueError:
+                continue
+            return size
+"""
+
+
+def _why(files: dict[str, str], function: str, folder: Path) -> str:
+    for name in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for parent in path.relative_to(folder).parents:
+            if parent.name:
+                (folder / parent / "__init__.py").touch()
+    project = Project([summarise(ast.parse(text), str(folder / name)) for name, text in files.items()])
+    return project.catching.why(function, ("ValueError",))
+
+
+def _parts(keyword: str = ", size=size", parameters: str = ", **options", **more: str) -> dict[str, str]:
+    """Two packages in one: a model, and a tuner beside a model of its own."""
+    files = {
+        "kit/nets/net.py": NET.replace("{parameters}", parameters),
+        "kit/tuning/tuner.py": TUNER.replace("{keyword}", keyword),
+        "kit/tuning/head.py": HEAD,
+    }
+    return {**files, **{f"kit/{name}.py": text for name, text in more.items()}}
+
+
+def test_tuner_of_another_part(tmp_path: Path) -> None:
+    assert _why(_parts(), "kit.nets.net.Net.forward", tmp_path) == ""
+    assert _why(_parts(), "kit.tuning.head.Head.forward", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        _parts(keyword=""),
+        _parts(keyword=", **{'size': size}"),
+        _parts(parameters=", size"),
+        _parts(parameters=", *, size"),
+        _parts(use="from kit.nets.net import Net\nfrom kit.tuning.tuner import Tuner"),
+        _parts(use="from kit.tuning.tuner import Tuner"),
+        {k: v for k, v in _parts().items() if "head" not in k},
+        {k.removeprefix("kit/"): v for k, v in _parts().items()},
+        _parts(size="from kit.nets.net import Net\ndef sized(x, size):\n    return Net.forward(None, x)"),
+    ],
+    ids=[
+        "no keyword",
+        "any keywords",
+        "a parameter of that name",
+        "a parameter for keywords",
+        "somebody sees both",
+        "somebody outside sees it",
+        "a part without models",
+        "no package around both",
+        "run by what has the parameter",
+    ],
+)
+def test_tuner_that_may_get_the_model(files: dict[str, str], tmp_path: Path) -> None:
+    function = "nets.net.Net.forward" if "nets/net.py" in files else "kit.nets.net.Net.forward"
+    assert _why(files, function, tmp_path)
+
+
+HOLDER = """
+class Holder:
+    def __init__(self, net):
+        self.group = self.date = self.sub = net
+"""
+REPLACING = """
+import re
+from regex import compile as pattern
+import datetime
+{before}
+def replaced(text, other=None):
+    def found(m):
+        try:
+            {call}
+        except ValueError:
+            return ""
+    {after}
+"""
+OWN = {
+    "handed to re.sub": ("", "return m.group(1)", "return re.sub('a', found, text)"),
+    "handed to a pattern": ("WORD = pattern('a')", "return m.group(1)", "return WORD.sub(found, text)"),
+    "what a library gives": ("", "return datetime.datetime.strptime('', '').date()", "return found(text)"),
+    "a name for it": ("", "day = datetime.date.today()\n            return day.date()", "return found(text)"),
+}
+NOT_OWN = {
+    "called as well": ("", "return m.group(1)", "found(other)\n    return re.sub('a', found, text)"),
+    "handed on as well": ("", "return m.group(1)", "return re.sub('a', found, text), map(found, other)"),
+    "a parameter more": ("", "return m.group(1)", "return re.sub(other, 'a', found)"),
+    "another pattern": ("WORD = read()", "return m.group(1)", "return WORD.sub(found, text)"),
+    "set by another": (
+        "WORD = pattern('a')\ndef change(w):\n    global WORD\n    WORD = w",
+        "return m.group(1)",
+        "return WORD.sub(found, text)",
+    ),
+    "bound twice": ("", "day = datetime.date.today()\n            day = text\n            return day.date()", "found(0)"),
+    "bound in a loop": (
+        "",
+        "day = datetime.date.today()\n            for day in text: day.date()",
+        "return found(text)",
+    ),
+    "something is handed over": ("", "return datetime.date.today().date(text.date())", "return found(text)"),
+    "a library by name only": ("def datetime(x): return x", "return datetime(text).date()", "return found(text)"),
+}
+
+
+@pytest.mark.parametrize(("before", "call", "after"), OWN.values(), ids=OWN)
+def test_objects_of_python(before: str, call: str, after: str, tmp_path: Path) -> None:
+    assert _replacing(before, call, after, tmp_path) == ""
+
+
+@pytest.mark.parametrize(("before", "call", "after"), NOT_OWN.values(), ids=NOT_OWN)
+def test_objects_that_may_hold_a_model(before: str, call: str, after: str, tmp_path: Path) -> None:
+    assert _replacing(before, call, after, tmp_path)
+
+
+def _replacing(before: str, call: str, after: str, folder: Path) -> str:
+    text = REPLACING.replace("{before}", before).replace("{call}", call).replace("{after}", after)
+    files = {"net.py": NET.replace("{parameters}", ""), "holder.py": HOLDER, "replacing.py": text}
+    return _why(files, "net.Net.forward", folder)
