@@ -123,7 +123,11 @@ NOT_OWN = {
         "return m.group(1)",
         "return WORD.sub(found, text)",
     ),
-    "bound twice": ("", "day = datetime.date.today()\n            day = text\n            return day.date()", "found(0)"),
+    "bound twice": (
+        "",
+        "day = datetime.date.today()\n            day = text\n            return day.date()",
+        "found(0)",
+    ),
     "bound in a loop": (
         "",
         "day = datetime.date.today()\n            for day in text: day.date()",

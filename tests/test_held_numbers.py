@@ -94,6 +94,13 @@ def initialise(module):
     elif isinstance(module, (nn.Conv1d, nn.Linear)):
         module.win.zero_()
 """,
+    "objects whose parts and products run code": """\
+class Lazy:
+    def __getitem__(self, key):
+        return load(key)()
+    def __mul__(self, other):
+        return load(other)()
+""",
     "its own attribute of that name": """\
 class Third(nn.Module):
     def __init__(self):
@@ -271,3 +278,15 @@ def test_an_attribute_may_have_a_name_that_tensors_have() -> None:
     text = patch(named, "home.py", (TensorHeldSize(),), Settings()).text
     assert "self._stride" in text
     assert "self._gap" in text
+
+
+def test_layer_whose_weights_are_kept_in_another_way() -> None:
+    """``weight_norm`` gives back the layer that it gets, whose stride stays what it is."""
+    lazy = "class Lazy:\n    def __getitem__(self, key):\n        return load(key)()\n"
+    conv = "        self.conv = nn.Conv1d(width, width, size, 2)\n"
+    named = "        norm = nn.utils.weight_norm\n        if size:\n            norm = nn.utils.{name}\n"
+    for name, kept in (("parametrizations.weight_norm", True), ("fusion.fuse_conv_bn_eval", False)):
+        text = HOME.replace(conv, conv + named.replace("{name}", name) + "        self.conv = norm(self.conv)\n")
+        texts = {"home.py": text, "other.py": lazy}
+        project = Project([summarise(ast.parse(t), path) for path, t in texts.items()])
+        assert (patch(text, "home.py", (TensorHeldSize(),), Settings(), project).text != text) is kept

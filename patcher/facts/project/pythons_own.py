@@ -102,8 +102,9 @@ class PythonsOwn:
         if not isinstance(call, ast.Call) or function not in call.args or call.args.index(function) > 1:
             return False
         func = call.func
-        named = isinstance(func, ast.Attribute) and func.attr in _REPLACING
-        return named and (self._from_module(func) or self.holds(func.value, _DEPTH - 1))
+        if not isinstance(func, ast.Attribute) or func.attr not in _REPLACING:
+            return False
+        return self._from_module(func) or self.holds(func.value, _DEPTH - 1)
 
     @cached_property
     def _bindings(self) -> defaultdict[tuple[ast.AST, str], list[ast.AST]]:
@@ -111,7 +112,7 @@ class PythonsOwn:
         found: defaultdict[tuple[ast.AST, str], list[ast.AST]] = defaultdict(list)
         syntax = self.syntax
         for d in (*syntax.functions, *syntax.by_type[ast.ClassDef]):
-            found[syntax.around(d).scopes[0], d.name].append(d)  # type: ignore[attr-defined]
+            found[syntax.around(d).scopes[0], d.name].append(d)
         for n in (*syntax.by_type[ast.Name], *syntax.by_type[ast.arg], *syntax.by_type[ast.ExceptHandler]):
             if not isinstance(n, ast.Name):
                 name = n.arg if isinstance(n, ast.arg) else n.name  # type: ignore[attr-defined]

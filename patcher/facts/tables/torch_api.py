@@ -195,3 +195,12 @@ GRAPH_BREAK = frozenset(
 
 #: How the dtype of 64-bit integers is spelled.
 INT64 = frozenset({"torch.int64", "torch.long"})
+#: Layers -> of how many numbers their stride is; and what they keep besides, in tuples as long.
+CONVOLUTIONS = {f"torch.nn.Conv{kind}{n}d": n for kind in ("", "Transpose") for n in (1, 2, 3)}
+GEOMETRY = frozenset("kernel_size stride dilation output_padding".split())
+#: Functions that change how a module keeps its weights, and give it back.
+HANDING_BACK = frozenset(
+    f"torch.nn.utils.{name}"
+    for name in "weight_norm spectral_norm remove_weight_norm remove_spectral_norm parametrizations.weight_norm "
+    "parametrizations.spectral_norm parametrizations.orthogonal".split()
+)

@@ -543,6 +543,7 @@ class Inference:
         """What the methods of ``cls`` itself make ``self.name``, whoever else may set it."""
         stores = self.class_facts(cls).stores.get(name, [])
         stores = [s for s in stores if s.how != "declared"] or stores
+        stores = [s for s in stores if not self._is_kept(s, cls, name)] or stores
         if not stores:
             return python("bool") if name == "training" and "forward" in self.class_facts(cls).methods else UNKNOWN
         first = [s for s in stores if s.method is None or s.method.name in INITIALISERS]
@@ -565,6 +566,13 @@ class Inference:
                     value.rank if value.rank and value.rank.base is None else None, trainable=value.trainable
                 )
         return value
+
+    def _is_kept(self, s: Store, cls: ast.ClassDef, name: str) -> bool:
+        """Whether ``s`` only stores again what ``self.name`` is, with its weights kept in another way."""
+        call = s.value
+        if not isinstance(call, ast.Call) or not call.args or self.instance_attribute(call.args[0]) != (cls, name):
+            return False
+        return self._hands_back(call.func, self.syntax.qualified(call.func))
 
     def _store_value(self, s: Store) -> Value:
         if s.how == "module":
@@ -620,10 +628,18 @@ class Inference:
             return FOREIGN
         if base.kind is Kind.MODULE and e.attr == "weight":
             return replace(tensor(), trainable=True)
+        if e.attr in api.GEOMETRY and base.module in api.CONVOLUTIONS and not self._is_replaced(e):
+            return Value(Kind.PYTHON, elements=(python("number"),) * api.CONVOLUTIONS[base.module])
         if base.kind is Kind.MODULE and (found := self.project.known_class(base.module)) is not None:
             part = dict(found.built).get(e.attr)
             return Value(Kind.MODULE, module=part) if part is not None else UNKNOWN
         return UNKNOWN
+
+    def _is_replaced(self, e: ast.Attribute) -> bool:
+        """Whether something may take the place of ``e``, or of the layer of this class that it is an attribute of."""
+        own = self.instance_attribute(e.value) if isinstance(e.value, ast.Attribute) else None
+        names = {e.attr, own[1]} if own is not None else {e.attr}
+        return not names.isdisjoint(self.project.foreign_stores) or (own is not None and self._set_elsewhere(*own))
 
     def _is_configuration(self, e: ast.Attribute) -> bool:
         """First presumption: an attribute of a constructor argument."""
@@ -712,6 +728,8 @@ class Inference:
 
     def _call(self, e: ast.Call) -> Value:
         what = self.syntax.qualified(e.func)
+        if e.args and self._hands_back(e.func, what) and (module := self.of(e.args[0])).kind is Kind.MODULE:
+            return module
         if what is not None:
             return self._function(e, what)
         if (text := dotted(e.func)) is not None and not self.definitions_of_root(e.func):
@@ -741,6 +759,15 @@ class Inference:
         if not receiver.is_tensor and not (presumed and not self._is_converted(e.func.value)):
             return UNKNOWN
         return self.operations.operation(e, e.func.attr, receiver, e.args)
+
+    def _hands_back(self, func: ast.expr, what: str | None) -> bool:
+        """Whether ``func``, which the imports say is ``what``, is one that gives back the module that it gets."""
+        if what is not None or not isinstance(func, ast.Name):
+            return what in api.HANDING_BACK
+        found = self.definitions(func)
+        values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
+        known = len(values) == len(found) > 0
+        return known and all(self.syntax.qualified(value) in api.HANDING_BACK for value in values)
 
     def _is_converted(self, e: ast.expr) -> bool:
         """Whether the code makes a tensor of what ``e`` is: it may be none yet."""
