@@ -152,3 +152,27 @@ def _replacing(before: str, call: str, after: str, folder: Path) -> str:
     text = REPLACING.replace("{before}", before).replace("{call}", call).replace("{after}", after)
     files = {"net.py": NET.replace("{parameters}", ""), "holder.py": HOLDER, "replacing.py": text}
     return _why(files, "net.Net.forward", folder)
+
+
+TESTING = """
+{before}
+def caught(fn, x):
+    try:
+        return fn(x)
+    except ValueError:
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "counts"),
+    [
+        ("testing_tools.py", "import unittest", False),
+        ("testing_tools.py", "", True),
+        ("tools.py", "import unittest", True),
+        ("test_tools.py", "", False),
+    ],
+)
+def test_what_tests_catch_does_not_count(name: str, before: str, counts: bool, tmp_path: Path) -> None:
+    files = {"net.py": NET.replace("{parameters}", ""), name: TESTING.replace("{before}", before)}
+    assert bool(_why(files, "net.Net.forward", tmp_path)) is counts

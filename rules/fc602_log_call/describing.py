@@ -116,7 +116,12 @@ class Describing(Analysis):
     def _only_hands_on(self, function: str, name: str) -> bool:
         """Whether the dotted ``function`` does no more than to call other methods of the logger that it is put on."""
         summary = self.project.function(function)
-        if summary is None or not (does := summary.does).calls <= _CACHING:
+        if summary is None:
+            return False
+        does = summary.does
+        if (
+            not {c for c in does.calls if not c.startswith("?.")} <= _CACHING
+        ):  # methods of the logger are looked at below
             return False
         if does.own or does.sets or does.writes or does.runs or does.reshapes:
             return False

@@ -14,7 +14,7 @@ from patcher.facts.project.protected import ANY, BODY, EVERYWHERE, GATHERED, OUT
 from patcher.facts.tables import call_effects as tables
 
 if TYPE_CHECKING:
-    from patcher.facts.project.index import Project
+    from patcher.facts.project.index import ModuleSummary, Project
 
 #: Stands among functions for a call of what nobody can name.
 _UNKNOWN = "()"
@@ -117,7 +117,7 @@ class Catching:
     @cached_property
     def _regions(self) -> list[tuple[str, Region]]:
         modules = self.project.modules.values()
-        return [(s.module, r) for s in modules if s.regions and not _is_test(s.path) for r in s.regions]
+        return [(s.module, r) for s in modules if s.regions and not _is_test(s) for r in s.regions]
 
     # --- from where -------------------------------------------------------------------------------------------------
 
@@ -365,7 +365,11 @@ class Catching:
         return frozenset(found)
 
 
-def _is_test(path: str) -> bool:
-    file = Path(path)
+def _is_test(summary: ModuleSummary) -> bool:
+    """Whether a file holds tests, or what tests are written with: its name says so, and what it imports."""
+    file = Path(summary.path)
     near = file.parent.name in ("test", "tests") or file.name == "conftest.py"
-    return near or file.name.startswith("test_") or file.stem.endswith("_test")
+    if near or file.name.startswith("test_") or file.stem.endswith("_test"):
+        return True
+    imported = {what.partition(".")[0] for what in summary.imports}
+    return "testing" in file.stem.split("_") and not imported.isdisjoint({"unittest", "pytest"})
