@@ -115,6 +115,16 @@ def told_of(restored: Restored, quiet: bool) -> Told:
     return Told(FAILURE if restored.refused else OK, out, errors)
 
 
+def filtered(outcome: Outcome, data: bytes, format_: str) -> Told:
+    """Standard input, ``data``, with its fixes made goes to standard output, what there is to say to stderr."""
+    (result,) = outcome.results
+    outcome = replace(outcome, written=frozenset({result.path} if result.changed else ()))
+    told = [part for part in REPORTS[format_](outcome).splitlines() if not outcome.quiet]
+    status = FAILURE if outcome.failed else OK
+    out = b"" if result.error else result.after if result.changed else data
+    return _with_summary(outcome, status, out, [*complaints(outcome), *told], [], False)
+
+
 def forgotten(manifest: Manifest, quiet: bool) -> Told:
     """What ``forget`` has done."""
     files = f"{len(manifest.files)} file{'' if len(manifest.files) == 1 else 's'}"
@@ -144,7 +154,8 @@ def _with_summary(
 ) -> Told:
     if outcome.quiet:
         return Told(status, out, tuple(errors))
-    if not outcome.results:
+    errors += [f"{result.path}: passed over, for it is no Python" for result in outcome.results if result.other]
+    if all(result.other for result in outcome.results):
         errors.append("no Python files found")
     unrun = [_NOT_RUN] if outcome.looked_at and not outcome.entries and not outcome.failed else []
     said = [summary(outcome), *unrun, *said]

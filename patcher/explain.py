@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Sequence
 
 from patcher.rule import Example, Rule
+
+_WIDTH = 80
+_HEADING = re.compile(r"^(\w[^\n]*:)$|^(  (?:before|after))$|^(Example: .*)$", re.MULTILINE)
+
+
+def coloured(told: str) -> str:
+    """An explanation for a terminal: its first line and headings bold."""
+    head, newline, rest = told.partition("\n")
+    return f"\x1b[1m{head}\x1b[0m{newline}" + _HEADING.sub(lambda m: f"\x1b[1;36m{m[0]}\x1b[0m", rest)
 
 
 def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str:
@@ -14,9 +24,13 @@ def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str
     width = max((len(rule.name) for rule in rules), default=0)
     lines = []
     for rule, names in zip(rules, strategies, strict=True):
-        lines.append(f"{rule.code}  {rule.name:{width}}  {_title(rule)}\n")
+        head = f"{rule.code}  {rule.name:{width}}  "
+        told = textwrap.wrap(_title(rule), max(_WIDTH - len(head), 20)) or [""]
+        lines.append(f"{head}{told[0]}".rstrip() + "\n")
+        lines += [f"{'':{len(head)}}{more}\n" for more in told[1:]]
         if names:
-            lines.append(f"{'':{len(rule.code) + width + 4}}strategies: {', '.join(names)}\n")
+            told = textwrap.wrap(f"strategies: {', '.join(names)}", max(_WIDTH - len(head), 20), subsequent_indent="  ")
+            lines += [f"{'':{len(head)}}{more}\n" for more in told]
     return "".join(lines) or "There are no rules.\n"
 
 

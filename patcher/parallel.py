@@ -10,7 +10,7 @@ import pickle
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -132,8 +132,22 @@ def _start(member: _Member, make_share: Callable[[], Share], first: list[str]) -
     near_end, far_end = context.Pipe()
     member.pipe = near_end
     member.process = context.Process(target=_work, args=(far_end, make_share, list(first)), daemon=True)
-    member.process.start()
+    with _no_interrupt():
+        member.process.start()
     far_end.close()
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Ctrl-C waits: what is started meanwhile never hears of it, also before it has said that it does not want to."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _send(member: _Member, project: bytes) -> None:

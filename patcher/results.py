@@ -67,6 +67,7 @@ class FileResult:
     """One file: its path as the user sees it, its bytes before and after, or the line that says what is wrong.
 
     ``beside``: a test, an example or a script that was read only to know who uses the other files.
+    ``other``: a file that was named, and is no Python.
     """
 
     path: str
@@ -76,6 +77,7 @@ class FileResult:
     patch: PatchResult | None = None
     error: str = ""
     beside: bool = False
+    other: bool = False
 
     @property
     def changed(self) -> bool:

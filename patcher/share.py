@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patcher.newer import needed
 from patcher.results import FileResult, PatchResult
 from patcher.rule import Rule
 from patcher.settings import Settings
@@ -24,6 +25,9 @@ KEPT_SOURCE_BYTES = 40_000_000
 #: After so many bytes of source what was left in circles is cleared away. Python's own way, by the number of objects,
 #: looks at the facts of a file again and again while they are needed: a tenth of the time of a scan.
 _COLLECTED_BYTES = 1_000_000
+
+#: A file that is named may have any ending; with none of these it is passed over when it is no Python.
+_ENDINGS = (".py", ".pyw", ".pyi")
 
 _DEEP = 120  # levels of a syntax tree; hand-written code has fewer than 50
 
@@ -138,7 +142,7 @@ class Share:
 
     def _taken(self, path: str) -> tuple[ast.Module | None, bytes]:
         """The tree of the file, which is known from now on, and the digest of its bytes."""
-        digest = b""
+        digest, source = b"", None
         try:
             data = read_bytes(path)
             digest = digest_of(data)
@@ -146,7 +150,12 @@ class Share:
             tree = ast.parse(source.text)
         except Exception as error:
             lasting = isinstance(error, (SourceError, SyntaxError))
-            told = FileResult(path, beside=True) if path in self._beside else FileResult(path, error=_one_line(error))
+            if path in self._beside:
+                told = FileResult(path, beside=True)
+            elif lasting and digest and not path.endswith(_ENDINGS):
+                told = FileResult(path, other=True)
+            else:
+                told = FileResult(path, error=_one_line(error, source.text if source else ""))
             self._known[path] = Answer(told, digest, lasting)
             return None, digest
         if path in self._beside:
@@ -168,12 +177,14 @@ class Share:
         return FileResult(path, encoding=source.encoding, patch=dataclasses.replace(patch, text=""))
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: Exception, text: str = "") -> str:
     if isinstance(error, SourceError):
         return str(error)
     if isinstance(error, SyntaxError):
         line = f"line {error.lineno}: " if error.lineno else ""
-        return f"{line}syntax error: {error.msg} (read as Python {sys.version_info[0]}.{sys.version_info[1]})"
+        told = f"{line}syntax error: {error.msg} (read as Python {sys.version_info[0]}.{sys.version_info[1]}"
+        version = needed(text, error)
+        return told + (f"; this looks like {version[0]}.{version[1]}: run fix-compile with that)" if version else ")")
     if isinstance(error, RecursionError):
         return "is nested too deeply to be worked on"
     if isinstance(error, MemoryError):

@@ -55,7 +55,8 @@ WALLS: dict[str, set[str]] = {
     "patcher.surroundings": {"patcher.discover", "patcher.source"},
     "patcher.kept": set(),
     "patcher.reuse": {"patcher.kept", "patcher.share", "patcher.source", "patcher.surroundings", *TYPES},
-    "patcher.share": {"patcher.source", *TYPES},
+    "patcher.newer": set(),
+    "patcher.share": {"patcher.newer", "patcher.source", *TYPES},
     "patcher.parallel": {"patcher.share", "patcher.results"},
     "patcher.runner": {
         "patcher.engine",
@@ -315,8 +316,8 @@ TORCH_IS_FOR = {
     "patcher.harness.probes",
     "patcher.harness.examples",
 }
-# run.py where it was carried to and there is no command line; the worker into a log of its own
-PRINTS = {"patcher.cli", "patcher.harness.run", "patcher.harness.worker"}
+# fix_compile before there is a command line; run.py where it was carried to and there is none; the worker into a log
+PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.run", "patcher.harness.worker"}
 FORBIDDEN_WORDS = {
     "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
     "manager", "managers", "misc", "util", "utils", "visitor", "visitors",

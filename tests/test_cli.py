@@ -20,6 +20,7 @@ from toy import RULES
 from patcher import calls, cli
 from patcher.cli import showing
 from patcher.kept import default_folder
+from patcher.newer import needed
 from patcher.version import VERSION
 from rules import load_rules
 
@@ -421,6 +422,7 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ((), "Missing argument 'PATH...'"),
+        (("-", "m.py"), "- (standard input) goes alone"),
         (("--selct", "FC901", "."), "--select"),
         (("--select", "FC801", "."), "did you mean 'FC901'"),
         (("--ignore", "zzz", "."), "no rule is called 'zzz' (fix-compile rules lists them)"),
@@ -561,6 +563,79 @@ def test_rules(tool: Run) -> None:
     assert out.startswith("FC901 slow-call\n\nA call of ``slow``.\n\nWhat it does:\n    Calls ``fast``.\n")
     assert "--strategy slow=NAME, where NAME is auto, quick" in out
     assert "  before\n\n    x = slow()\n\n  after\n\n    x = fast()\n" in out
+
+
+def test_rules_fit_80_columns(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "RULES", load_rules())
+    out = tool("rules")[1]
+    assert max(map(len, out.splitlines())) <= 80
+    assert all(f"\n{rule.code}  {rule.name} " in out for rule in load_rules())
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    def piped(*arguments: str, data: bytes = b"# coding: latin-1\r\nx = slow()  # \xe9\r\n") -> tuple[int, bytes, str]:
+        done = subprocess.run(command(*arguments), cwd=tmp_path, env=environment(), input=data, capture_output=True)
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    for how in ((), ("fix",)):
+        status, out, err = piped(*how, "-")
+        assert (status, out) == (0, b"# coding: latin-1\r\nx = fast()  # \xe9\r\n")
+        assert err.startswith("<stdin>:2:5: FC901 [fixed] slow call\n1 finding: 1 fixed")
+    assert piped("fix", "-", data=b"x = 1\n")[:2] == (0, b"x = 1\n")
+    assert piped("check", "-")[:2][0] == 1
+    assert piped("check", "-")[1].startswith(b"<stdin>:2:5: FC901 [safe fix] slow call\n")
+    assert b"\n+x = fast()  # \xe9\r\n" in piped("diff", "-")[1]
+    status, out, err = piped("fix", "-", data=b"(\n")
+    assert (status, out) == (2, b"")
+    assert err.startswith("<stdin>: error: line 1: syntax error")
+    assert "goes alone" in piped("fix", "-", "m.py")[2]
+    assert "goes alone" in piped("test", "-")[2]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_syntax_of_a_newer_python(tool: Run, tmp_path: Path) -> None:
+    """Such that no version which the tests run under can parse it."""
+    (tmp_path / "new.py").write_text("x = 1\ny = t'{x}'\n" if sys.version_info < (3, 14) else "(")
+    (tmp_path / "broken.py").write_text("x = 1\ny = (\n")
+    err = tool("check", "new.py", "broken.py")[2]
+    here = f"(read as Python {sys.version_info[0]}.{sys.version_info[1]}"
+    if sys.version_info < (3, 14):
+        assert f"{here}; this looks like 3.14: run fix-compile with that)" in err.splitlines()[0]
+    assert err.splitlines()[1].endswith(f"{here})")
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("type Row = list[int]", (3, 12)),
+        ("def first[T](rows: list[T]) -> T: ...", (3, 12)),
+        ("class Box[T]: ...", (3, 12)),
+        ("async def first[T = int](rows): ...", (3, 13)),
+        ("x = f'{names['a']}'", (3, 12)),
+        ("x = t'{a}'", (3, 14)),
+        ("print 'x'", None),
+        ("x = = 1", None),
+        ("type = = 1", None),
+        ("def f(x[0]): ...", None),
+    ],
+)
+def test_what_a_line_needs(monkeypatch: pytest.MonkeyPatch, line: str, version: tuple[int, int] | None) -> None:
+    monkeypatch.setattr("patcher.newer.sys.version_info", (3, 10, 0))
+    assert needed(f"a = 1\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) == version
+    monkeypatch.setattr("patcher.newer.sys.version_info", (3, 14, 0))
+    assert needed(f"a = 1\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) is None
+
+
+def test_other_text_files_are_passed_over(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("Not Python, that is sure\n")
+    (tmp_path / "weights.bin").write_bytes(b"\x00\xff")
+    (tmp_path / "script").write_text("#!/usr/bin/env python\nslow()\n")
+    status, out, err = tool("check", "README.md", "weights.bin", "script", "clean.py")
+    assert (status, "script:2:1: FC901" in out) == (1, True)
+    assert err == "README.md: passed over, for it is no Python\nweights.bin: passed over, for it is no Python\n"
+    status, _, err = tool("fix", "README.md")
+    assert (status, err) == (0, "README.md: passed over, for it is no Python\nno Python files found\n")
+    assert tool("fix", "-q", "README.md")[2] == ""
 
 
 def test_a_folder_that_is_called_rules(tool: Run, tmp_path: Path) -> None:
@@ -718,6 +793,37 @@ def test_colours_on_a_terminal(tmp_path: Path) -> None:
     ):
         assert b"-slow()\r\n" in seen
         assert b"\x1b[3" not in seen
+
+
+def test_findings_in_colour(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("slow()\nstuck()\n")
+    assert b"\x1b[1mm.py:1:1:\x1b[0m \x1b[36mFC901\x1b[0m \x1b[32m[safe fix]\x1b[0m slow call" in terminal(
+        tmp_path, "check"
+    )
+    assert b"\x1b[2m[no fix]\x1b[0m" in terminal(tmp_path, "check")
+    assert b"\x1b[3" not in terminal(tmp_path, "check", NO_COLOR="1")
+    seen = terminal(tmp_path, "rules", "FC901")
+    assert b"\x1b[1mFC901 slow-call\x1b[0m" in seen
+    assert b"\x1b[1;36mWhat it does:\x1b[0m" in seen
+    assert b"\x1b[" not in terminal(tmp_path, "rules", "--no-color", "FC901")
+
+
+def test_interrupted_while_loading(tmp_path: Path) -> None:
+    """From the first import on, Ctrl-C is a line."""
+    (tmp_path / "click.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(60)\n")
+    running = subprocess.Popen(
+        [sys.executable, str(ROOT / "fix_compile.py"), "check", "."],
+        cwd=tmp_path,
+        env={**environment(), "PYTHONPATH": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    while not (tmp_path / "loading").exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    assert running.communicate()[1] == b"interrupted\n"
+    assert running.returncode == 130
 
 
 def test_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

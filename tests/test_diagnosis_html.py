@@ -396,7 +396,7 @@ def test_recommendations_in_the_words_of_the_markdown_report(sample: Callable[[]
 
 def test_the_verdict_is_that_of_the_markdown_report() -> None:
     told = dataclasses.replace(samples.rich(), effect="launches 48 -> 12")
-    sentence = "5 causes; when all fixes are in: 2 removed, 1 left, 2 of which that is not known."
+    sentence = "5 causes. With all fixes in, 2 are gone and 1 is left. What the fixes do to 2 of them is not known."
     text = read(told).by_id("summary").text
     assert f"{sentence} 1 did not show up in a second run of the same code. All fixes together: " in text
     assert "All fixes together: launches 48 -> 12." in text
@@ -430,7 +430,7 @@ def test_cases() -> None:
     section = read(samples.rich()).by_id("performance")
     head, first, *_, last = cells(section.all("table")[0])
     assert head[0] == "case"
-    assert (first[0], first[3], first[8], first[9]) == ("decode [default]", "13 → 0", "3.40x", "yes")
+    assert (first[0], first[3], first[8], first[9]) == ("decode [default]", "13 → 0", "3.40x (noise)", "yes")
     assert last[9] == "NO (failed)"
     assert "forward [reduce-overhead]: failed" in section.text
     assert "BackendCompilerFailed: no <stdint.h>" in section.text

@@ -112,16 +112,19 @@ def test_the_summary_counts_causes_by_category_and_severity() -> None:
         ["**total**", "**2**", "**2**", "**1**", "**5**"],
     ]
     flat = " ".join(summary.split())
-    assert "5 causes; when all fixes are in: 2 removed, 1 left, 2 of which that is not known." in flat
+    assert "5 causes. With all fixes in, 2 are gone and 1 is left. What the fixes do to 2 of them is not known." in flat
     assert "1 did not show up in a second run" in flat
 
 
 @pytest.mark.parametrize(
     ("fates", "sentence"),
     [
-        (("removed", "removed"), "2 causes; when all fixes are in: 2 removed, 0 left."),
-        (("unknown",), "1 cause; when all fixes are in: 1 of which that is not known."),
-        (("remains", "unknown"), "2 causes; when all fixes are in: 0 removed, 1 left, 1 of which that is not known."),
+        (("removed", "removed"), "2 causes. With all fixes in, 2 are gone and none are left."),
+        (("unknown",), "1 cause. What the fixes do to it is not known."),
+        (
+            ("remains", "unknown"),
+            "2 causes. With all fixes in, none are gone and 1 is left. What the fixes do to 1 of them is not",
+        ),
     ],
 )
 def test_what_all_fixes_do(fates: tuple[Fate, ...], sentence: str) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import click
 
 from patcher import calls
-from patcher.cli.showing import progress
-from patcher.explain import explanation, listing
+from patcher.cli.showing import colour, progress
+from patcher.explain import coloured, explanation, listing
 from patcher.ignores import OF_COMMENTS
 from patcher.options import chosen_rules, find_rule, strategies_of, strategy_key
 from patcher.rule import Rule
@@ -23,13 +23,15 @@ def rules_of(rules: Sequence[Rule]) -> click.Command:
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
     @click.argument("code", required=False, metavar="[CODE]")
-    def explain(code: str | None) -> calls.Told:
+    @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
+    def explain(code: str | None, no_color: bool) -> calls.Told:
         """List the rules, or explain the one with this code or name."""
         if code is None:
             return calls.Told(calls.OK, listing(rules, [strategies_of(rule) for rule in rules]))
         rule = find_rule(rules, code)
         line = measured([rule]).line(rule.code)
-        return calls.Told(calls.OK, explanation(rule, strategy_key(rule), strategies_of(rule), line))
+        told = explanation(rule, strategy_key(rule), strategies_of(rule), line)
+        return calls.Told(calls.OK, coloured(told) if colour(no_color) else told)
 
     return explain
 

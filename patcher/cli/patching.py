@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from patcher.measure_options import located, measure_options, request_from
 from patcher.options import settings_from
 from patcher.report import Outcome
 from patcher.report.outcome import Call
+from patcher.report.text import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.runner import run
@@ -49,11 +52,14 @@ Words, in the place of the first PATH:
 \b
 "verify" is "check". Without a word and without such an option, the changes
 are shown and a question is asked; without a terminal they are made.
-A file or folder whose name is a word is written ./check, ./test ..."""
+A file or folder whose name is a word is written ./check, ./test ...
+PATH may be - for standard input: fixed, it goes to standard output."""
 
 _EPILOG = """\b
 Exit status: 0 done (or nothing to fix), 1 check has found something,
 2 something failed."""
+
+_STDIN = "<stdin>"
 
 #: What a word has said already.
 _MODES = ("dry_run", "verify_only", "yes", "test")
@@ -118,6 +124,9 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
             raise click.UsageError(f"--verify-only and {'--dry-run' if dry_run else '--test'} exclude each other")
         if strict and not verify_only:
             raise click.UsageError("--strict goes with --verify-only")
+        if "-" in paths and (len(paths) > 1 or asked["test"]):
+            raise click.UsageError("- (standard input) goes alone, and not with --test")
+        piped = paths == ("-",)
         paths = given_paths(paths, asked["package"], word, reads_only=verify_only or (dry_run and not asked["test"]))
         config = load(paths[0] if paths else os.curdir)
         shape = format_ or config.format or "text"
@@ -129,8 +138,11 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch, shown)
         store = calls.store_for(paths[0], config, backup_dir)
         try:
-            kept = None if no_cache else default_folder()
-            results = _results(paths, rules, settings, config, jobs, quiet, not verify_only, kept, every)
+            kept = None if no_cache or piped else default_folder()
+            data = sys.stdin.buffer.read() if piped else b""
+            with _in_a_file(data) if piped else contextlib.nullcontext(paths) as files:
+                results = _results(files, rules, settings, config, jobs, quiet, not verify_only, kept, every)
+            results = [replace(result, path=_STDIN) for result in results] if piped else results
         except KeyboardInterrupt:
             return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
         call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
@@ -138,7 +150,8 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
             call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet, measured=shown.lines
         )
         if verify_only:
-            return calls.verify(replace(outcome, strict=strict), store, paths, shape, program())
+            told = calls.verify(replace(outcome, strict=strict), store, paths, shape, program())
+            return _painted(told, shape, no_color)
         originals = store if backup else None
         if request is not None:
             write = None if dry_run else lambda proven: write_down(proven, originals)
@@ -146,9 +159,11 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
             return test(outcome, request, paths, command, shape, None if quiet else measuring(), write)
         if dry_run:
             return calls.dry_run(outcome, shape, colour(no_color))
+        if piped:
+            return calls.filtered(outcome, data, shape)
         if not yes and shape == "text" and asks() and any(result.changed for result in results):
             return _when_agreed(outcome, originals, colour(no_color))
-        return write_down(outcome, originals, shape)
+        return _painted(write_down(outcome, originals, shape), shape, no_color)
 
     if word:
         _hide(patch, word)
@@ -168,7 +183,10 @@ def given_paths(
             return (os.path.relpath(project_root(os.curdir)),)
         same = f" (the file or folder {word} is written ./{word})" if word and os.path.lexists(word) else ""
         raise click.UsageError(f"Missing argument 'PATH...'.{same}")
-    told = [f"{entry.path}: error: {entry.error}{_meant(entry.path)}" for entry in missing(paths)]
+    told = [
+        f"{entry.path}: error: {entry.error}{_meant(entry.path)}"
+        for entry in missing([path for path in paths if path != "-"])
+    ]
     if told and not (reads_only and len(told) < len(paths)):
         raise MissingError(told if reads_only else [*told, "nothing was changed"])
     return paths
@@ -218,6 +236,22 @@ def _when_agreed(outcome: Outcome, originals: Store | None, in_colour: bool) -> 
     except click.Abort:  # Ctrl-C, or the end of what is typed
         return calls.Told(calls.INTERRUPTED, err=("", "interrupted; nothing was changed"))
     return write_down(outcome, originals) if agreed else calls.Told(calls.OK, err=("nothing was changed",))
+
+
+@contextlib.contextmanager
+def _in_a_file(data: bytes) -> Iterator[tuple[str, ...]]:
+    """A file with what came in on standard input, as long as it is looked at."""
+    with tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
+        file = Path(folder) / "stdin.py"
+        file.write_bytes(data)
+        yield (str(file),)
+
+
+def _painted(told: calls.Told, shape: str, no_color: bool) -> calls.Told:
+    """The findings in colour, where they are for a terminal."""
+    if shape == "text" and isinstance(told.out, str) and colour(no_color):
+        return replace(told, out=coloured(told.out))
+    return told
 
 
 def write_down(outcome: Outcome, store: Store | None, shape: str = "text") -> calls.Told:

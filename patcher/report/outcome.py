@@ -93,12 +93,12 @@ class Outcome:
     @cached_property
     def looked_at(self) -> tuple[FileResult, ...]:
         """The results of what was worked on, paths that could not be included."""
-        return tuple(result for result in self.results if not result.beside)
+        return tuple(result for result in self.results if not result.beside and not result.other)
 
     @property
     def beside(self) -> int:
         """How many tests, examples and scripts were read only."""
-        return len(self.results) - len(self.looked_at)
+        return sum(result.beside for result in self.results)
 
     @property
     def suppressed(self) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from patcher.report.outcome import Entry, Outcome
 
+_FINDING = re.compile(r"^( *)(\S.*?:\d+:\d+:) ([A-Z]+\d+) \[(fixed|safe fix|unsafe fix|no fix)\]", re.MULTILINE)
+_COLOURS = {"fixed": 32, "safe fix": 32, "unsafe fix": 33, "no fix": 2}
 _FIX = {"safe": "safe fix", "unsafe": "unsafe fix", "display-only": "no fix"}
 
 
@@ -29,6 +32,13 @@ def line(entry: Entry) -> str:
     reached = f" ({item.reached})" if item.reached else ""
     message = " ".join(f"{item.message}{reached}{strategy}{why}".split())
     return f"{entry.path}:{item.line}:{item.column}: {item.code} [{what}] {message}"
+
+
+def coloured(told: str) -> str:
+    """The findings in a report for a terminal: the place bold, the code, and what can be done about it."""
+    return _FINDING.sub(
+        lambda m: f"{m[1]}\x1b[1m{m[2]}\x1b[0m \x1b[36m{m[3]}\x1b[0m \x1b[{_COLOURS[m[4]]}m[{m[4]}]\x1b[0m", told
+    )
 
 
 def measurements(outcome: Outcome) -> list[str]:

@@ -22,16 +22,23 @@ def verdict(diagnosis: Diagnosis) -> str:
             return f"The original has {seen}; what causes them was not looked for."
         return "No cause was found." if diagnosis.problems else "The run showed nothing that costs something."
     fates = Counter(cause.fate for cause in diagnosis.causes)
-    told = [f"{fates['removed']} removed", f"{fates['remains']} left"] if len(fates) > 1 or not fates["unknown"] else []
-    told += [f"{fates['unknown']} of which that is not known"] if fates["unknown"] else []
-    causes = f"{len(diagnosis.causes)} cause{'' if len(diagnosis.causes) == 1 else 's'}"
-    sentences = [f"{causes}; when all fixes are in: {', '.join(told)}."]
+    count, unknown = len(diagnosis.causes), fates["unknown"]
+    sentences = [f"{count} cause{'' if count == 1 else 's'}."]
+    if count > unknown:
+        sentences.append(f"With all fixes in, {_are(fates['removed'])} gone and {_are(fates['remains'])} left.")
+    if unknown:
+        them = "it" if count == 1 else "them" if count == unknown else f"{unknown} of them"
+        sentences.append(f"What the fixes do to {them} is not known.")
     unsteady = sum(not cause.steady for cause in diagnosis.causes)
     if unsteady:
         sentences.append(f"{unsteady} did not show up in a second run of the same code.")
     if diagnosis.effect:
         sentences.append(f"All fixes together: {diagnosis.effect}.")
     return " ".join([*sentences, *_without_effect(diagnosis)])
+
+
+def _are(count: int) -> str:
+    return "1 is" if count == 1 else f"{count or 'none'} are"
 
 
 def ran_compiled(results: Results | None, *trees: Tree) -> bool:
