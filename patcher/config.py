@@ -46,6 +46,7 @@ class Config:
     ignore: tuple[str, ...] = ()
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unsafe: bool = False
+    device_asserts: bool = True
     strategy: tuple[str, ...] = ()
     target_torch: str | None = None
     format: str | None = None
@@ -215,6 +216,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "ignore": ("a list of codes", _strings),
     "per-file-ignores": ('a table (glob = ["CODE"])', _per_file),
     "unsafe": ("true or false", _is(bool)),
+    "device-asserts": ("true or false", _is(bool)),
     "strategy": ('a table (rule = "name") or a list of "rule=name"', _strategies),
     "target-torch": ('a string such as "2.13"', _is(str)),
     "format": (f"one of {', '.join(FORMATS)}", _format),

@@ -13,7 +13,7 @@ from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
 from patcher.lines import split_lines
 from patcher.results import Bug, PatchResult, Reported
-from patcher.rule import Finding, Fix, Rule, Where
+from patcher.rule import Applicability, Finding, Fix, Rule, Where
 from patcher.settings import Settings, Unit, severity
 from patcher.spans import says, targets_of
 from patcher.suppress import Ignore, Ignores, Suppressions, means, suppressions
@@ -22,6 +22,9 @@ _NO_TORCH = "`torch` is not imported here, or is another name"
 _OLD_SIZES = "a tensor gets other sizes in place here, of which Dynamo may still tell the old ones"
 #: What new code may ask a tensor for its sizes by.
 _SIZES = (".shape", ".size", ".numel", "len")
+#: What the user has to know of such a fix, whatever rule makes it.
+_ON_THE_DEVICE = " (fix: an assertion on the device; when it fails on a GPU, the process cannot use that GPU again)"
+_NO_FAILURE = "no check fails on a GPU, or the process may end with it (device-asserts = false)"
 _NEVER_RUN = "a part of what would change is never got to"
 
 
@@ -195,6 +198,7 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         reason = settings.distrusted.get(rule.code, "") or _why_not_made(finding.fix, facts)
         if reason:
             finding = replace(finding, fix=None, strategy="", assumption=reason)
+    finding = _told_of_devices(finding, settings)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
     if isinstance(at, ast.stmt) and hasattr(at, "body"):
@@ -209,6 +213,18 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     if imports is None:
         finding = Finding(at, finding.message, assumption=_NO_TORCH)
     return Found(rule, finding, covered, scope, facts.ask(Frequency).of(at), imports or frozenset(), by)
+
+
+def _told_of_devices(finding: Finding, settings: Settings) -> Finding:
+    """A finding whose fix asserts on the device says what that costs; unsafe where the user wants no such fixes."""
+    fix = finding.fix
+    if fix is None or not any(says(edit, word) for edit in fix.edits for word in ("._assert_async", "assert")):
+        return finding
+    finding = replace(finding, message=finding.message + _ON_THE_DEVICE)
+    if settings.device_asserts:
+        return finding
+    assumption = "; ".join(part for part in (finding.assumption, _NO_FAILURE) if part)
+    return replace(finding, fix=replace(fix, applicability=Applicability.UNSAFE), assumption=assumption)
 
 
 def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:

@@ -20,6 +20,7 @@ def settings_from(
     strategy: Sequence[str] = (),
     target_torch: str | None = None,
     measured: Measured | None = None,
+    device_asserts: bool | None = None,
 ) -> Settings:
     """The settings for the engine; raises ``ConfigError`` for a code, strategy or version that does not exist.
 
@@ -39,6 +40,7 @@ def settings_from(
             for pattern, codes in config.per_file_ignores.items()
         ),
         unsafe=unsafe or config.unsafe,
+        device_asserts=config.device_asserts if device_asserts is None else device_asserts,
         strategies={**_strategies(rules, config.strategy), **_strategies(rules, strategy)},
         target_torch=target,
         distrusted=measured.distrusted(target if named else measured.minor),

@@ -69,7 +69,8 @@ class Settings:
     ``only``: the units that may be fixed, the findings of all others count as silenced; None: all. ``evidence``: what a
     run of the user's model has shown, for rules that cannot tell from the source. ``distrusted``: the codes of rules
     that fix nothing here, whatever they find, and why. ``severities``: of the findings that count.
-    ``per_file_ignores``: what is silenced in some files.
+    ``per_file_ignores``: what is silenced in some files. ``device_asserts``: whether a fix that asserts on the device
+    may be safe.
     """
 
     select: tuple[str, ...] = ()
@@ -82,6 +83,7 @@ class Settings:
     distrusted: Mapping[str, str] = field(default_factory=dict)
     severities: frozenset[str] = frozenset(SEVERITIES)
     per_file_ignores: tuple[IgnoredIn, ...] = ()
+    device_asserts: bool = True
 
     def wants(self, code: str, name: str) -> bool:
         """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins."""

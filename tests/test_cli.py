@@ -372,6 +372,34 @@ def test_what_is_ignored_does_not_come_back_under_another_rule(
         assert "m.py:4:9: FC102" in tool("check", "m.py")[1]
 
 
+COST = "when it fails on a GPU, the process cannot use that GPU again"
+ROWS = "import torch\nimport torch.nn as nn\n" + next(
+    e.before for r in load_rules() if r.code == "FC401" for e in r.invalid if e.after and "_assert_async" in e.after
+)
+ASSERTED = GUARD.replace("if x", "assert x").replace(":\n            raise ValueError(", ", str(")
+
+
+@pytest.mark.parametrize("text", [GUARD, ASSERTED, ROWS])
+def test_what_an_assertion_on_the_device_costs(
+    tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "RULES", load_rules())
+    (tmp_path / "m.py").write_text(text)
+    before = tool("check", "m.py")
+    assert (before[0], COST in before[1]) == (1, True)
+    assert COST in tool("check", "--format", "github", "m.py")[1]
+    status, out, _ = tool("check", "--no-device-asserts", "m.py")
+    assert status == 0
+    assert "[unsafe fix]" in out
+    assert "-- assumes: no check fails on a GPU, or the process may end with it (device-asserts = false)" in out
+    (tmp_path / "pyproject.toml").write_text("[tool.fix-compile]\ndevice-asserts = false\n")
+    assert tool("fix", "m.py")[0] == 0
+    assert (tmp_path / "m.py").read_text() == text
+    assert tool("check", "--device-asserts", "m.py") == before
+    assert COST in tool("fix", "--unsafe", "m.py")[1]
+    assert (tmp_path / "m.py").read_text() != text
+
+
 def test_per_file_ignores(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old/a.py").write_text("slow()\nodd\n")

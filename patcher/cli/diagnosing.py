@@ -13,7 +13,7 @@ import click
 
 from patcher import calls
 from patcher.analysis import Analysis
-from patcher.cli.patching import given_paths, write_down
+from patcher.cli.patching import DEVICE_ASSERTS, given_paths, write_down
 from patcher.cli.showing import measuring, program, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
@@ -48,6 +48,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
     @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
     @click.option("--unsafe", is_flag=True, help="Also try fixes that are right only under a stated assumption.")
+    @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes; auto: --prove tries all.")
     @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
     @click.option("--backup/--no-backup", default=True, help="--prove: Save the originals first (default), or do not.")
@@ -65,6 +66,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         select: tuple[str, ...],
         ignore: tuple[str, ...],
         unsafe: bool,
+        device_asserts: bool | None,
         strategy: tuple[str, ...],
         target_torch: str | None,
         backup: bool,
@@ -88,7 +90,9 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         every = "auto" in strategy
         chosen = tuple(name for name in strategy if name != "auto")
         paths = (*paths, *located(request))
-        settings = settings_from(rules, config, select, ignore, unsafe, chosen, target_torch, measured(rules))
+        settings = settings_from(
+            rules, config, select, ignore, unsafe, chosen, target_torch, measured(rules), device_asserts
+        )
         exclude = Exclude(config.exclude, str(config.root or os.curdir))
         shows_progress = not quiet and sys.stderr.isatty()
         analysis = Analysis(paths, rules, settings, exclude, progress() if shows_progress else None)

@@ -59,6 +59,7 @@ _EPILOG = """\b
 Exit status: 0 done (or nothing to fix), 1 check has found something,
 2 something failed."""
 
+DEVICE_ASSERTS = "Whether fixes that assert on the device may be safe (default: yes)."
 _STDIN = "<stdin>"
 
 #: What a word has said already.
@@ -90,6 +91,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules. Both also take high, medium, low.")
     @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
     @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
+    @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
     @click.option("--format", "format_", type=click.Choice((*FORMATS, "markdown")), help="Format of the report.")
     @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
@@ -111,6 +113,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         ignore: tuple[str, ...],
         every: bool,
         unsafe: bool,
+        device_asserts: bool | None,
         strategy: tuple[str, ...],
         format_: str | None,
         target_torch: str | None,
@@ -135,7 +138,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         request = request_from(asked, config)
         paths = (*paths, *located(request))
         shown = measured(rules)
-        settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch, shown)
+        settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts)
         store = calls.store_for(paths[0], config, backup_dir)
         try:
             kept = None if no_cache or piped else default_folder()
