@@ -17,7 +17,6 @@ from patcher.spans import EditError, Span, parts_of, span_of
 
 _HOLE = re.compile(r"\{(\d+)\}")
 _PLACE = re.compile(r"^__part_(\d+)__$")
-LINE_LENGTH = 119
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,16 @@ class _Plan:
 
 
 class Patch:
-    """Some whole statements of a module, whose first line is the module's line ``first`` (from 1)."""
+    """Some whole statements of a module, whose first line is the module's line ``first`` (from 1).
 
-    def __init__(self, text: str, first: int) -> None:
+    ``length``: how long a new line may be.
+    """
+
+    def __init__(self, text: str, first: int, length: int) -> None:
         self.offset = first - 1
         wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
         self.module = wrapper.module
+        self.line_length = length
         self.lines = split_lines(text)
         self.spans: dict[Span, list[cst.CSTNode]] = {}
         for node, where in wrapper.resolve(PositionProvider).items():
@@ -248,7 +251,7 @@ class Patch:
         width = max(len(text) for text in self.module.code_for_node(line).split("\n"))
         small = line.body[0]
         call = small.value if isinstance(small, (cst.Assign, cst.Return, cst.Expr)) else None
-        if indent + width <= LINE_LENGTH or not isinstance(call, cst.Call) or not call.args:
+        if indent + width <= self.line_length or not isinstance(call, cst.Call) or not call.args:
             return line
         newline = self.module.default_newline
         inner_line = cst.ParenthesizedWhitespace(
@@ -276,7 +279,7 @@ class Patch:
         line = new[at]
         if lost and isinstance(line, cst.SimpleStatementLine) and self._ends_line(lost[-1]):
             with_comment = self._with_comment(line, lost[-1])
-            if self._width(with_comment, first) <= max(LINE_LENGTH, self._width(first, first)):
+            if self._width(with_comment, first) <= max(self.line_length, self._width(first, first)):
                 new[at] = with_comment
                 lost.pop()
         leading += [cst.EmptyLine(comment=c.deep_clone()) for c in lost]

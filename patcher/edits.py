@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterable, Sequence
 
 from patcher.concrete import Patch
-from patcher.lines import split_lines
+from patcher.lines import line_length, split_lines
 from patcher.rule import Decorate, Edit, Fix, Insert
 from patcher.spans import Span, nodes_of, span_of, targets_of
 
@@ -37,9 +37,10 @@ def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = ()) -> str
     """``text`` with all ``fixes`` made, below the new ``imports``. Raises EditError when one does not fit the text."""
     tree = ast.parse(text)
     lines = split_lines(text)
+    length = line_length(text)
     edits = [edit for fix in fixes for edit in fix.edits]
     for first, last, here in reversed(_regions(tree, edits)):
-        patched = Patch("".join(lines[first - 1 : last]), first).apply(here)
+        patched = Patch("".join(lines[first - 1 : last]), first, length).apply(here)
         lines[first - 1 : last] = [patched]
     for name in sorted(imports, reverse=True):
         _import(tree, lines, name)

@@ -11,7 +11,7 @@ from patcher import ignores
 from patcher.facts import Facts
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
-from patcher.lines import split_lines
+from patcher.lines import line_length, split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Fix, Rule, Where
 from patcher.settings import Settings, Unit, severity
@@ -126,7 +126,7 @@ def search(
         return not chosen or bool(by) or settings.ignores_in(path, code, names.get(code, code))
 
     active = frozenset(code for code in names if code not in settings.distrusted)
-    facts = Facts(tree, path, project, settings, active, silenced)
+    facts = Facts(tree, path, project, settings, active, silenced, line_length(text))
     # What the user ignores still answers for its nodes: else they would come back under another rule.
     answering = [*rules, *(r for r in every if settings.ignores(r.code, r.name))]
     stronger = {r.code: tuple(o.handles for o in answering if o.code in r.yields_to) for r in rules}
@@ -150,11 +150,39 @@ def search(
                     bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
                 else:
                     found += [_placed(rule, finding, facts, quiet, path, settings) for finding in findings]
+    found = _gaining(found, facts)
     if quiet.ignores and not bugs:
         found += _of_comments(quiet, every or rules, active, settings, found, asked_of, text)
     found = [f for f in found if severity(f.reach.often) in settings.severities]
     found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
     return found
+
+
+def _gaining(found: list[Found], facts: Facts) -> list[Found]:
+    """``found``, without the fixes that gain nothing because another break of their function stays."""
+    staying = [f for f in found if "graph break" in f.rule.costs and f.finding.applicability is not Applicability.SAFE]
+    places = [(f, facts.syntax.statement_of(f.finding.node)) for f in staying]
+
+    def kept(f: Found) -> Found:
+        if f.finding.fix is None or not f.finding.fix.only_break:
+            return f
+        statement = facts.syntax.statement_of(f.finding.node)
+        function = facts.syntax.function_of(statement)
+        around = [statement, *facts.syntax.ancestors(statement)]
+        for other, place in places:  # one that runs whenever ``statement`` does
+            if facts.syntax.function_of(place) is function and any(s in around for s in _beside(place, facts)):
+                why = f"{other.rule.code} in line {line_of(other.finding)} ends the graph as well, and stays"
+                return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption=why))
+        return f
+
+    return [kept(f) for f in found]
+
+
+def _beside(statement: ast.stmt, facts: Facts) -> list[ast.stmt]:
+    """The block that ``statement`` stands in, or that of the loops and ``with`` around it: what runs with it."""
+    while isinstance(parent := facts.syntax.parents[statement], (ast.For, ast.With)):
+        statement = parent
+    return facts.syntax.block_of(statement)
 
 
 def _of_comments(

@@ -157,12 +157,14 @@ class Fix:
     """Edits that are made together or not at all.
 
     New code may say ``torch``: the engine imports it where it is not, and refuses the fix where that cannot be done.
-    ``last``: it is made when nothing else is left to fix, which may make it superfluous.
+    ``last``: it is made when nothing else is left to fix, which may make it superfluous. ``only_break``: it gains
+    nothing where something else in the same function ends the graph whenever this does, and stays.
     """
 
     edits: tuple[Edit, ...]
     applicability: Applicability = Applicability.SAFE
     last: bool = False
+    only_break: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from patcher.engine import patch
@@ -31,3 +33,34 @@ def test_a_module_is_known_through_a_base_that_is_not_scanned(base: str, compile
     text = MODEL.format(base=base) if compiled else MODEL.format(base=base).replace("from library import object", "")
     result = patch(text, "model.py", tuple(load_rules()), Settings())
     assert bool(result.fixed) == compiled
+
+
+MESSAGE = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x, n=None):
+{body}
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "stays"),
+    [
+        ("print('in')\nx = x * 2", ""),
+        ("print('in')\nx = x * x.sum().item()", "FC201"),
+        ("if n is not None:\n    x = x * x.sum().item()\nprint('in')", ""),
+        ("if n is not None:\n    print('in')\nx = x * x.sum().item()", "FC201"),
+        ("for i in range(3):\n    x = x * x.sum().item()\nprint('in')", "FC"),
+        ("print('in')\ny = x * 2\nif y.sum() > 3:\n    y = y * 0.5\nx = y + 1", ""),  # that break goes
+    ],
+)
+def test_a_message_stays_where_another_break_of_the_function_does(body: str, stays: str) -> None:
+    text = MESSAGE.format(body=textwrap.indent(body, " " * 8))
+    result = patch(text, "net.py", load_rules(), Settings())
+    (message,) = [f for f in result.found if f.code == "FC602"]
+    assert (message.applicability == "safe") is not bool(stays), message.assumption
+    assert stays in message.assumption  # also when a zone that is never compiled has taken the place of the other
+    assert ("is_compiling()" in result.text) is not bool(stays)

@@ -11,6 +11,7 @@ from patcher.facts.effects.eager_tests import EagerTests
 from patcher.facts.effects.writing import Writing
 from patcher.facts.flow.definitions import Flow
 from patcher.facts.project.index import Project, module_name
+from patcher.facts.project.threads import runs_elsewhere
 from patcher.facts.syntax.classes import ClassFacts
 from patcher.facts.syntax.tree import FunctionNode, Syntax
 from patcher.facts.tables import torch_api as api
@@ -30,7 +31,8 @@ class Facts:
     """Everything that rules may ask about one module. Answers are worked out when asked for, and kept.
 
     ``settings``: what the user chose. ``active``: the codes of the rules that take part in the run. ``silenced``:
-    whether a comment, or the choice of units, silences the rule of that code at a statement.
+    whether a comment, or the choice of units, silences the rule of that code at a statement. ``line_length``: of the
+    lines that a fix writes, in characters.
     """
 
     def __init__(
@@ -41,8 +43,10 @@ class Facts:
         settings: Settings,
         active: frozenset[str],
         silenced: Callable[[str, ast.stmt], bool] = lambda *_: False,
+        line_length: int = 119,
     ) -> None:
         self.path = path
+        self.line_length = line_length
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
         self.project = project
@@ -106,6 +110,7 @@ class Facts:
             name = self.qualname(function)
             outer = self.syntax.function_of(function)
             known = self.project.reached(name) if name is not None else outer is not None and self.reached(outer)
+            known = known and not (name is None and runs_elsewhere(function, self.syntax))
             self._reached[function] = known
         return known
 
@@ -153,6 +158,19 @@ class Facts:
             child = parent
         self._eager.update(dict.fromkeys(path, found))
         return found
+
+    def compiled_only(self, node: ast.AST) -> bool:
+        """Whether ``node`` stands under a test in its function that eager code never passes."""
+        child = node
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, _FUNCTIONS):
+                return False
+            if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+                inside = child in parent.body if isinstance(parent, ast.If) else child is parent.body
+                if self.eager_tests.leaves_eager_out(parent.test, inside):
+                    return True
+            child = parent
+        return False
 
     @cached_property
     def scripted(self) -> bool:

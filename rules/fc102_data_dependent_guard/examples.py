@@ -9,6 +9,62 @@ from patcher.rule import (
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="whole sentences of the message, as far as there is room; the rest is left out",
+        before="""\
+class Said(nn.Module):
+    def forward(self, x):
+        assert x.min() > 0, f"All of it has to be positive. Got {x.min()}."
+        if x.max() > 9:
+            raise ValueError(
+                "Some of it is too large. It has been divided by nothing so far, and where that is meant, "
+                "it has to be done before this module gets it"
+            )
+        return x.log()
+""",
+        after="""\
+class Said(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            assert x.min() > 0, "All of it has to be positive."
+        else:
+            assert x.min() > 0, f"All of it has to be positive. Got {x.min()}."
+        if torch.compiler.is_compiling():
+            torch._assert_async(~torch.as_tensor(x.max() > 9), "Some of it is too large.")
+        elif x.max() > 9:
+            raise ValueError(
+                "Some of it is too large. It has been divided by nothing so far, and where that is meant, "
+                "it has to be done before this module gets it"
+            )
+        return x.log()
+""",
+        run="""\
+def make(): return Said()
+calls = [(torch.ones(3),), (torch.ones(3) * 10,), (torch.zeros(2),)]
+""",
+    ),
+    Example(
+        title="under a test for compiled code: no test inside it",
+        before="""\
+class Under(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            if x.max() > 9:
+                raise ValueError("too large")
+        return x.log()
+""",
+        after="""\
+class Under(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            torch._assert_async(~torch.as_tensor(x.max() > 9), "too large")
+        return x.log()
+""",
+        run="""\
+def make(): return Under()
+calls = [(torch.ones(3),), (torch.ones(2),)]
+""",
+    ),
+    Example(
         title="a check of the input, with a message that shows it",
         before="""\
 class Checked(nn.Module):
@@ -23,7 +79,10 @@ class Checked(nn.Module):
     def forward(self, ids):
         # words beyond the vocabulary
         if torch.compiler.is_compiling():
-            torch._assert_async(~torch.as_tensor((ids > 9).any()), "no word ... in a vocabulary of ...")
+            torch._assert_async(
+                ~torch.as_tensor((ids > 9).any()),
+                "check failed: (ids > 9).any()",
+            )
         elif (ids > 9).any():
             raise ValueError(f"no word {ids.max()} in a vocabulary of {10}")  # says which
         return ids + 1
@@ -56,7 +115,10 @@ class Labelled(nn.Module):
     def forward(self, x, labels=None):
         if torch.compiler.is_compiling():
             if labels is not None:
-                torch._assert_async(~torch.as_tensor(labels.max() >= self.words).reshape(()), "label ... of ...")
+                torch._assert_async(
+                    ~torch.as_tensor(labels.max() >= self.words).reshape(()),
+                    "check failed: labels is not None and labels.max() >= self.words",
+                )
         elif labels is not None and labels.max() >= self.words:
             worst = labels.max().item()
             raise IndexError("label %d of %d" % (worst, self.words))
@@ -153,7 +215,7 @@ class Asserted(nn.Module):
     def forward(self, lengths):
         total = lengths.sum()
         if torch.compiler.is_compiling():
-            assert total > 0, "nothing in ..."
+            assert total > 0
         else:
             assert total > 0, f"nothing in {lengths}"
         if torch.compiler.is_compiling():
@@ -220,7 +282,10 @@ class Read(nn.Module):
     def forward(self, x, steps):
         assert steps.sum().long() < 10
         if torch.compiler.is_compiling():
-            torch._assert_async(torch.isclose(x.sum(-1), torch.ones(2), atol=1e-3).all(), "rows do not sum to one")
+            torch._assert_async(
+                torch.isclose(x.sum(-1), torch.ones(2), atol=1e-3).all(),
+                "rows do not sum to one",
+            )
         elif not torch.allclose(x.sum(-1), torch.ones(2), atol=1e-3):
             raise ValueError("rows do not sum to one")
         if torch.compiler.is_compiling():
@@ -274,7 +339,10 @@ class Together(nn.Module):
     def forward(self, x, y):
         if torch.compiler.is_compiling():
             if self.training:
-                torch._assert_async((~torch.as_tensor((x > 2).any())) | (~torch.as_tensor((y < 0).any())), "both")
+                torch._assert_async(
+                    (~torch.as_tensor((x > 2).any())) | (~torch.as_tensor((y < 0).any())),
+                    "both",
+                )
         elif self.training and (x > 2).any() and (y < 0).any():
             raise ValueError("both")
         return x + y

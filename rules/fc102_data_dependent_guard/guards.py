@@ -85,10 +85,10 @@ Demand = Required | AnyOf | Plain | When
 
 @dataclass(frozen=True)
 class Guard:
-    """What a statement demands, in order, and what it says when that does not hold, as far as that is constant."""
+    """What a statement demands, in order, and what it says when that does not hold, as `errors.said` has it."""
 
     demands: tuple[Demand, ...]
-    text: str
+    texts: tuple[str, ...]
 
 
 class Guards(Analysis):
@@ -207,14 +207,15 @@ class Guards(Analysis):
                     return True
         return False
 
-    def _guard(self, statement: ast.stmt, test: ast.expr, truth: bool, text: str, names: list[str]) -> Guard | str:
+    def _guard(
+        self, statement: ast.stmt, test: ast.expr, truth: bool, texts: tuple[str, ...], names: list[str]
+    ) -> Guard | str:
         if _binds(test):
             return "the test binds a name"
         demands = self._demands(test, truth)
         if not isinstance(demands, str) and (reason := self.caught.why(statement, names, around=True)) is not None:
             return reason
-        worded = text if any(c.isalnum() for c in text) else ""
-        return demands if isinstance(demands, str) else Guard(demands, worded)
+        return demands if isinstance(demands, str) else Guard(demands, texts)
 
     # --- taking a test apart ----------------------------------------------------------------------------------------
 

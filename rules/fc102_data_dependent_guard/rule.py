@@ -90,10 +90,6 @@ class DataDependentGuard(Rule):
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-#: Characters of a message, so that its line stays readable.
-_LONGEST = 90
-
-
 class _Writer:
     """Says in new code what a guard demands."""
 
@@ -102,7 +98,7 @@ class _Writer:
         self.guard = guard
         self.torch = facts.writing.spelling("torch", node)
         self.facts = facts
-        self.text = f", {_literal(guard.text or f'check failed: {_text(guard, node)}')}"
+        self.said = ""
 
     def edits(self) -> tuple[Edit, ...] | str:
         """The edits, or why there are none."""
@@ -115,10 +111,12 @@ class _Writer:
             and (node.msg is None or isinstance(node.msg, ast.Constant))
             and all(map(self.splits, demands))
         ):
-            self.text = "" if node.msg is None else ", {1}"
+            self.said = "" if node.msg is None else ", {1}"
             said = () if node.msg is None else (node.msg,)
-            lines = (self.line(d) for d in demands)
+            lines = (self.line(d, self.said) for d in demands)
             return (ReplaceStatements((node,), tuple(Code(c.template, (*c.parts, *said)) for c in lines)),)
+        if not getattr(node, "orelse", ()) and facts.compiled_only(node):
+            return (ReplaceStatements((node,), tuple(map(self.line, demands))),)
         if isinstance(node, ast.If) and any(isinstance(d, Plain) for d in demands):
             return self.beside(node)
         if not isinstance(node, ast.If) or not node.orelse:
@@ -159,14 +157,15 @@ class _Writer:
         made = block(Code(f"if {self.torch}.compiler.is_compiling():"), [self.line(d) for d in demands])
         return Code(made.template + end, made.parts)
 
-    def line(self, demand: Demand) -> Code:
-        """The statement that holds ``demand``."""
+    def line(self, demand: Demand, said: str | None = None) -> Code:
+        """The statement that holds ``demand``; with ``said``, else what the guard says and there is room for."""
         match demand:
             case When(tests=tests, then=then):
                 test = " and ".join(f"{{{i}}}" if truth else f"not {{{i}}}" for i, (_, truth) in enumerate(tests))
-                return block(Code(f"if {test}:", tuple(e for e, _ in tests)), [self.line(d) for d in then])
+                return block(Code(f"if {test}:", tuple(e for e, _ in tests)), [self.line(d, said) for d in then])
             case Plain(expr=expr, truth=truth):
-                return Code(f"assert {'' if truth else 'not '}{{0}}{self.text}", (expr,))
+                text = ast.unparse(expr)
+                return Code(f"assert {'' if truth else 'not '}{{0}}{self.text(text, said)}", (expr,))
             case AnyOf(parts=parts):
                 holes = " | ".join(f"{{{i}}}" for i in range(len(parts)))
                 tensor = Code(holes, tuple(self.tensor(p, whole=False) for p in parts))
@@ -175,8 +174,21 @@ class _Writer:
             case Required():
                 tensor = self.tensor(demand)
         if isinstance(self.node, ast.Assert):
-            return Code(f"assert {{0}}{self.text}", (tensor,))
-        return Code(f"{self.torch}._assert_async({{0}}{self.text})", (tensor,))
+            return Code(f"assert {{0}}{self.text(_spelled(tensor), said)}", (tensor,))
+        return Code(f"{self.torch}._assert_async({{0}}{self.text('', said)})", (tensor,))
+
+    def text(self, test: str, said: str | None) -> str:
+        """The message behind ``test``: the longest part that is said in any case and fits on the line, or none.
+
+        An assertion stays on one line; what a function is given has a line of its own when it needs one.
+        """
+        if said is not None:
+            return said
+        indent = self.node.col_offset + 8
+        room = self.facts.line_length - indent - (len(f"assert {test}, ") - 4 if test else 1)
+        failed = () if isinstance(self.node, ast.Assert) else (f"check failed: {_text(self.guard, self.node)}",)
+        literals = map(_literal, (*self.guard.texts, *failed))
+        return next((f", {literal}" for literal in literals if len(literal) <= room), "")
 
     def tensor(self, part: Required, *, whole: bool = True) -> Code:
         """The tensor with one element that is true where ``part`` holds; as boolean unless that is the ``whole``."""
@@ -219,8 +231,13 @@ def _text(guard: Guard, node: ast.If | ast.Assert | ast.Expr) -> str:
     return ast.unparse(shown)
 
 
+def _spelled(code: Code) -> str:
+    """``code`` as it will be written, on one line."""
+    parts = [_spelled(p) if isinstance(p, Code) else ast.unparse(p) for p in code.parts]
+    return code.template.format(*parts)
+
+
 def _literal(text: str) -> str:
     """``text`` as a string in source code, without braces, which are holes in a template."""
-    words = " ".join(text.replace("{", "(").replace("}", ")").split())
-    literal = repr(words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}...")
+    literal = repr(" ".join(text.replace("{", "(").replace("}", ")").split()))
     return f'"{literal[1:-1]}"' if literal[0] == "'" and '"' not in literal else literal

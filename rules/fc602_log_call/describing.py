@@ -10,7 +10,7 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.caught import Caught
-from patcher.facts.checks.log_calls import is_level, log_call
+from patcher.facts.checks.log_calls import is_level, is_logger, log_call
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.syntax.written import short
 from patcher.facts.tables import call_effects
@@ -84,6 +84,11 @@ class Describing(Analysis):
     def written_by(self, call: ast.Call) -> str | None:
         """How ``call`` is named when it writes a message for people, else None."""
         return log_call(call, self.syntax, self.bindings)
+
+    def is_method(self, call: ast.Call) -> bool:
+        """Whether ``call``, which writes a message, is one of a logger's method."""
+        func = call.func
+        return isinstance(func, ast.Attribute) and is_logger(func.value, self.syntax, self.bindings)
 
     def why_not_silent(self, statement: ast.stmt) -> str | None:
         """None when ``statement`` writes messages and changes nothing else; else what else it may do."""

@@ -206,6 +206,67 @@ calls = [(torch.ones(2, 3),), (torch.zeros(2, 3),)]
 """,
     ),
     Example(
+        title="one style in one function: where one message needs a line of its own, all have one",
+        before="""\
+import warnings
+
+
+class Mixed(nn.Module):
+    def forward(self, x, causal=True, window: int = 2):
+        if x.size(0) > window and causal:
+            print("longer than the window")
+        if causal or window:
+            print("cut")
+        if causal and window > 1:
+            warnings.warn("the window is left out")
+            window = 1
+        return x * window
+""",
+        after="""\
+import warnings
+
+
+class Mixed(nn.Module):
+    def forward(self, x, causal=True, window: int = 2):
+        if x.size(0) > window and causal:
+            if not torch.compiler.is_compiling():
+                print("longer than the window")
+        if causal or window:
+            if not torch.compiler.is_compiling():
+                print("cut")
+        if causal and window > 1:
+            if not torch.compiler.is_compiling():
+                warnings.warn("the window is left out")
+            window = 1
+        return x * window
+""",
+        run="""\
+def make(): return Mixed()
+calls = [(torch.ones(3),), (torch.ones(3), False)]
+""",
+    ),
+    Example(
+        title="what is joined to a chain of and is a part of it",
+        before="""\
+class Chained(nn.Module):
+    def forward(self, x, n: int = 2):
+        if x.dim() > n and (n > 1 or n < 0):
+            print("long")
+        return x * n
+""",
+        after="""\
+class Chained(nn.Module):
+    def forward(self, x, n: int = 2):
+        if not torch.compiler.is_compiling() and x.dim() > n and (n > 1 or n < 0):
+            print("long")
+        return x * n
+""",
+        run="""\
+def make(): return Chained()
+calls = [(torch.ones(1, 2, 3),), (torch.ones(3),)]
+""",
+    ),
+    Example(
         title="the arguments change something: reported",
         before="""\
 class Counted(nn.Module):
@@ -481,6 +542,116 @@ class Used(nn.Module):
     def forward(self, x):
         y = print(x)
         return x if y is None else x + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="only when a flag is set that is off by default",
+        source="""\
+import os
+
+SHOWN = os.environ.get("SHOWN") == "1"
+
+
+class Flagged(nn.Module):
+    def __init__(self, verbose=False):
+        super().__init__()
+        self.verbose = verbose
+
+    def forward(self, x, debug: bool = False):
+        if debug:
+            print("in", x.shape)
+        if SHOWN:
+            print("shown", x.shape)
+        if self.verbose:
+            print("module", x.shape)
+            x = x + 0
+        if not debug:
+            return x
+        print("out", x.shape)
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="about an argument that is going away and is left out",
+        source="""\
+import warnings
+
+
+class Renamed(nn.Module):
+    def forward(self, x, mask=None, head_mask=None):
+        if head_mask is not None:
+            warnings.warn("`head_mask` is deprecated, use `mask`.")
+            mask = head_mask
+        if head_mask is not None and mask is None:
+            warnings.warn("use `mask`", FutureWarning)
+            mask = head_mask
+        return x if mask is None else x * mask
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="another break of the function stays",
+        source="""\
+import time
+
+
+class Timed(nn.Module):
+    def forward(self, x):
+        start = time.perf_counter()
+        y = x * 2
+        print("took", time.perf_counter() - start)
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="for compiled code alone",
+        source="""\
+class Told(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            print("compiled")
+        if not torch.compiler.is_compiling():
+            x = x + 0
+        else:
+            print("compiled", x.shape)
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="in another thread, and where a property is set",
+        source="""\
+import threading
+
+
+class Moved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self._place = 0
+
+    @property
+    def place(self):
+        return self._place
+
+    @place.setter
+    def place(self, value):
+        print("now", value)
+        self._place = value
+
+    def work(self):
+        print("method")
+
+    def forward(self, x):
+        def move(block):
+            print("block", block)
+
+        threading.Thread(target=move, args=(1,)).start()
+        threading.Thread(target=self.work).start()
+        self.place = 1
+        return x * self.place
 """,
         reported=True,
     ),

@@ -8,18 +8,27 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.errors import raises
-from patcher.rule import Code, Cost, Edit, Enclose, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Cost, Example, Finding, Fix, NearMiss, Rule
 from rules.fc602_log_call.describing import Describing
 from rules.fc602_log_call.examples import INVALID, VALID
+from rules.fc602_log_call.guarding import Guarding
+from rules.fc602_log_call.worth import Worth
 
 
 class LogCall(Rule):
     """A call that writes a message for people: ``print``, ``logging``, ``warnings.warn``, a logger's method.
 
     What it does:
-        Puts the call, with its neighbours of the same kind, under ``if not torch.compiler.is_compiling():``. Where an
-        ``if`` has nothing else to do, its test gets that part, in front, so that compiled code does not look at the
-        rest of the test. Eager code writes what it wrote.
+        Puts the call, with its neighbours of the same kind, under ``if not torch.compiler.is_compiling():``. Where all
+        messages of a function have an ``if`` to themselves, and its line has room, that gets the part instead, in
+        front, so that compiled code does not look at the rest of the test. A test that decides about more than the
+        message stays as it is, and so does what stands under a test for compiled code. Eager code writes what it wrote.
+
+        Only what costs something in a model that is used as it is meant: a message is reported and left alone that runs
+        when a flag is set that is off by default (a parameter, an attribute, an environment variable), on the way to an
+        error, for an argument that is deprecated and left out, where a property is set or in another thread, and where
+        another break stays in the function whenever the message is written. The finding names the setting of PyTorch
+        that does the same without an edit, as far as the torch that is meant has it.
 
     Why it breaks compilation:
         Dynamo does not trace output: the graph ends at the call, each time that it runs. Inside of a loop, a ``try`` or
@@ -34,9 +43,11 @@ class LogCall(Rule):
         message right before a ``raise``.
 
     References:
-        PyTorch, "Graph breaks": ``torch._dynamo.config.ignore_logging_functions`` (not called in compiled code) and
-        ``reorderable_logging_functions`` (called after the graph) do the same without an edit. GraphMend (2025) moves
-        such calls out of the graph.
+        PyTorch, "Graph breaks": ``torch._dynamo.config.ignore_logging_functions`` (2.11; 2.6 as
+        ``ignore_logger_methods``, for loggers: not called in compiled code) and ``reorderable_logging_functions`` (2.3:
+        called after the graph, with tensors, constants and formatted text alone). Measured on 2.13: the first removes
+        the break of ``print``, ``warnings.warn`` and loggers, the second not that of ``print(x.shape)``. GraphMend
+        (2025) moves such calls out of the graph.
     """
 
     code: ClassVar[str] = "FC602"
@@ -54,61 +65,39 @@ class LogCall(Rule):
         statement = facts.syntax.statement_of(node)
         if raises(facts.syntax.following(statement)):
             return
-        message = f"`{written}` ends the graph where it runs ({_CONFIGURATION})"
-        edit = _edit(node, statement, facts)
+        message = f"{_setting(node, written, facts)}`{written}` ends the graph where it runs"
+        edit = facts.ask(Guarding).edit(node, statement)
         if edit is None:  # its neighbour above reports both
             return
-        if isinstance(edit, str):
-            yield Finding(node, message, assumption=edit)
-        else:
-            yield Finding(node, message, Fix((edit,)))
+        reason = edit if isinstance(edit, str) else facts.ask(Worth).why_not(node, statement)
+        if reason is not None:
+            yield Finding(node, message, assumption=reason)
+        elif not isinstance(edit, str):
+            yield Finding(node, message, Fix((edit,), only_break=True))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-_CONFIGURATION = "`torch._dynamo.config.ignore_logging_functions` leaves it out without an edit"
+def _setting(call: ast.Call, written: str, facts: Facts) -> str:
+    """What PyTorch itself has for the message, on the torch that is meant."""
+    target = facts.settings.target_torch
+    config = "torch._dynamo.config"
+    method = isinstance(call.func, ast.Attribute) and facts.ask(Describing).is_method(call)
+    if method and isinstance(call.func, ast.Attribute) and call.func.attr in _STANDARD:
+        written = f"logging.Logger.{call.func.attr}"
+    if target >= (2, 11):
+        return f"`{config}.ignore_logging_functions.add({written})` leaves it out of compiled code without an edit; "
+    if method:
+        return (
+            f"`{config}.ignore_logger_methods.add({written})` leaves it out without an edit; "
+            if target >= (2, 6)
+            else ""
+        )
+    if target >= (2, 3):
+        return f"`{config}.reorderable_logging_functions.add({written})` lets it run after the graph without an edit; "
+    return ""
 
 
-def _edit(call: ast.Call, statement: ast.stmt, facts: Facts) -> Edit | str | None:
-    """What keeps the message out of compiled code, why nothing does, or None where a neighbour's edit does."""
-    if not isinstance(statement, ast.Expr) or statement.value is not call:
-        return "its value is used"
-    eager = f"not {facts.writing.spelling('torch.compiler', call)}.is_compiling()"
-    describing = facts.ask(Describing)
-    if (reason := describing.why_not_silent(statement) or describing.why_read(statement)) is not None:
-        return reason
-    outer: ast.stmt = statement
-    while isinstance(parent := facts.syntax.parents[outer], (ast.If, ast.For)):
-        if describing.why_not_silent(parent) is not None:
-            break
-        outer = parent
-    if isinstance(outer, ast.If) and not outer.orelse:
-        if call is not _first_call(outer, facts):
-            return None
-        return Replace(outer.test, Code(f"{eager} and {{0}}", (outer.test,)))
-    block = facts.syntax.block_of(outer)
-    at = block.index(outer)
-    first = at
-    while first and describing.is_message(block[first - 1]):
-        first -= 1
-    last = at
-    while last + 1 < len(block) and describing.is_message(block[last + 1]):
-        last += 1
-    if outer is not statement:
-        first = last = at
-    if call is not _first_call(block[first], facts):
-        return None
-    if not facts.syntax.alone(block[first]) and not (first == last and len(block) == 1):
-        return "the line holds more than this statement"
-    if not facts.syntax.alone(block[last]) and first != last:
-        return "the line holds more than this statement"
-    return Enclose(tuple(block[first : last + 1]), Code(f"if {eager}:"))
-
-
-def _first_call(statement: ast.stmt, facts: Facts) -> ast.Call | None:
-    """The first call in ``statement`` that writes a message."""
-    calls = [
-        n for n in ast.walk(statement) if isinstance(n, ast.Call) and facts.ask(Describing).written_by(n) is not None
-    ]
-    return min(calls, key=lambda c: (c.lineno, c.col_offset), default=None)
+#: The methods of Python's own loggers.
+_STANDARD = frozenset("debug info warning warn error exception critical fatal log".split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -32,19 +33,43 @@ def error_name(error: ast.expr) -> str:
     return (dotted(called) or "").rpartition(".")[2]
 
 
-def said(message: ast.expr | None) -> str:
-    """The text of ``message`` as far as it is written down, with dots in the place of the rest."""
+def said(message: ast.expr | None) -> tuple[str, ...]:
+    """What ``message`` says in any case, the longest first: all of it, and the whole sentences that it begins with.
+
+    Nothing of a sentence that is put together at run time is said.
+    """
+    if isinstance(message, ast.Lambda):
+        message = message.body
+    text, whole = _constant(message)
+    ends = [m.end(1) for m in _SENTENCE.finditer(text)]
+    found = [text[:end] for end in ends]
+    if whole and text not in found:
+        found.append(text)
+    worded = (" ".join(part.split()) for part in reversed(found))
+    return tuple(part for part in worded if any(c.isalnum() for c in part))
+
+
+#: The end of a sentence, and what has to follow it.
+_SENTENCE = re.compile(r"([.!?])(?=\s|$)")
+#: Where a format begins to be filled in: ``%s``, ``{name}``.
+_FILLED_IN = {ast.Mod: re.compile(r"%"), ast.Call: re.compile(r"[{}]")}
+
+
+def _constant(message: ast.expr | None) -> tuple[str, bool]:
+    """The text that ``message`` begins with in any case, and whether that is all."""
     match message:
         case ast.Constant(value=str(text)):
-            return text
+            return text, True
         case ast.JoinedStr(values=values):
-            return "".join(str(v.value) if isinstance(v, ast.Constant) else "..." for v in values)
+            parts = [str(v.value) if isinstance(v, ast.Constant) else None for v in values]
+            known = list(itertools.takewhile(lambda part: part is not None, parts))
+            return "".join(filter(None, known)), len(known) == len(parts)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return said(left) + said(right)
-        case ast.BinOp(left=left, op=ast.Mod()):
-            return re.sub(r"%[-+ #0-9.]*[a-zA-Z]", "...", said(left))
+            first, whole = _constant(left)
+            rest, all_of_it = _constant(right) if whole else ("", False)
+            return first + rest, whole and all_of_it
+        case ast.BinOp(left=text, op=ast.Mod()):
+            return _FILLED_IN[ast.Mod].split(_constant(text)[0])[0], False
         case ast.Call(func=ast.Attribute(value=text, attr="format")):
-            return re.sub(r"\{[^{}]*\}", "...", said(text))
-        case ast.Lambda(body=body):
-            return said(body)
-    return ""
+            return _FILLED_IN[ast.Call].split(_constant(text)[0])[0], False
+    return "", False

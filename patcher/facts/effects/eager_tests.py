@@ -43,6 +43,16 @@ class EagerTests:
                 return known is not None and known.asks_for_compiling
         return False
 
+    def leaves_eager_out(self, test: ast.expr, outcome: bool) -> bool:
+        """Whether only compiled code finds ``test`` to be ``outcome``: ``torch.compiler.is_compiling() and ...``."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self.leaves_eager_out(operand, not outcome)
+            case ast.BoolOp(op=op, values=values):
+                some = isinstance(op, ast.And) is outcome
+                return (any if some else all)(self.leaves_eager_out(v, outcome) for v in values)
+        return outcome and isinstance(test, ast.Call) and self.says_compiled(test)
+
     def ends_compiled(self, value: ast.expr, op: ast.boolop) -> bool:
         """Whether compiled code does not get past ``value`` in a chain of ``and`` or ``or``."""
         return self.says_eager(value) if isinstance(op, ast.And) else self.says_compiled(value)

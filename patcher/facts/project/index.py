@@ -22,6 +22,7 @@ from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import scripted
+from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.tree import Syntax, dotted, last_name, walk
@@ -46,7 +47,8 @@ class FunctionSummary:
     ``positional``: the parameters that need no keyword; ``keywords``: those that do. ``conditions``: as
     `conditions_taken` has them. ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it
     does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
-    ``decorated``: by more than Python's own decorators and torch's.
+    ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
+    another thread or process.
     """
 
     qualname: str
@@ -60,6 +62,12 @@ class FunctionSummary:
     returns: frozenset[str] = frozenset()
     decorated: bool = False
     keywords: tuple[str, ...] = ()
+    elsewhere: frozenset[str] = frozenset()
+
+    @property
+    def here(self) -> frozenset[str]:
+        """What it mentions for more than to hand it on so."""
+        return self.mentions - self.elsewhere
 
 
 #: What is mentioned, the module, and the function in it that does so.
@@ -143,6 +151,7 @@ class _Collector:
         self.stacked: set[str] = set()
         self.one_graph = False
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
+        self.here: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
 
@@ -187,7 +196,10 @@ class _Collector:
                 self.foreign.add(n.attr)
         for read in (*by_type[ast.Attribute], *by_type[ast.Name]):
             if (mention := self.mention(read)) is not None:
-                self.mentions[self.owner(read)[0]].add(mention)
+                function = self.owner(read)[0]
+                self.mentions[function].add(mention)
+                if not is_handed_over(read, self.syntax):
+                    self.here[function].add(mention)
         for call in by_type[ast.Call]:
             self.call(call)
 
@@ -290,6 +302,7 @@ class _Collector:
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
                 any(_is_wrapping(d) for d in decorators),
                 tuple(a.arg for a in node.args.kwonlyargs),
+                frozenset(self.mentions[node] - self.here[node]),
             )
 
     def imported(self, text: str) -> str | None:
@@ -430,7 +443,12 @@ class Project:
             for f in s.functions:
                 name, other = f"{s.module}.{f.qualname}", self._functions.get(f"{s.module}.{f.qualname}")
                 if other is not None and other is not f:  # a property and its setter, one of two by a condition
-                    f = replace(f, does=f.does | other.does, mentions=f.mentions | other.mentions)
+                    f = replace(
+                        f,
+                        does=f.does | other.does,
+                        mentions=f.mentions | other.mentions,
+                        elsewhere=(f.elsewhere | other.elsewhere) - f.here - other.here,
+                    )
                 self._functions[name] = f
         self.properties: set[str] = set()
         for name, c in self._classes.items():
@@ -766,7 +784,7 @@ class Project:
                 continue
             reached.add(name)
             owner = name.rpartition(".")[0]
-            for mention in summary.mentions:
+            for mention in summary.here:
                 if mention.startswith("self."):
                     if owner in self._classes:
                         stack += self._method(owner, mention[5:])

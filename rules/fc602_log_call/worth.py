@@ -1,0 +1,112 @@
+"""Whether keeping a message out of compiled code gains anything."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.running.by_default import ByDefault
+from patcher.facts.running.frequency import Frequency, Often
+from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
+from patcher.facts.syntax.written import defaults, is_none, short
+from patcher.facts.tables import host_api
+from patcher.facts.values.module_values import imported
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_OUTDATED = frozenset({"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"})
+
+
+class Worth(Analysis):
+    """Messages of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.by_default = facts.ask(ByDefault)
+        self.frequency = facts.ask(Frequency)
+
+    def why_not(self, call: ast.Call, statement: ast.stmt) -> str | None:
+        """None when ``call``, which writes a message, may break the graph of a model that is used as it is meant."""
+        reach = self.frequency.of(call)
+        if reach.often in (Often.FLAG, Often.ERROR):
+            return f"it runs {reach}"
+        if (asked := self._why_asked_for(call)) is not None:
+            return asked
+        function = self.syntax.function_of(call)
+        if function is None:
+            return None
+        if any(last_name(d) in ("setter", "deleter") for d in function.decorator_list):
+            return "it runs when somebody sets a property"
+        other = next(self._untraced(statement, function), None)
+        if other is not None:
+            return f"`{short(other.func)}` in line {other.lineno} ends the graph as well, and stays"
+        return None
+
+    def _why_asked_for(self, call: ast.Call) -> str | None:
+        """Why nobody sees the message who leaves out what it is about: an argument that is going away."""
+        said = " ".join(n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        categories = {last_name(n) for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a)}
+        if "deprecat" not in said.lower() and categories.isdisjoint(_OUTDATED):
+            return None
+        child: ast.AST = call
+        for parent in self.syntax.ancestors(call):
+            if isinstance(parent, _FUNCTIONS):
+                break
+            if isinstance(parent, ast.If) and child is not parent.test:
+                name = self._left_out(parent.test, child in parent.body)
+                if name is not None:
+                    return f"it is about `{name}`, which is going away and is left out by default"
+            child = parent
+        return None
+
+    def _left_out(self, test: ast.expr, outcome: bool) -> str | None:
+        """A parameter without which ``test`` does not have that outcome: None by default, and nobody has set it."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._left_out(operand, not outcome)
+            case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is outcome:
+                return next((name for v in values if (name := self._left_out(v, outcome)) is not None), None)
+            case ast.Compare(left=ast.Name() as name, ops=[ast.Is() | ast.IsNot() as op], comparators=[other]):
+                return (
+                    name.id
+                    if is_none(other) and isinstance(op, ast.IsNot) is outcome and self._is_unset(name)
+                    else None
+                )
+            case ast.Name() if outcome and self._is_unset(test):
+                return test.id
+        return None
+
+    def _is_unset(self, name: ast.Name) -> bool:
+        found = list(self.inference.definitions(name))
+        if len(found) != 1 or found[0].how != "parameter":
+            return False
+        function = self.syntax.parents[self.syntax.parents[found[0].node]]
+        default = defaults(function.args).get(name.id) if isinstance(function, _FUNCTIONS) else None
+        return default is not None and is_none(default)
+
+    def _untraced(self, statement: ast.stmt, function: FunctionNode) -> Iterator[ast.Call]:
+        """Calls of what Dynamo does not trace, that run in ``function`` whenever ``statement`` does."""
+        around = {id(statement), *(id(a) for a in self.syntax.ancestors(statement))}
+        for call in self.syntax.own(function, ast.Call):
+            assert isinstance(call, ast.Call)
+            what = imported(self.syntax, call.func) or (dotted(call.func) if self._is_builtin(call.func) else None)
+            inner = self.syntax.statement_of(call)
+            if inner is statement or not (what in host_api.NOT_TRACED or self._is_disabled(call.func)):
+                continue
+            if id(self.syntax.parents[inner]) in around and not self.facts.eager_only(call):
+                block = self.syntax.block_of(inner)
+                if any(id(s) in around for s in block):
+                    yield call
+
+    def _is_disabled(self, func: ast.expr) -> bool:
+        """Whether ``func`` is a function of this file that is never compiled."""
+        own = self.inference.instance_attribute(func)
+        if own is not None:
+            method = self.class_facts(own[0]).methods.get(own[1])
+            return method is not None and self.facts.is_disabled(method)
+        named = [s for s in self.syntax.tree.body if isinstance(func, ast.Name) and getattr(s, "name", "") == func.id]
+        return any(map(self.facts.is_disabled, named))
+
+    def _is_builtin(self, func: ast.expr) -> bool:
+        return isinstance(func, ast.Name) and self.syntax.is_builtin(func)
