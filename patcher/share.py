@@ -19,8 +19,8 @@ from patcher.settings import Settings
 from patcher.source import Source, SourceError, digest_of, encode, may_matter, read_bytes, source_of
 
 #: Syntax trees are kept between the two phases for this many bytes of source, all processes together. A tree takes
-#: about 28 times its source, so this is about 1.1 GB; files beyond it are parsed twice.
-KEPT_SOURCE_BYTES = 40_000_000
+#: about 28 times its source, so this is about 0.8 GB; files beyond it are parsed twice.
+KEPT_SOURCE_BYTES = 30_000_000
 
 #: After so many bytes of source what was left in circles is cleared away. Python's own way, by the number of objects,
 #: looks at the facts of a file again and again while they are needed: a tenth of the time of a scan.

@@ -134,6 +134,7 @@ NOT_OWN = {
         "return found(text)",
     ),
     "something is handed over": ("", "return datetime.date.today().date(text.date())", "return found(text)"),
+    "what it was handed": ("import math", "return math.floor(other).date()", "return found(text)"),
     "a library by name only": ("def datetime(x): return x", "return datetime(text).date()", "return found(text)"),
 }
 

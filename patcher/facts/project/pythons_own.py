@@ -12,8 +12,10 @@ from functools import cached_property
 from patcher.facts.syntax.tree import Syntax
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-#: Modules whose functions, and methods of what these give, give nothing that they were handed.
-_MODULES = frozenset("re regex datetime time math html unicodedata string base64 hashlib".split())
+#: Modules whose functions, and methods of what these give, give nothing that they were handed, or made by it: unlike
+#: ``math.floor``, which asks the object, or ``html.unescape``. One function is no better.
+_MODULES = frozenset("re regex datetime time unicodedata base64 hashlib".split())
+_PASSING = frozenset({"escape"})
 #: Builtins that do not, either.
 _MAKERS = frozenset("str bytes bytearray int float bool complex chr repr ascii format hex oct bin ord len".split())
 _REPLACING = frozenset({"sub", "subn"})
@@ -44,7 +46,7 @@ class PythonsOwn:
 
     def _from_module(self, func: ast.expr) -> bool:
         what = self.syntax.qualified(func)
-        return what is not None and what.partition(".")[0] in _MODULES
+        return what is not None and what.partition(".")[0] in _MODULES and what.rpartition(".")[2] not in _PASSING
 
     def _name(self, name: ast.Name, depth: int) -> bool:
         if not depth or name.id in self._shared:
