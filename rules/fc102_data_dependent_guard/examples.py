@@ -9,6 +9,46 @@ from patcher.rule import (
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="a docstring tells of the error: unsafe",
+        before="""\
+class Told(nn.Module):
+    def forward(self, x):
+        '''The logarithm.
+
+        Raises:
+            ValueError: if there is something else than positive numbers.
+        '''
+        self._check(x)
+        return x.log()
+
+    def _check(self, x):
+        if x.min() <= 0:
+            raise ValueError("not positive")
+""",
+        after="""\
+class Told(nn.Module):
+    def forward(self, x):
+        '''The logarithm.
+
+        Raises:
+            ValueError: if there is something else than positive numbers.
+        '''
+        self._check(x)
+        return x.log()
+
+    def _check(self, x):
+        if torch.compiler.is_compiling():
+            torch._assert_async(~torch.as_tensor(x.min() <= 0), "not positive")
+        elif x.min() <= 0:
+            raise ValueError("not positive")
+""",
+        run="""\
+def make(): return Told()
+calls = [(torch.ones(3),), (torch.ones(2),)]
+""",
+        unsafe=True,
+    ),
+    Example(
         title="whole sentences of the message, as far as there is room; the rest is left out",
         before="""\
 class Said(nn.Module):

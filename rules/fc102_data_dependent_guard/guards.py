@@ -85,10 +85,14 @@ Demand = Required | AnyOf | Plain | When
 
 @dataclass(frozen=True)
 class Guard:
-    """What a statement demands, in order, and what it says when that does not hold, as `errors.said` has it."""
+    """What a statement demands, in order, and what it says when that does not hold, as `errors.said` has it.
+
+    ``documented``: what somebody may rely on, who reads that this error is raised; "" when nobody says so.
+    """
 
     demands: tuple[Demand, ...]
     texts: tuple[str, ...]
+    documented: str = ""
 
 
 class Guards(Analysis):
@@ -167,7 +171,8 @@ class Guards(Analysis):
             if (caught := self.caught.why(statement, names, around=True)) is not None:
                 return caught
             return Guard(
-                (Required(condition, True, boolean=self.inference.of(condition).is_boolean, every=True),), said(message)
+                (Required(condition, True, boolean=self.inference.of(condition).is_boolean, every=True),),
+                said(message),
             )
         value = self.inference.of(condition)
         if value.is_tensor or not self.reads_data(condition):  # a tensor is an error there
@@ -215,7 +220,17 @@ class Guards(Analysis):
         demands = self._demands(test, truth)
         if not isinstance(demands, str) and (reason := self.caught.why(statement, names, around=True)) is not None:
             return reason
-        return demands if isinstance(demands, str) else Guard(demands, texts)
+        return demands if isinstance(demands, str) else Guard(demands, texts, self._documented(statement, names))
+
+    def _documented(self, statement: ast.stmt, names: list[str]) -> str:
+        function = self.syntax.method_of(statement) or self.syntax.function_of(statement)
+        qualname = self.facts.qualname(function) if function is not None else None
+        for name in names if qualname is not None else ():
+            by = self.project.documented.by(qualname or "", name)
+            if by is not None:
+                told = f"the docstring of `{by.removeprefix(f'{self.module}.')}` tells of"
+                return f"nobody catches the `{name}` that {told}: compiled code raises another error"
+        return ""
 
     # --- taking a test apart ----------------------------------------------------------------------------------------
 

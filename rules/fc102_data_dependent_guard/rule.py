@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.rule import (
+    Applicability,
     Code,
     Cost,
     Edit,
@@ -50,8 +51,10 @@ class DataDependentGuard(Rule):
         with that GPU. So the check is left alone where something may catch the error, in this file, in another one of
         the project or in one around it (a ``try``, a context manager, ``asyncio.gather`` that returns exceptions), and
         where the error is no error by its name; a caller outside of compiled code that takes whatever error there is
-        takes this one as well. A condition that may be a number or an array for some caller is made a tensor; one that
-        is not known to have rank 0 is reshaped to ``()``, which raises for more elements as ``if`` does.
+        takes this one as well. Unsafe where a docstring tells of the error (``Raises:``), that of the function, of its
+        class or of one that gets to it: somebody relies on its type, in code that is not read (what torch's own check
+        functions raise stays of one type). A condition that may be a number or an array for some caller is made a
+        tensor; one that is not known to have rank 0 is reshaped to ``()``, which raises for several, as ``if`` does.
         Tensors that Python would not look at (after ``and``) are looked at only when that cannot fail. Numbers that
         ``.item()`` gave are compared as tensors only where no digit is lost. Anything else is reported and left alone.
 
@@ -84,7 +87,10 @@ class DataDependentGuard(Rule):
         if isinstance(edits, str):
             yield Finding(node, message, assumption=edits)
         else:
-            yield Finding(node, message, Fix(edits))
+            relied_on = guard.documented if isinstance(guard, Guard) else ""
+            yield Finding(
+                node, message, Fix(edits, Applicability.UNSAFE if relied_on else Applicability.SAFE), relied_on
+            )
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

@@ -16,6 +16,7 @@ from patcher.facts.project.caught import Catching
 from patcher.facts.project.closure import Closure
 from patcher.facts.project.compiling_tests import asks_for_compiling
 from patcher.facts.project.conditions_taken import conditions_taken, may_check
+from patcher.facts.project.documented import Documented, documented
 from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.exposed import Exposed
@@ -48,7 +49,7 @@ class FunctionSummary:
     `conditions_taken` has them. ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it
     does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
-    another thread or process.
+    another thread or process. ``documented``: the errors that its docstring, or that of its class, names.
     """
 
     qualname: str
@@ -63,6 +64,7 @@ class FunctionSummary:
     decorated: bool = False
     keywords: tuple[str, ...] = ()
     elsewhere: frozenset[str] = frozenset()
+    documented: frozenset[str] = frozenset()
 
     @property
     def here(self) -> frozenset[str]:
@@ -303,6 +305,7 @@ class _Collector:
                 any(_is_wrapping(d) for d in decorators),
                 tuple(a.arg for a in node.args.kwonlyargs),
                 frozenset(self.mentions[node] - self.here[node]),
+                documented(node, self.syntax),
             )
 
     def imported(self, text: str) -> str | None:
@@ -457,6 +460,7 @@ class Project:
                 self._by_method[method].append(f"{name}.{method}")
         self.effects = Closure(self)
         self.catching = Catching(self)
+        self.documented = Documented(self)
         self._reached = self._reach() if reach else set()
 
     def widened(self, words: frozenset[str]) -> Project | None:
