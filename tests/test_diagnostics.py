@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from patcher.diagnose.diagnosis import Diagnostic
-from patcher.diagnose.diagnostics import NAMES, QUICK, diagnostics, probes
+from patcher.diagnose.diagnostics import NAMES, QUICK, USUAL, diagnostics, probes
 from patcher.diagnose.figures import code, number
 from patcher.diagnose.varied import dimensions
 from patcher.harness.compare import judge
@@ -75,6 +75,7 @@ def text(told: Diagnostic) -> str:
 def test_which_need_a_process() -> None:
     assert probes(NAMES) == ("fullgraph", "vary-batch", "vary-sequence", "latency", "ablation")
     assert probes(QUICK) == ("fullgraph",)
+    assert probes(USUAL) == ("fullgraph", "vary-batch", "vary-sequence")
 
 
 def test_by_name_and_then_by_case() -> None:

@@ -11,7 +11,7 @@ from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
-from patcher.diagnose.diagnostics import NAMES, QUICK, diagnostics, probes
+from patcher.diagnose.diagnostics import QUICK, USUAL, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, groups, settled_launches
@@ -102,11 +102,7 @@ def _named(wanted: Wanted) -> tuple[str, ...]:
     """The diagnostics to run."""
     if wanted.only:
         return wanted.only
-    return QUICK if wanted.options.quick else tuple(n for n in NAMES if n != "ablation" or _has_inductor(wanted))
-
-
-def _has_inductor(wanted: Wanted) -> bool:
-    return wanted.options.backend == "inductor"
+    return QUICK if wanted.options.quick else USUAL
 
 
 def _options(wanted: Wanted) -> plan.Options:

@@ -22,6 +22,7 @@ TITLES = {
 }
 NAMES = tuple(TITLES)
 QUICK = ("fullgraph", "baseline")
+USUAL = tuple(name for name in NAMES if name not in ("latency", "ablation"))  # these compile a case many times over
 _MADE_OF_VARIANTS = "baseline"
 
 
