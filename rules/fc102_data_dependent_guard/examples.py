@@ -49,6 +49,73 @@ calls = [(torch.ones(3),), (torch.ones(2),)]
         unsafe=True,
     ),
     Example(
+        title="numbers that the code has put into the tensor",
+        before="""\
+class Padded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x, width):
+        x = [self.lin(u.unsqueeze(0)) for u in x]
+        lengths = torch.tensor([u.size(1) for u in x], dtype=torch.long)
+        assert lengths.max() <= width, f"More than {width}: {lengths.max()}"
+        x = torch.cat([torch.cat([u, u.new_zeros(1, width - u.size(1), u.size(2))], dim=1) for u in x])
+        most = torch.tensor([x.shape[0], x.shape[1]])
+        if most.max() > x.shape[1]:
+            raise ValueError(f"{most} are too many")
+        return x.relu(), lengths
+""",
+        after="""\
+class Padded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x, width):
+        x = [self.lin(u.unsqueeze(0)) for u in x]
+        lengths = torch.tensor([u.size(1) for u in x], dtype=torch.long)
+        assert max(u.size(1) for u in x) <= width, f"More than {width}: {lengths.max()}"
+        x = torch.cat([torch.cat([u, u.new_zeros(1, width - u.size(1), u.size(2))], dim=1) for u in x])
+        most = torch.tensor([x.shape[0], x.shape[1]])
+        if max(x.shape[0], x.shape[1]) > x.shape[1]:
+            raise ValueError(f"{most} are too many")
+        return x.relu(), lengths
+""",
+        run="""\
+def make(): return Padded()
+calls = [
+    ([torch.linspace(-1, 1, 2 * n).view(n, 2), torch.linspace(-1, 1, 4).view(2, 2)], w) for n, w in ((3, 4), (5, 6))
+]
+""",
+    ),
+    Example(
+        title="numbers that the code has put into the tensor, beside what may be a float",
+        before="""\
+class Padded(nn.Module):
+    def forward(self, x, width):
+        x = [u.relu() for u in x]
+        lengths = torch.tensor([u.size(0) for u in x])
+        assert lengths.max() <= width, f"More than {width}"
+        return torch.cat(x) * width
+""",
+        after="""\
+class Padded(nn.Module):
+    def forward(self, x, width):
+        x = [u.relu() for u in x]
+        lengths = torch.tensor([u.size(0) for u in x])
+        if torch.compiler.is_compiling():
+            assert (lengths.max() <= width).reshape(())
+        else:
+            assert lengths.max() <= width, f"More than {width}"
+        return torch.cat(x) * width
+""",
+        run="""\
+def make(): return Padded()
+calls = [([torch.linspace(-1, 1, 6).view(3, 2)], 4.5), ([torch.ones(3, 2)], 2.5)]
+""",
+    ),
+    Example(
         title="whole sentences of the message, as far as there is room; the rest is left out",
         before="""\
 class Said(nn.Module):

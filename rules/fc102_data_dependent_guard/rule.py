@@ -27,6 +27,7 @@ from patcher.rule import (
 )
 from rules.fc102_data_dependent_guard.examples import INVALID, VALID
 from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
+from rules.fc102_data_dependent_guard.known_tests import KnownTests
 
 
 class DataDependentGuard(Rule):
@@ -35,8 +36,9 @@ class DataDependentGuard(Rule):
     What it does:
         Compiled code (``torch.compiler.is_compiling()``) checks the same with ``torch._assert_async``, which is part of
         the graph; in eager code everything stays as it is. The Python part of a test (``labels is not None and ...``)
-        stays a Python test. An ``assert`` becomes one or more that Dynamo puts into the graph: of one tensor each, with
-        a fixed message.
+        stays a Python test. A comparison with numbers that the code itself put into the tensor (``lengths.max()`` below
+        ``lengths = torch.tensor([u.size(1) for u in x])``) is made with these. An ``assert`` becomes one or more that
+        Dynamo puts into the graph: of one tensor each, with a fixed message.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. ``torch._check_tensor_all`` and
@@ -81,6 +83,10 @@ class DataDependentGuard(Rule):
             return
         guard = facts.ask(Guards).of(node)
         if guard is None:
+            return
+        known = None if isinstance(node, ast.Expr) else facts.ask(KnownTests).edit(node.test)
+        if known is not None:
+            yield Finding(node, "a check reads numbers that the host knows from a tensor", Fix((known,)))
             return
         message = "a check of tensor data that raises ends the graph"
         edits = guard if isinstance(guard, str) else _Writer(node, guard, facts).edits()

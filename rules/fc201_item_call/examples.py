@@ -92,6 +92,58 @@ calls = [(torch.linspace(-1, 1, 6).reshape(2, 3), torch.linspace(-1, 1, 4))]
 """,
     ),
     Example(
+        title="the product of the sizes of what has a dimension, for one was asked for above",
+        before="""\
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, input):
+        width = input.shape[2]
+        share = torch.prod(torch.tensor(input.shape)).item() * 2 / 1024
+        return self.lin(input) * (int(share / 2) + width)
+""",
+        after="""\
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, input):
+        width = input.shape[2]
+        share = input.shape.numel() * 2 / 1024
+        return self.lin(input) * (int(share / 2) + width)
+""",
+        run="""\
+def make(): return Parts()
+calls = [(torch.linspace(-1, 1, 24).reshape(2, 3, 4),)]
+""",
+    ),
+    Example(
+        title="the largest of sizes that are listed right above",
+        before="""\
+class Joined(nn.Module):
+    def forward(self, x):
+        parts = [u.flatten(1) for u in x]
+        lengths = torch.tensor([u.size(1) for u in parts])
+        width = lengths.max().item()
+        return torch.cat([torch.cat([u, u.new_zeros(1, width - u.size(1))], dim=1) for u in parts]), lengths
+""",
+        after="""\
+class Joined(nn.Module):
+    def forward(self, x):
+        parts = [u.flatten(1) for u in x]
+        lengths = torch.tensor([u.size(1) for u in parts])
+        width = max(u.size(1) for u in parts)
+        return torch.cat([torch.cat([u, u.new_zeros(1, width - u.size(1))], dim=1) for u in parts]), lengths
+""",
+        run="""\
+def make(): return Joined()
+calls = [([torch.ones(1, 2, 3), torch.ones(1, 4)],)]
+""",
+    ),
+    Example(
         title="shifted and scaled by its own largest element",
         before="""\
 class Stable(nn.Module):
@@ -285,6 +337,39 @@ class Added(nn.Module):
         n = torch.tensor([x.shape[1], x.shape[0]])
         return x + n[0]
 """,
+    ),
+    NearMiss(
+        title="listed sizes: of an iterator, further above, under a condition; a size asked for in one branch",
+        source="""\
+class Once(nn.Module):
+    def forward(self, x):
+        parts = (u.flatten(1) for u in x)
+        lengths = torch.tensor([u.size(1) for u in parts])
+        return x[0][: lengths.max().item()]
+
+
+class Longer(nn.Module):
+    def forward(self, x):
+        parts = [u.flatten(1) for u in x]
+        lengths = torch.tensor([u.size(1) for u in parts])
+        parts.append(x[0])
+        return x[0][: lengths.max().item()]
+
+
+class Some(nn.Module):
+    def forward(self, x):
+        parts = [u.flatten(1) for u in x]
+        lengths = torch.tensor([u.size(1) for u in parts if u.size(1) > 2])
+        return x[0][: lengths.max().item()]
+
+
+class Branch(nn.Module):
+    def forward(self, input, wide=False):
+        if wide:
+            width = input.shape[0]
+        return input.long() * torch.prod(torch.tensor(input.shape)).item()
+""",
+        reported=True,
     ),
     NearMiss(
         title="the product of no sizes is a float; `max` is another name",

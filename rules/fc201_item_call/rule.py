@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.numbers.known_numbers import Known, KnownNumbers
 from patcher.facts.numbers.number_flow import sizes_in_tensors
 from patcher.facts.values.certainty import Certainty
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc201_item_call.examples import INVALID, VALID
-from rules.fc201_item_call.known_numbers import Known, KnownNumbers
 
 _DATA = "what it holds is known only when the code runs"
 #: Reductions to a tensor of the same dtype that shares no memory with its source.
@@ -125,17 +125,9 @@ def _is_size(node: ast.expr, facts: Facts) -> bool:
 
 
 def _replace(node: ast.expr, known: Known, facts: Facts) -> Fix | None:
-    wanted = {"whole": "int", "max": "max", "min": "min"}.get(known.how)
-    if wanted is not None and not facts.syntax.is_builtin(ast.Name(wanted)):
+    if known.builtin is not None and not facts.syntax.is_builtin(ast.Name(known.builtin)):
         return None
-    templates = {"part": "{0}", "whole": "int({0})", "shape": "{0}.numel()", "sum": " + ", "prod": " * "}
-    template = templates.get(known.how, f"{known.how}({{}})")
-    holes = [f"{{{i}}}" for i in range(len(known.parts))]
-    if known.how in ("sum", "prod"):
-        template = template.join(holes)
-    elif known.how in ("max", "min"):
-        template = f"{known.how}({', '.join(holes)})" if len(holes) > 1 else "{0}"
-    return Fix((Replace(node, Code(template, known.parts)),))
+    return Fix((Replace(node, Code(known.template, known.parts)),))
 
 
 def _dropped(node: ast.Call, tensor: ast.expr, facts: Facts) -> Code | None:

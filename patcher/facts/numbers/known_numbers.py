@@ -26,21 +26,50 @@ class Known:
     """An integer: all of ``parts`` joined as ``how`` says.
 
     ``how``: "part" (there is one), "whole" (one, through ``int()``), "max", "min", "sum", "prod", or "shape" (the
-    product of the sizes that the one part is).
+    product of the sizes that the one part is). ``each``: the parts are one expression, a target and a list, for
+    ``how(expression for target in list)``.
     """
 
     how: str
     parts: tuple[ast.expr, ...]
+    each: bool = False
+
+    @property
+    def builtin(self) -> str | None:
+        """The function of Python's own that the code of it calls."""
+        known = {"whole": "int", "max": "max", "min": "min", "sum": "sum" if self.each else None}
+        return known.get(self.how)
+
+    @property
+    def template(self) -> str:
+        """The code of it, with a hole for each of the parts."""
+        holes = [f"{{{i}}}" for i in range(len(self.parts))]
+        if self.each:
+            return f"{self.how}({{0}} for {{1}} in {{2}})"
+        match self.how:
+            case "whole":
+                return "int({0})"
+            case "shape":
+                return "{0}.numel()"
+            case "sum" | "prod":
+                return (" + " if self.how == "sum" else " * ").join(holes)
+            case "max" | "min" if len(holes) > 1:
+                return f"{self.how}({', '.join(holes)})"
+        return "{0}"
 
 
 @dataclass(frozen=True)
 class _Made:
-    """Elements of a tensor: ``exprs``, or the sizes that ``shape`` is. ``flat``: it has no dimension."""
+    """Elements of a tensor: ``exprs``, the sizes that ``shape`` is, or those of ``listed``.
+
+    ``flat``: it has no dimension.
+    """
 
     exprs: tuple[ast.expr, ...]
     flat: bool
     whole: bool
     shape: ast.expr | None = None
+    listed: ast.ListComp | None = None
 
 
 class KnownNumbers(Analysis):
@@ -54,11 +83,13 @@ class KnownNumbers(Analysis):
     def scalar(self, e: ast.expr) -> Known | None:
         """The integer that ``e``, a tensor of one element, holds; None when it is not known."""
         known = self._scalar(e)
-        return known if known is not None and all(self._steady(p, e) for p in known.parts) else None
+        if known is None or known.each:
+            return known
+        return known if all(self._steady(p, e) for p in known.parts) else None
 
     def _scalar(self, e: ast.expr) -> Known | None:
         made = self._made(e, e)
-        if made is not None and made.shape is None and len(made.exprs) == 1:
+        if made is not None and len(made.exprs) == 1:
             return Known("whole" if made.whole else "part", made.exprs)
         match e:
             case ast.Subscript(value=base, slice=index):
@@ -74,7 +105,7 @@ class KnownNumbers(Analysis):
     def _element(self, made: _Made | None, index: ast.expr) -> Known | None:
         sign = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub)
         number = index.operand if isinstance(index, ast.UnaryOp) and sign else index
-        if made is None or made.flat or made.shape is not None or not isinstance(number, ast.Constant):
+        if made is None or made.flat or not made.exprs or not isinstance(number, ast.Constant):
             return None
         at = number.value
         if type(at) is not int or not -len(made.exprs) <= (at := -at if sign else at) < len(made.exprs):
@@ -86,6 +117,10 @@ class KnownNumbers(Analysis):
             return None
         if made.shape is not None:
             return Known("shape", (made.shape,)) if how == "prod" else None
+        if made.listed is not None:
+            (generator,) = made.listed.generators
+            parts = (made.listed.elt, generator.target, generator.iter)
+            return Known(how, parts, each=True) if how in ("max", "min") else None
         if how in ("sum", "prod") and not all(map(self.sizes.is_count, made.exprs)):
             return None  # of large numbers, a tensor's wraps round
         return Known(how, made.exprs) if made.exprs and not made.whole else None
@@ -113,6 +148,8 @@ class KnownNumbers(Analysis):
                 if set(given) - {"device"} or (dtype is not None and self.syntax.qualified(dtype) not in _WHOLE):
                     return None
                 fresh = isinstance(e.func, ast.Attribute) and e.func.attr == "new_tensor" and dtype is not None
+                if what in _MAKERS and isinstance(content, ast.ListComp):
+                    return _Made((), False, False, listed=content) if self._goes_again(content, e, asked) else None
                 if what in _MAKERS or fresh or (what in _TYPED and isinstance(content, (ast.List, ast.Tuple))):
                     return self._content(content, dtype is not None or what in _TYPED)
         return None
@@ -135,12 +172,48 @@ class KnownNumbers(Analysis):
         value = self.inference.of(e) if own is None else self.inference.stored(*own)
         return value.is_number and not value.data
 
+    def _goes_again(self, listed: ast.ListComp, made: ast.expr, asked: ast.expr) -> bool:
+        """Whether ``listed``, integers, gives the same at ``asked``, right below the tensor that is made of it.
+
+        What it goes through is a list: an iterator would be used up.
+        """
+        match listed.generators:
+            case [ast.comprehension(target=ast.Name() as target, iter=ast.Name() as source, ifs=[], is_async=0)]:
+                pass
+            case _:
+                return False
+        d = self._only(source)
+        if d is None or not isinstance(d.value, (ast.ListComp, ast.List)) or target.id == source.id:
+            return False
+        if not self.sizes.is_count(listed.elt) or self._unchanged.why_impure(listed.elt):
+            return False
+        above, here = self.syntax.statement_of(made), self.syntax.statement_of(asked)
+        block = self.syntax.block_of(above)
+        return above is here or (here in block and block.index(here) == block.index(above) + 1)
+
     def _has_sizes(self, shape: ast.expr) -> bool:
-        """Whether the tensor that ``shape`` is the shape of is known to have a dimension."""
+        """Whether the tensor that ``shape`` is the shape of is known to have a dimension, or has been asked for one."""
         match shape:
             case ast.Attribute(value=base) | ast.Call(func=ast.Attribute(value=base)):
                 rank = self.inference.of(base).rank
-                return rank is not None and rank.offset > 0
+                return (rank is not None and rank.offset > 0) or self._was_asked(shape, base)
+        return False
+
+    def _was_asked(self, shape: ast.expr, base: ast.expr) -> bool:
+        """Whether one size was taken from ``shape``, which ``base`` has, in a statement above that always runs."""
+        said = ast.dump(shape)
+        around = [
+            n for n in (self.syntax.statement_of(shape), *self.syntax.ancestors(shape)) if isinstance(n, ast.stmt)
+        ]
+        for statement in around:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                return False
+            block = self.syntax.block_of(statement)
+            for above in block[: block.index(statement)]:
+                match above:
+                    case ast.Assign(value=ast.Subscript(value=held, slice=ast.Constant(value=int())) as taken):
+                        if ast.dump(held) == said and not self._unchanged.why_changed(base, taken, shape):
+                            return True
         return False
 
     def _only(self, name: ast.Name) -> Definition | None:
