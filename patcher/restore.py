@@ -147,6 +147,8 @@ def _chosen(runs: Sequence[Manifest], run: str | None, store: Store) -> Manifest
         if manifest.run == wanted:
             return manifest
     known = ", ".join(manifest.run for manifest in runs) or "none"
+    if not run.isdecimal():
+        raise BackupError(f"a run is a number, and taken as a whole, not {run!r} (recorded: {known})")
     raise BackupError(f"there is no run {run} in {store.folder} (recorded: {known})")
 
 

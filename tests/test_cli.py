@@ -149,6 +149,8 @@ def test_forget(tool: Run, tmp_path: Path) -> None:
         tool("m.py")
     (tmp_path / "m.py").write_text("mine = 1\n")
     assert tool("forget", "3")[2].endswith("(recorded: 0001, 0002)\n")
+    for word in ("restore", "forget"):
+        assert "a run is a number, and taken as a whole, not 'm.py' (recorded: 0001, 0002)" in tool(word, "m.py")[2]
     assert tool("forget", "1") == (0, "run 0001 is forgotten, with the originals of 1 file\n", "")
     assert tool("forget") == (0, "run 0002 is forgotten, with the originals of 1 file\n", "")
     assert list((tmp_path / ".fix-compile/runs").iterdir()) == []
@@ -461,6 +463,7 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
         (("fix", "--strict", "."), "--strict goes with --verify-only"),
         (("restore", "--force", "--keep-edits"), "exclude each other"),
         (("forget",), "no runs are recorded in"),
+        (("help", "m.py"), "help: error: no such file or folder"),
         (("-j", "0", "."), "0 is not in the range"),
         (("--quiet", "restore"), "the word 'restore' must come first"),
         (("rules", "FC900"), "did you mean 'FC90"),
@@ -681,6 +684,26 @@ def test_help_and_version(tool: Run) -> None:
     assert "--case" in tool("test", "--help")[1]
     assert not {"--case", "--dry-run", "--backup"} & set(tool("check", "--help")[1].split())
     assert "RUN" in tool("restore", "--help")[1]
+
+
+def test_what_people_type_for_options(tool: Run, tmp_path: Path) -> None:
+    assert tool("help") == tool("--help")
+    assert tool("version") == tool("--version")
+    (tmp_path / "help").mkdir()
+    (tmp_path / "help/a.py").write_text("slow()\n")
+    assert "help/a.py:1:1: FC901 [fixed]" in tool("help")[1]
+
+
+def test_rules_of_a_family(tool: Run) -> None:
+    assert [line.split()[0] for line in tool("rules", "fc0")[1].splitlines()] == ["FC001", "FC002"]
+    assert tool("rules", "fc001")[1].startswith("FC001 unknown-ignore\n")
+
+
+def test_a_check_names_the_next_step(tool: Run) -> None:
+    step = "the changes: fix-compile diff m.py; to make them: fix-compile fix m.py\n"
+    assert tool("check", "m.py")[1].endswith(step)
+    assert tool("check")[1].endswith(step.replace("m.py", "."))
+    assert step not in tool("check", "clean.py")[1] + tool("check", "-q", "m.py")[1]
 
 
 def test_quiet(tool: Run, tmp_path: Path) -> None:

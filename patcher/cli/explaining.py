@@ -25,9 +25,12 @@ def rules_of(rules: Sequence[Rule]) -> click.Command:
     @click.argument("code", required=False, metavar="[CODE]")
     @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
     def explain(code: str | None, no_color: bool) -> calls.Told:
-        """List the rules, or explain the one with this code or name."""
+        """List the rules (of a family: FC1), or explain the one with this code or name."""
         if code is None:
             return calls.Told(calls.OK, listing(rules, [strategies_of(rule) for rule in rules]))
+        family = [rule for rule in rules if rule.code.startswith(code.upper()) and rule.code != code.upper()]
+        if family:
+            return calls.Told(calls.OK, listing(family, [strategies_of(rule) for rule in family]))
         rule = find_rule(rules, code)
         line = measured([rule]).line(rule.code)
         told = explanation(rule, strategy_key(rule), strategies_of(rule), line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,11 +30,17 @@ SPELLED: Mapping[str, Word] = {
 OTHERS = ("diagnose", "prove", "restore", "forget", "rules", "selftest")
 
 
+#: What people type for an option; a file or folder of that name comes first.
+_OPTIONS = {"help": "--help", "version": "--version"}
+
+
 def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The word that ``arguments`` begin with ("" without one), and the rest of them with the word's flags."""
     first, rest = (arguments[0], list(arguments[1:])) if arguments else ("", [])
     if first in SPELLED:
         return first, [*SPELLED[first].flags, *rest]
+    if first in _OPTIONS and not rest and not os.path.lexists(first):
+        return "", [_OPTIONS[first]]
     if first in OTHERS:
         return ("diagnose", ["--prove", *rest]) if first == "prove" else (first, rest)
     return ("diagnose", list(arguments)) if "--prove" in arguments else ("", list(arguments))
