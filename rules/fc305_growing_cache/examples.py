@@ -345,4 +345,19 @@ class Net(nn.Module):
         return memory.update(x)
 """,
     ),
+    NearMiss(
+        title="a past that is put in front of the input, and that nobody keeps",
+        source="""\
+class Guided(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, hidden, history=None, scale: float = 1.0):
+        if history is not None:
+            hidden = torch.cat([history, hidden], dim=1)
+        hidden_states = self.proj(hidden[:, :, :]) * scale
+        return hidden, hidden_states
+""",
+    ),
 )

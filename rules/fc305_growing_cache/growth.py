@@ -17,6 +17,8 @@ from rules.fc305_growing_cache.lasting import Lasting
 from rules.fc305_growing_cache.places import EARLIER, KEPT, KEYS, VALUES, Place, Places, cuts, methods_of
 
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+#: Words for what is handed to the next call.
+_NEXT = frozenset("present presents next new updated state states".split())
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -111,11 +113,13 @@ class Growing(Analysis):
         An attribute of an object is not replaced by what its reader returns.
         """
         found: list[tuple[ast.Call, Place, ast.expr, ast.expr]] = []
+        named: dict[Place, frozenset[str]] = {}
         for n in nodes:
             if isinstance(n, ast.Return) and n.value is not None:
                 for steps, part in self.places.components(n.value, function):
                     if steps:
-                        found += [
+                        said = frozenset(w for text in (ast.unparse(part), *steps) for w in words(text))
+                        grown_here = [
                             (call, *grown)
                             for call in self._joins(part)
                             for grown in self._grown(call)
@@ -123,13 +127,18 @@ class Growing(Analysis):
                             and all(step.startswith("[") for step in grown[0].steps)
                             and self.depth.is_deep(call, *grown)
                         ]
+                        named |= {g[1]: said | named.get(g[1], frozenset()) for g in grown_here}
+                        found += grown_here
         places = {place for _, place, _, _ in found}
         for call, place, element, fresh in found:
-            if self._is_carried(place, places, function):
+            if self._is_carried(place, places, function, named[place]):
                 yield Growth(call, ast.unparse(element), fresh, dimension(call), "returned")
 
-    def _is_carried(self, place: Place, places: set[Place], function: FunctionNode) -> bool:
-        """Whether the names say that what is returned comes back in ``place`` with the next call."""
+    def _is_carried(self, place: Place, places: set[Place], function: FunctionNode, returned: frozenset[str]) -> bool:
+        """Whether the names say that what is ``returned`` comes back in ``place`` with the next call.
+
+        A past that is only put in front of the input, and leaves as what is worked on, is kept by nobody.
+        """
         assert isinstance(place.root, ast.arg)
         named = frozenset(words(place.root.arg))
         if named & KEPT or not named & EARLIER:
@@ -142,7 +151,8 @@ class Growing(Analysis):
             and getattr(n.left, "id", "") == place.root.arg
             for n in own_nodes(function)
         )
-        return len(twins) > 1 or asked or bool(all_words & KEYS and all_words & VALUES)
+        kept = bool(place.steps or returned & (named | EARLIER | KEPT | _NEXT))
+        return len(twins) > 1 or (asked and kept) or bool(all_words & KEYS and all_words & VALUES)
 
     def _listed(self, call: ast.Call, function: FunctionNode) -> Iterator[Growth]:
         """``self.k.append(k)`` for a list that the class joins or stacks."""

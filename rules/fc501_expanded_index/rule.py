@@ -27,7 +27,8 @@ class ExpandedIndex(Rule):
         again when the batch goes from one to more, or back ("stride mismatch: expected 0, actual T").
         ``repeat`` gives the same strides for any batch. Measured on torch 2.13, recompiles for batches of 1, 2, 3 and
         4: ``expand`` 0, 1, 0, 0; ``repeat`` 0, 0, 0, 0. Inside of one compiled region, and for a block whose batch is
-        not marked, both cost the same.
+        not marked, both cost the same: which of these it is the source of a model does not tell, and the finding says
+        so.
 
     Fix safety:
         Values, shape and dtype are the same, and the ids are integers that nobody trains. Safe where all code that gets
@@ -66,7 +67,7 @@ class ExpandedIndex(Rule):
         if fate.crosses is None or fate.obstacle is not None:
             return
         edits = (Replace(node.func, Code("{0}.repeat", (node.func.value,))), Replace(width, Code("1")))
-        message = f"ids that are expanded over the batch change their strides with it: {fate.crosses}"
+        message = f"ids that are expanded over the batch change their strides with it: {fate.crosses} ({_COUNTS})"
         assumptions = [fate.unread] if fate.unread is not None else []
         if not facts.ask(Sizes).is_count(batch):
             assumptions.append(f"`{ast.unparse(batch)}` is not negative (`expand` takes -1 for the size that is there)")
@@ -76,6 +77,12 @@ class ExpandedIndex(Rule):
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+#: What the source does not tell, and what decides whether there is anything to win.
+_COUNTS = (
+    "a recompile where that is compiled by itself with its batch marked unbacked; elsewhere both forms cost the same"
+)
 
 
 def _sizes(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
