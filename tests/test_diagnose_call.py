@@ -209,7 +209,7 @@ def test_a_case_that_does_not_run_gives_a_report_that_says_so(
     project: Path, document: Document, addition: str, problem: str
 ) -> None:
     (project / "case.py").write_text(CASE + addition, encoding="utf-8")
-    limit = "4" if "sleep" in addition else "60"
+    limit = "12" if "sleep" in addition else "60"
     told = document("--time-limit", limit, "--case", "case.py", "net.py", status=2)
     assert any(problem in line for line in told["problems"]), told["problems"]
     assert told["causes"] == []

@@ -111,7 +111,7 @@ LIES = {
         "time.sleep(600)\nreturn self.line(x)",
         "failed",
         "patched eager: hung (time limit): did not end within 30 seconds",
-        options=("--time-limit", "15"),
+        options=("--time-limit", "30"),
     ),
     "memory that is eaten": Planted(
         "return self.line(x)",
