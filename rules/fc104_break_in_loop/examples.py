@@ -100,6 +100,33 @@ class Net(nn.Module):
         run=_RUN,
     ),
     Example(
+        title="a tensor that is gone through, with a counter",
+        before="""\
+class Net(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        sizes = torch.stack([shapes.sum(-1), shapes.prod(-1)])
+        known = {}
+        for i, size in enumerate(sizes):
+            size = tuple(size.tolist())
+            if size not in known:
+                known[size] = x.new_ones(size[0]) * i
+        return x.tanh().sum() + torch.cat(list(known.values()))
+""",
+        after="""\
+class Net(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        sizes = torch.stack([shapes.sum(-1), shapes.prod(-1)])
+        known = {}
+        sizes_rows = sizes.tolist()
+        for i, size in enumerate(sizes):
+            size = tuple(sizes_rows[i])
+            if size not in known:
+                known[size] = x.new_ones(size[0]) * i
+        return x.tanh().sum() + torch.cat(list(known.values()))
+""",
+        run=_RUN,
+    ),
+    Example(
         title="layers in the loop",
         before="""\
 class Net(nn.Module):
@@ -458,6 +485,60 @@ class Tower(nn.Module):
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a row that is gone through and written to, or that is looked at below; a counter that changes",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        sizes = shapes.abs() + 1
+        for i, size in enumerate(sizes):
+            size += 1
+            x = x + x.new_ones(3) * size.tolist()[0]
+        return x
+
+
+class Below(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        sizes = shapes.abs() + 1
+        for i, size in enumerate(sizes):
+            x = x + x.new_ones(3) * size.tolist()[0]
+        return x + size.sum()
+
+
+class Counted(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        sizes = shapes.abs() + 1
+        for i, size in enumerate(sizes):
+            i = 0
+            x = x + x.new_ones(3) * size.tolist()[i]
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="another loop that reads, and stays: all runs eagerly anyway",
+        source="""\
+class Above(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        for part in shapes.unbind():
+            x = x + part.cumsum(0).tolist()[0]
+        for i in range(shapes.shape[0]):
+            rows, turns = shapes[i].tolist()
+            x = x[:, :rows] * turns
+        return x
+
+
+class Below(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        for i in range(shapes.shape[0]):
+            rows, turns = shapes[i].tolist()
+            x = x[:, :rows] * turns
+        for part in shapes.unbind():
+            x = x + part.cumsum(0).tolist()[0]
+        return x
+""",
+        reported=True,
+    ),
     NearMiss(
         title="the loop writes what it reads",
         source="""\

@@ -40,7 +40,7 @@ class RowReads(Analysis):
             return "`torch.jit.script`, used in this file, takes no list whose type it cannot tell"
         found: list[RowRead] = []
         for read in reads:
-            row = self._row(read.node, counter)
+            row = self._iterated(read.node, loop) or self._row(read.node, counter)
             if isinstance(row, str):
                 return row
             found.append(row)
@@ -51,6 +51,8 @@ class RowReads(Analysis):
         for r in found:
             for part in (r.tensor, r.indices[0]):
                 since = loop.iter if part is r.tensor else loop
+                if isinstance(getattr(part, "ctx", None), ast.Store):
+                    continue  # the counter, of which `_iterated` has made sure
                 if reason := unchanged.why_changed(part, since, r.node):
                     return reason
         return found
@@ -64,6 +66,21 @@ class RowReads(Analysis):
                 func=ast.Name(id="enumerate") as f, args=[_], keywords=[]
             ):
                 return name if self.syntax.is_builtin(f) else None
+        return None
+
+    def _iterated(self, e: ast.expr, loop: ast.For) -> RowRead | None:
+        """``row.tolist()`` in ``for i, row in enumerate(tensor)``, where the row is used for nothing else."""
+        match loop.target, loop.iter, e:
+            case (
+                ast.Tuple(elts=[ast.Name() as i, ast.Name() as target]),
+                ast.Call(args=[ast.Name() as held]),
+                ast.Call(func=ast.Attribute(value=ast.Name() as row, attr="tolist"), args=[], keywords=[]),
+            ) if row.id == target.id and self.inference.of(held).is_tensor:
+                stored = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == i.id]
+                counts = self.readers(i) is not None and all(isinstance(n.ctx, ast.Load) for n in stored)
+                taken = {d.node for d in self.inference.definitions(row)} == {target}
+                if counts and taken and self.readers(target) == [row]:
+                    return RowRead(e, held, (i,), self.facts.ask(Certainty).is_used(held))
         return None
 
     def _row(self, e: ast.expr, counter: str) -> RowRead | str:

@@ -25,7 +25,8 @@ class BreakInLoop(Rule):
 
     What it does:
         Where every turn reads a row of one tensor (``sizes[i].tolist()``), all of it is read once above the loop, and
-        the turns take their rows from that list. Any other loop on the top level of a function becomes a function of
+        the turns take their rows from that list; not where another loop of the function reads and stays, for then all
+        runs eagerly as before. Any other loop on the top level of a function becomes a function of
         its own, as it is, where that leaves fewer graphs: with layers or operations before or behind it that are one
         graph then. That one is marked ``@torch.compiler.disable(recursive=False)`` (what it calls is still compiled)
         when every run of it reads; where a run only may read (in one arm of an ``if``), it is not, and all stays in one
@@ -80,7 +81,9 @@ class BreakInLoop(Rule):
         rows = facts.ask(RowReads).of(node, reads)
         taken = _fix(node, rows, facts) if isinstance(rows, list) else None
         if taken is not None and taken.applicability is Applicability.SAFE:
-            yield Finding(node, message, taken)
+            other = next(_others(node, function, facts), None)
+            doubt = "" if other is None else f"the loop in line {other.lineno} reads as well, and stays"
+            yield Finding(node, message, None if doubt else taken, assumption=doubt)
         elif not isinstance(facts.ask(Clusters).of(function), Cluster):
             moved = _moved(node, frame, facts) if frame is not None and not frame.why_not else None
             doubt = rows if isinstance(rows, str) else _taken_for_tensors(rows)
@@ -135,6 +138,26 @@ def _is_inner(loop: ast.For | ast.While, function: ast.AST, facts: Facts) -> boo
         if isinstance(parent, (ast.For, ast.AsyncFor, ast.While)):
             return True
     return False
+
+
+def _others(loop: ast.For | ast.While, function: FunctionNode, facts: Facts) -> Iterator[ast.For | ast.While]:
+    """Loops on the top level of ``function`` that keep ``loop``, which is there as well, from being compiled.
+
+    What stands below a loop that reads runs eagerly, and what stands above it, up to the next break.
+    """
+    reads = facts.ask(HostReads).of(function)
+    at = {s: i for i, s in enumerate(function.body)}
+    if loop not in at:
+        return
+    breaks = {at[r.top] for r in reads if r.certain and not r.looped}
+    for other in function.body:
+        inside = tuple(r for r in reads if r.top is other and r.looped)
+        if other is loop or not isinstance(other, (ast.For, ast.While)) or not any(r.certain for r in inside):
+            continue
+        rows = facts.ask(RowReads).of(other, inside)
+        apart = any(at[loop] < i < at[other] for i in breaks)
+        if not apart and not (isinstance(rows, list) and all(r.certain for r in rows)):
+            yield other
 
 
 def _taken_for_tensors(rows: list[RowRead]) -> str:
