@@ -29,14 +29,19 @@ def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str
         lines.append(f"{head}{told[0]}".rstrip() + "\n")
         lines += [f"{'':{len(head)}}{more}\n" for more in told[1:]]
         if names:
-            told = textwrap.wrap(f"strategies: {', '.join(names)}", max(_WIDTH - len(head), 20), subsequent_indent="  ")
+            told = textwrap.wrap(
+                f"strategies: {', '.join(names)}",
+                max(_WIDTH - len(head), 20),
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+            )
             lines += [f"{'':{len(head)}}{more}\n" for more in told]
     return "".join(lines) or "There are no rules.\n"
 
 
 def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str = "") -> str:
     """The rule's documentation and its first examples, before and after; ``measured``: what selftest has shown."""
-    parts = [f"{rule.code} {rule.name}", inspect.cleandoc(type(rule).__doc__ or "")]
+    parts = [f"{rule.code} {rule.name}", _fitted(inspect.cleandoc(type(rule).__doc__ or ""))]
     if strategies:
         parts.append(f"Strategies: --strategy {key}=NAME, where NAME is {', '.join(strategies)}.")
     if rule.fixed_in is not None:
@@ -45,6 +50,39 @@ def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str
         parts.append(f"{measured[:1].upper()}{measured[1:]}.")
     shown = [example for example in rule.invalid if example.after is not None][:2]
     return "\n\n".join([*parts, *(_example(example) for example in shown)]) + "\n"
+
+
+def _fitted(doc: str) -> str:
+    """``doc`` with its paragraphs, and the items of its lists, filled to the width anew."""
+    filled: list[str] = []
+    paragraph: list[str] = []
+
+    def end() -> None:
+        if paragraph:
+            indent = " " * (len(paragraph[0]) - len(paragraph[0].lstrip()))
+            hanging = indent + "  " * paragraph[0].lstrip().startswith("- ")
+            words = " ".join(line.strip() for line in paragraph)
+            filled.extend(
+                textwrap.wrap(
+                    words,
+                    _WIDTH,
+                    initial_indent=indent,
+                    subsequent_indent=hanging,
+                    break_on_hyphens=False,
+                    break_long_words=False,
+                )
+            )
+            paragraph.clear()
+
+    for line in doc.splitlines():
+        if not line.strip() or line.lstrip().startswith("- ") or (paragraph and paragraph[-1].endswith(":")):
+            end()
+        if line.strip():
+            paragraph.append(line)
+        else:
+            filled.append("")
+    end()
+    return "\n".join(filled)
 
 
 def _title(rule: Rule) -> str:

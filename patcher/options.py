@@ -29,8 +29,8 @@ def settings_from(
     named = target_torch or config.target_torch
     target = _version(named)
     measured = measured or Measured()
-    wanted, only = _codes(rules, select or config.select, "--select")
-    unwanted, without = _codes(rules, ignore or config.ignore, "--ignore")
+    wanted, only = _in_force(rules, select, config.select, "--select")
+    unwanted, without = _in_force(rules, ignore, config.ignore, "--ignore")
     return Settings(
         select=wanted,
         ignore=unwanted,
@@ -73,6 +73,15 @@ def strategies_of(rule: Rule) -> tuple[str, ...]:
 
 def _names(rules: Sequence[Rule]) -> list[str]:
     return [rule.code for rule in rules] + [rule.name for rule in rules]
+
+
+def _in_force(
+    rules: Sequence[Rule], given: Sequence[str], configured: Sequence[str], option: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Codes and severities: those that were given, and of a kind of which none was, those of the configuration."""
+    codes, severities = _codes(rules, given, option)
+    others, standing = _codes(rules, configured, option)
+    return codes or others, severities or standing
 
 
 def _codes(rules: Sequence[Rule], given: Sequence[str], option: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -429,7 +429,10 @@ def test_severities(tool: Run, tmp_path: Path) -> None:
         assert [f["line"] for file in told["files"] for f in file["findings"]] == sorted(found, key=[6, 4, 8].index)
     told = json.loads(tool("check", "--ignore", "low,FC902", "--format", "json", "m.py")[1])
     assert [f["severity"] for f in told["files"][0]["findings"]] == ["high", "medium"]
-    tool("fix", "--select", "high", "m.py")
+    (tmp_path / "pyproject.toml").write_text("[tool.fix-compile]\nignore = ['FC901', 'low']\n")
+    assert tool("check", "--ignore", "medium", "m.py")[1].startswith("no findings")
+    assert "m.py:8" in tool("check", "--ignore", "FC902,medium", "m.py")[1]
+    tool("fix", "--ignore", "FC902", "--select", "high", "m.py")
     assert (tmp_path / "m.py").read_text().count("slow()") == 2
 
 
@@ -601,6 +604,11 @@ def test_rules_fit_80_columns(tool: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     out = tool("rules")[1]
     assert max(map(len, out.splitlines())) <= 80
     assert all(f"\n{rule.code}  {rule.name} " in out for rule in load_rules())
+    for rule in load_rules():
+        told = tool("rules", rule.code)[1].partition("\nExample: ")[0]
+        assert max(map(len, told.splitlines())) <= 80, rule.code
+        said = (type(rule).__doc__ or "").split()
+        assert told.split()[2 : len(said) + 2] == said
 
 
 def test_standard_input(tmp_path: Path) -> None:
