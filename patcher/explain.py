@@ -43,7 +43,7 @@ def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str
     """The rule's documentation and its first examples, before and after; ``measured``: what selftest has shown."""
     parts = [f"{rule.code} {rule.name}", _fitted(inspect.cleandoc(type(rule).__doc__ or ""))]
     if strategies:
-        parts.append(f"Strategies: --strategy {key}=NAME, where NAME is {', '.join(strategies)}.")
+        parts.append(_fitted(f"Strategies: --strategy {key}=NAME, where NAME is {', '.join(strategies)}."))
     if rule.fixed_in is not None:
         parts.append("PyTorch {}.{} and later have no trouble with this; see --target-torch.".format(*rule.fixed_in))
     if measured:
