@@ -100,6 +100,15 @@ def reached(body: str) -> dict[str, dict[str, str]]:
             "level = int(os.environ.get('LEVEL', 0))\nif level > 1:\n    mark('m')",
             "only when the environment variable 'LEVEL' is set",
         ),
+        (
+            "if not debug:\n    debug = SHOWN\nif debug:\n    mark('m')",
+            "only when `debug` or the environment variable 'SHOWN' is set",
+        ),
+        ("if x.shape[0] > 2:\n    debug = True\nif debug:\n    mark('m')", "some calls"),
+        (
+            "import os as system, os\nif os.getenv('LOUD'):\n    mark('m')",
+            "only when the environment variable 'LOUD' is set",
+        ),
         ("if self.training:\n    mark('m')", "some calls"),
         ("if x.shape[0] > 2:\n    mark('m')\n    raise ValueError('shape')", "only on the way to an error"),
         ("try:\n    x = x + 1\nexcept RuntimeError:\n    mark('m')", "only on the way to an error"),

@@ -246,6 +246,36 @@ calls = [(torch.ones(3),), (torch.ones(3), False)]
 """,
     ),
     Example(
+        title="about an argument that is deprecated, when it is left out",
+        before="""\
+import warnings
+
+
+class Plainest(nn.Module):
+    def forward(self, x, scale=None, use: bool = True):
+        if use and not isinstance(scale, torch.Tensor):
+            warnings.warn("A scale that is no tensor is deprecated.")
+            scale = torch.ones(1)
+        return x * scale
+""",
+        after="""\
+import warnings
+
+
+class Plainest(nn.Module):
+    def forward(self, x, scale=None, use: bool = True):
+        if use and not isinstance(scale, torch.Tensor):
+            if not torch.compiler.is_compiling():
+                warnings.warn("A scale that is no tensor is deprecated.")
+            scale = torch.ones(1)
+        return x * scale
+""",
+        run="""\
+def make(): return Plainest()
+calls = [(torch.ones(3),), (torch.ones(2),)]
+""",
+    ),
+    Example(
         title="what is joined to a chain of and is a part of it",
         before="""\
 class Chained(nn.Module):
@@ -574,7 +604,7 @@ class Flagged(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="about an argument that is going away and is left out",
+        title="about a call that is not meant to be made",
         source="""\
 import warnings
 
@@ -587,6 +617,9 @@ class Renamed(nn.Module):
         if head_mask is not None and mask is None:
             warnings.warn("use `mask`", FutureWarning)
             mask = head_mask
+        if x.dim() == 3:
+            warnings.warn("Three dimensions are not supported, the last is left out.")
+            x = x[..., 0]
         return x if mask is None else x * mask
 """,
         reported=True,

@@ -24,11 +24,12 @@ class LogCall(Rule):
         front, so that compiled code does not look at the rest of the test. A test that decides about more than the
         message stays as it is, and so does what stands under a test for compiled code. Eager code writes what it wrote.
 
-        Only what costs something in a model that is used as it is meant: a message is reported and left alone that runs
+        Only what costs something in a model that is used as it is meant. A message is reported and left alone that runs
         when a flag is set that is off by default (a parameter, an attribute, an environment variable), on the way to an
-        error, for an argument that is deprecated and left out, where a property is set or in another thread, and where
-        another break stays in the function whenever the message is written. The finding names the setting of PyTorch
-        that does the same without an edit, as far as the torch that is meant has it.
+        error, where a property is set or in another thread, and where another break stays in the function whenever the
+        message is written. So is one under a test for a call that is not meant to be made: it says that something is
+        deprecated, ignored, not supported, and no argument that is left out leads to it. The finding names the setting
+        of PyTorch that does the same without an edit, as far as the torch that is meant has it.
 
     Why it breaks compilation:
         Dynamo does not trace output: the graph ends at the call, each time that it runs. Inside of a loop, a ``try`` or

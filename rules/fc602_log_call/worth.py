@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from patcher.facts import Facts
@@ -15,6 +16,12 @@ from patcher.facts.tables import host_api
 from patcher.facts.values.module_values import imported
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: What a message says of a call that is not meant to be made.
+_MISUSE = re.compile(
+    r"deprecat|ignored|not expected|unexpected|supported|ineffective|no effect|incompatible|invalid|unused|cannot|"
+    r"can't|should (be|have|not)|must (be|have|not)|will be removed|please|does not support|incorrect|not implemented|"
+    r"has been renamed|disabling"
+)
 _OUTDATED = frozenset({"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"})
 
 
@@ -31,8 +38,8 @@ class Worth(Analysis):
         reach = self.frequency.of(call)
         if reach.often in (Often.FLAG, Often.ERROR):
             return f"it runs {reach}"
-        if (asked := self._why_asked_for(call)) is not None:
-            return asked
+        if (misused := self._why_misused(call)) is not None:
+            return misused
         function = self.syntax.function_of(call)
         if function is None:
             return None
@@ -43,38 +50,50 @@ class Worth(Analysis):
             return f"`{short(other.func)}` in line {other.lineno} ends the graph as well, and stays"
         return None
 
-    def _why_asked_for(self, call: ast.Call) -> str | None:
-        """Why nobody sees the message who leaves out what it is about: an argument that is going away."""
-        said = " ".join(n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str))
-        categories = {last_name(n) for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a)}
-        if "deprecat" not in said.lower() and categories.isdisjoint(_OUTDATED):
+    def _why_misused(self, call: ast.Call) -> str | None:
+        """Why nobody sees the message whose calls are as they are meant to be: it tells of misuse, under a test.
+
+        Not so where the tests on the way hold because an argument is left out: then the plainest call gets the message.
+        """
+        if not self._tells_of_misuse(call):
             return None
+        decisive: ast.expr | None = None
+        plainest: list[bool | None] = []
         child: ast.AST = call
         for parent in self.syntax.ancestors(call):
             if isinstance(parent, _FUNCTIONS):
                 break
             if isinstance(parent, ast.If) and child is not parent.test:
-                name = self._left_out(parent.test, child in parent.body)
-                if name is not None:
-                    return f"it is about `{name}`, which is going away and is left out by default"
+                plainest.append(self._when_left_out(parent.test, child in parent.body))
+                decisive = decisive or parent.test
             child = parent
-        return None
+        if decisive is None or (True in plainest and False not in plainest):
+            return None
+        return f"it tells of a call that is not meant to be made (`{short(decisive)}`)"
 
-    def _left_out(self, test: ast.expr, outcome: bool) -> str | None:
-        """A parameter without which ``test`` does not have that outcome: None by default, and nobody has set it."""
+    def _tells_of_misuse(self, call: ast.Call) -> bool:
+        said = " ".join(n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        categories = {last_name(n) for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a)}
+        return _MISUSE.search(said.lower()) is not None or not categories.isdisjoint(_OUTDATED)
+
+    def _when_left_out(self, test: ast.expr, outcome: bool) -> bool | None:
+        """Whether ``test`` has that outcome when arguments that are None by default are left out; None: not known.
+
+        What such an argument decides in a part counts for the whole, as long as no other one is against it.
+        """
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return self._left_out(operand, not outcome)
-            case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is outcome:
-                return next((name for v in values if (name := self._left_out(v, outcome)) is not None), None)
+                return self._when_left_out(operand, not outcome)
+            case ast.BoolOp(op=op, values=values):
+                found = [self._when_left_out(v, outcome) for v in values]
+                if isinstance(op, ast.And) is outcome:
+                    return False if False in found else True if True in found else None
+                return True if True in found else False if None not in found else None
             case ast.Compare(left=ast.Name() as name, ops=[ast.Is() | ast.IsNot() as op], comparators=[other]):
-                return (
-                    name.id
-                    if is_none(other) and isinstance(op, ast.IsNot) is outcome and self._is_unset(name)
-                    else None
-                )
-            case ast.Name() if outcome and self._is_unset(test):
-                return test.id
+                known = is_none(other) and self._is_unset(name)
+                return isinstance(op, ast.Is) is outcome if known else None
+            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as name, _]) | (ast.Name() as name):
+                return not outcome if self._is_unset(name) else None
         return None
 
     def _is_unset(self, name: ast.Name) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import INITIALISERS, parameter_at
-from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.syntax.written import defaults, is_none, short
 from patcher.facts.values.module_values import imported
 
@@ -100,7 +101,7 @@ class ByDefault(Analysis):
         return Default(value, frozenset().union(*(h.flags for h in known)))
 
     def _call(self, func: ast.expr, args: list[ast.expr], depth: int) -> Default | None:
-        what = imported(self.syntax, func) or ""
+        what = imported(self.syntax, func) or dotted(func)  # also one that is imported in the function
         if what in _ENVIRONMENT and args:
             held = self.of(args[1], depth) if len(args) > 1 else Default(None)
             return held and Default(held.value, held.flags | {f"the environment variable {short(args[0])}"})
@@ -127,9 +128,13 @@ class ByDefault(Analysis):
         found = list(self.inference.definitions(name))
         if not found:
             return self._global(name, depth)
-        if len(found) > 1:
+        held = [self._bound(d, depth) for d in found]
+        known = [h for h in held if h is not None]
+        if len(known) < len(held) or len({bool(h.value) for h in known}) != 1:
             return None
-        (d,) = found
+        return Default(known[0].value, frozenset().union(*(h.flags for h in known)))
+
+    def _bound(self, d: Definition, depth: int) -> Default | None:
         if d.how == "parameter" and isinstance(d.node, ast.arg):
             function = self.syntax.parents[self.syntax.parents[d.node]]
             return self._parameter(function, d.node, depth) if isinstance(function, _FUNCTIONS) else None
