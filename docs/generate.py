@@ -1,6 +1,7 @@
 """Write what the rules and the facts say about themselves.
 
-That is: a page for each rule in docs/rules, docs/rules.md, the table and the diff in README.md; docs/facts.md.
+That is: a page for each rule in docs/rules, docs/rules.md, the table and the diff in README.md; docs/facts.md and
+docs/captured.md.
 
 python docs/generate.py            write them, and remove pages of rules that are gone
 python docs/generate.py --check    write nothing; exit status 1 when one of them is out of date
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # also for those who import this: the rules' tests
 from questions import facts_page
 
+from patcher.facts.tables.captured import CAPTURED, CODE
 from patcher.rule import Example, Rule
 from rules import load_rules
 
@@ -169,6 +171,36 @@ def readme(text: str, rules: Sequence[Rule]) -> str:
     return between(between(text, START, END, table(rules, "docs/rules")), DIFF_START, DIFF_END, fixture_diff())
 
 
+CAPTURED_HEAD = """# What gets into a graph
+
+<!-- Written by docs/generate.py from patcher/facts/tables/captured.json, which patcher/harness/captured.py makes. -->
+
+Which ways of asking for a tensor's data PyTorch takes into one graph, found out by running each of them: by default,
+with `capture_scalar_outputs` and `capture_dynamic_output_shape_ops` (flags), with `fullgraph=True`, with `torch.export`
+in strict mode; and whether `torch.jit.script` compiles it. `python patcher/harness/captured.py --into
+patcher/facts/tables/captured.json` makes it again, for the torch that is installed; a test compares."""
+SHORT = {
+    "default": "default",
+    "both flags": "flags",
+    "fullgraph": "fullgraph",
+    "export strict": "export",
+    "script": "script",
+}
+
+
+def captured_page() -> str:
+    """docs/captured.md."""
+    parts = [CAPTURED_HEAD]
+    for version, ways in CAPTURED.items():
+        lines = [f"| way | code | {' | '.join(SHORT.values())} |", "|" + "---|" * (len(SHORT) + 2)]
+        for way, settings in ways.items():
+            code = "; ".join(CODE[way].split("\n")).replace(":;", ":").replace("|", "\\|")
+            marks = " | ".join("yes" if s in settings else "" for s in SHORT)
+            lines.append(f"| {way} | `{' '.join(code.split())}` | {marks} |")
+        parts.append(f"## torch {version}\n\n" + "\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 when something is out of date")
@@ -179,6 +211,7 @@ def main() -> None:
         **pages,
         ROOT / "docs" / "rules.md": index(rules),
         ROOT / "docs" / "facts.md": facts_page(),
+        ROOT / "docs" / "captured.md": captured_page(),
         ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8"), rules),
     }
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]

@@ -11,6 +11,7 @@ from patcher import ignores
 from patcher.facts import Facts
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
+from patcher.facts.zones.scripting import Scripting
 from patcher.lines import line_length, split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Fix, Rule, Where
@@ -226,6 +227,10 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         reason = settings.distrusted.get(rule.code, "") or _why_not_made(finding.fix, facts)
         if reason:
             finding = replace(finding, fix=None, strategy="", assumption=reason)
+    if finding.applicability is Applicability.SAFE and (scripted := _why_scripted(finding.fix, facts)):
+        assert finding.fix is not None
+        unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)
+        finding = replace(finding, fix=unsafe, assumption=f"`torch.jit.script` does not compile it: {scripted}")
     finding = _told_of_devices(finding, settings)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
@@ -253,6 +258,13 @@ def _told_of_devices(finding: Finding, settings: Settings) -> Finding:
         return finding
     assumption = "; ".join(part for part in (finding.assumption, _NO_FAILURE) if part)
     return replace(finding, fix=replace(fix, applicability=Applicability.UNSAFE), assumption=assumption)
+
+
+def _why_scripted(fix: Fix | None, facts: Facts) -> str:
+    """Why TorchScript may compile what ``fix`` changes, and not what comes of it; "" when it does not."""
+    functions = {facts.syntax.function_of(t) for edit in (fix.edits if fix else ()) for t in targets_of(edit)}
+    asked = (facts.ask(Scripting).why(f) for f in functions if f is not None and f.name != "__init__")
+    return next(filter(None, asked), "")
 
 
 def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:

@@ -10,9 +10,26 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.zones.clusters import Cluster, Clusters
-from patcher.rule import Code, Cost, Decorate, Edit, Example, Finding, Fix, Insert, MoveTail, NearMiss, Rule
+from patcher.facts.zones.scripting import Scripting
+from patcher.facts.zones.uncaptured import UncapturedReads
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Decorate,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Insert,
+    MoveTail,
+    NearMiss,
+    Rule,
+)
 
 _WIDTH = 110
+#: Where a word of a class's name begins: ``SmolVLAPolicy`` is of three.
+_CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class BreakCluster(Rule):
@@ -21,29 +38,38 @@ class BreakCluster(Rule):
     What it does:
         Marks the function ``@torch.compiler.disable``: it runs as one piece, outside of any graph. Where it returns
         early (a result that was computed before is handed in), or computes before it reads, only the part below that
-        moves, as it is, into a function of its own, and that is marked; where a flag of the function decides whether it
-        reads, the flag decides between the marked function and the plain one. Of functions that call each other the
-        outermost is marked. This fix is made last: when another rule removes the reads, there is no need of it.
+        moves, as it is, into a function of its own, named after what it reads, and that is marked; where a flag of the
+        function decides whether it reads, the flag decides between the marked function and the plain one. Of functions
+        that call each other the outermost is marked. This fix is made last: when another rule removes the reads, there
+        is no need of it.
 
     Why it breaks compilation:
         Each ``.tolist()``, ``.item()``, ``nonzero()``, ``unique()``, ``repeat_interleave(x, counts)`` and ``x[mask]``
         ends the graph, in this function and in every function that called it on the way. A break in a loop drops the
         whole frame. What is read becomes a number that compiled code holds true: other pictures, other numbers, all is
-        compiled again. One call that is left out breaks once, and nothing in it is ever compiled.
+        compiled again. A call that is left out ends the graph once, and nothing in it is ever compiled.
 
     Fix safety:
-        Safe. Python runs the same statements in the same order, so values, gradients and aliasing are what eager
-        execution gives. It is proven that a read runs whenever the marked part does (a loop is taken to run once at
-        least), so code that compiled in one piece still does; that the part does bookwork only: no layer, no weight, no
-        matrix product, softmax or the like, also in the functions of this file that it calls (the message counts what
-        leaves the graph); and that it is not what gets compiled itself. A method that is overridden in another file is
-        taken to do what the one here does. Where a class above or below may have a method of the same name, the new
-        function is named after its class as well, for both may be taken apart. A parameter that is annotated as a
-        tensor may still be given a number, so an annotation alone makes no read. Where a flag decides whether it reads,
-        calls with the other value stay in the graph. With ``capture_scalar_outputs`` or
-        ``capture_dynamic_output_shape_ops`` switched on, PyTorch may capture some reads, and ends the graph at this
-        call all the same (``torch.export`` in strict mode refuses it); a file that switches them on is left alone. The
-        rule says nothing about ``forward`` itself, a single read, a read that may not run, and checks (FC102).
+        Python runs the same statements in the same order, so values, gradients and aliasing are what eager execution
+        gives. Safe where the marked part certainly holds something that no setting of Dynamo takes into a graph, so
+        that nothing is lost that compiles today: with ``fullgraph=True``, with ``capture_scalar_outputs`` and
+        ``capture_dynamic_output_shape_ops``, or with ``torch.export`` in strict mode. What these capture was found out
+        by running it (docs/captured.md): reads by themselves, and results of unknown size; not a branch or ``range`` on
+        what was read, nor a loop over, or ``.tolist()`` of, a result of unknown size. It has to be asked whenever the
+        part runs, before a ``return``, of a tensor that is made there and was not compared with a size or asserted
+        before. A loop over the rows of a tensor is taken to have a turn, ``groupby`` over its elements two, and a
+        tensor that is handed in not to be made of a number in the code. Otherwise unsafe: right where nobody compiles
+        the code like that. Unsafe also where ``torch.jit.script`` may compile it, which is presumed only of code that
+        something near it prepares for that.
+        The part does bookwork only: no layer, no weight, no matrix product, softmax or the like, also in the functions
+        of this file that it calls (the message counts what leaves the graph); and it is not what gets compiled itself.
+        A method that is overridden in another file is taken to do what the one here does. Where a class above or below
+        may have a method of the same name, the new function is named after its class as well, for both may be taken
+        apart. A parameter that is annotated as a tensor may still be given a number, so an annotation alone makes no
+        read. Where a flag decides whether it reads, calls with the other value stay in the graph. A file that switches
+        capture flags on is left alone. The rule says nothing about ``forward`` itself, about reads in one statement
+        only, which is one break as it is, about a part behind which the same is read again, about reads that may not
+        run, and about checks (FC102).
 
     References:
         Index builders of vision-language models; PyTorch, "torch.compiler.disable" and "Skipped functions" (GB0098).
@@ -74,14 +100,17 @@ class BreakCluster(Rule):
             return
         lines = sorted({r.node.lineno for r in cluster.reads})
         where = f"line{'s' if lines[1:] else ''} {', '.join(map(str, lines))}"
-        message = f"`{node.name}` reads tensor data on the host ({where}): one break around it costs less"
-        message += f" (takes {cluster.operations} operations out of the graph)"
+        message = f"`{node.name}` reads tensor data on the host ({where}): as one piece it ends the graph once"
+        message += f" (and takes {cluster.operations} operations out of it)"
         disable = facts.writing.spelled("torch.compiler.disable", node)
         if disable is None or not facts.ask(Clusters).has_early(disable.partition(".")[0], node):
             yield Finding(node, message, assumption="`torch` is not imported above it")
             return
         whole = (Decorate(node, Code(disable)),)
-        yield Finding(node, message, Fix(_moved(node, cluster, disable, facts) if cluster.first else whole, last=True))
+        edits = _moved(node, cluster, disable, facts) if cluster.first else whole
+        assumption = _lost(node, cluster, facts)
+        safety = Applicability.UNSAFE if assumption else Applicability.SAFE
+        yield Finding(node, message, Fix(edits, safety, last=True), assumption=assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = (
         Example(
@@ -92,17 +121,18 @@ class Tower(nn.Module):
         super().__init__()
         self.lin = nn.Linear(2, 4)
 
-    def grid_positions(self, grid, merge):
+    def grid_positions(self, grid: torch.Tensor, merge: int):
         \"\"\"Row and column of every patch.\"\"\"
         found = []
         for frames, height, width in grid.tolist():
             rows = torch.arange(height).view(-1, 1).expand(height, width)
             columns = torch.arange(width).view(1, -1).expand(height, width)
-            found.append(torch.stack([rows, columns], dim=-1).flatten(0, 1).repeat(frames, 1) // merge)
-        return torch.cat(found)
+            for _ in range(frames):
+                found.append(torch.stack([rows, columns], dim=-1).flatten(0, 1) // merge)
+        return torch.cat(found) / grid.prod(dim=-1).max().item()
 
     def forward(self, grid):
-        return self.lin(self.grid_positions(grid, 2).float()).relu()
+        return self.lin(self.grid_positions(grid, 2)).relu()
 """,
             after="""\
 class Tower(nn.Module):
@@ -111,17 +141,18 @@ class Tower(nn.Module):
         self.lin = nn.Linear(2, 4)
 
     @torch.compiler.disable
-    def grid_positions(self, grid, merge):
+    def grid_positions(self, grid: torch.Tensor, merge: int):
         \"\"\"Row and column of every patch.\"\"\"
         found = []
         for frames, height, width in grid.tolist():
             rows = torch.arange(height).view(-1, 1).expand(height, width)
             columns = torch.arange(width).view(1, -1).expand(height, width)
-            found.append(torch.stack([rows, columns], dim=-1).flatten(0, 1).repeat(frames, 1) // merge)
-        return torch.cat(found)
+            for _ in range(frames):
+                found.append(torch.stack([rows, columns], dim=-1).flatten(0, 1) // merge)
+        return torch.cat(found) / grid.prod(dim=-1).max().item()
 
     def forward(self, grid):
-        return self.lin(self.grid_positions(grid, 2).float()).relu()
+        return self.lin(self.grid_positions(grid, 2)).relu()
 """,
             run="""\
 train = True
@@ -154,11 +185,11 @@ class Windows(nn.Module):
 def window_starts(sizes: torch.Tensor, step: int = 2, *, ready: dict | None = None) -> torch.Tensor:
     if ready is not None and (starts := ready.pop("starts", None)) is not None:
         return starts
-    return _window_starts_eagerly(sizes, step)
+    return _read_sizes(sizes, step)
 
 
 @torch.compiler.disable
-def _window_starts_eagerly(sizes: torch.Tensor, step: int) -> torch.Tensor:
+def _read_sizes(sizes: torch.Tensor, step: int) -> torch.Tensor:
     # from here on the sizes are needed
     starts = [0]
     for size in sizes.tolist():
@@ -183,6 +214,7 @@ calls = [
     lambda m: m(torch.ones(2, 12), torch.tensor([4, 3]), {"starts": torch.tensor([0, 1])}),
 ]
 """,
+            unsafe=True,
         ),
         Example(
             title="a method that calls another one, masks in a loop over the batch",
@@ -278,10 +310,10 @@ class Points(nn.Module):
     def forward(self, x, border: int = 1):
         scores = self.score(x).squeeze(-1)
         scores = scores.softmax(-1)
-        return self._forward_eagerly(scores, border)
+        return self._read_scores(scores, border)
 
     @torch.compiler.disable
-    def _forward_eagerly(self, scores, border: int):
+    def _read_scores(self, scores, border: int):
         # what is good enough
         rows = torch.nonzero(scores > 0.1)[:, 0]
         kept = rows[rows >= border]
@@ -329,12 +361,12 @@ class Embeddings(nn.Module):
         h = self.patch(x).relu()
         edges = torch.arange(1 / self.side, 1.0, 1 / self.side)
         ids = torch.zeros(x.shape[:2], dtype=torch.long)
-        self._forward_eagerly(mask, edges, ids)
+        self._read_mask(mask, edges, ids)
 
         return (h + self.position(ids)).tanh()
 
     @torch.compiler.disable
-    def _forward_eagerly(self, mask, edges, ids):
+    def _read_mask(self, mask, edges, ids):
         # every picture has a size of its own
         for row, kept in enumerate(mask):
             height, width = kept[:, 0].sum(), kept[0].sum()
@@ -349,6 +381,7 @@ mask = torch.zeros(2, 4, 4, dtype=torch.bool)
 mask[0, :3, :2] = mask[1, :2, :4] = True
 calls = [(torch.linspace(0, 1, 96).view(2, 16, 3), mask)]
 """,
+            unsafe=True,
         ),
         Example(
             title="what is read is needed below",
@@ -379,13 +412,13 @@ class Spans(nn.Module):
     def forward(self, x, lengths):
         x = self.first(x)
         total, ends = 0, []
-        total = self._forward_eagerly(lengths, total, ends)
+        total = self._read_lengths(lengths, total, ends)
         index = torch.tensor(ends) - 1
         picked = self.second(x[index])
         return picked.relu(), total
 
     @torch.compiler.disable
-    def _forward_eagerly(self, lengths, total, ends):
+    def _read_lengths(self, lengths, total, ends):
         for length in lengths:
             total += length.item()
             ends.append(total)
@@ -395,6 +428,7 @@ class Spans(nn.Module):
 def make(): return Spans()
 calls = [(torch.ones(9, 3), torch.tensor(n)) for n in ([2, 4, 1],)]
 """,
+            unsafe=True,
         ),
         Example(
             title="global positions of an attention pattern",
@@ -435,6 +469,7 @@ class Attention(nn.Module):
 def make(): return Attention()
 calls = [(torch.linspace(0, 1, 24).view(2, 4, 3), torch.tensor(m) > 0) for m in ([[1, 0, 1, 1], [0, 1, 1, 1]],)]
 """,
+            unsafe=True,
         ),
         Example(
             title="a flag says whether it reads",
@@ -446,6 +481,7 @@ class Packed(nn.Module):
             sizes = grid[:, 0] * grid[:, 1]
         else:
             sizes = torch.repeat_interleave(grid[:, 1], grid[:, 0])
+            sizes = sizes[: grid[:, 0].max().item()]
         return F.pad(sizes.cumsum(0), (1, 0))
 
     def forward(self, x, grid, joined=False):
@@ -455,16 +491,17 @@ class Packed(nn.Module):
 class Packed(nn.Module):
     def boundaries(self, grid: torch.Tensor, joined: bool = False):
         \"\"\"Where every picture ends.\"\"\"
-        return (self._boundaries_inner if joined else self._boundaries_eagerly)(grid, joined)
+        return (self._boundaries if joined else self._read_grid)(grid, joined)
 
-    def _boundaries_inner(self, grid: torch.Tensor, joined: bool):
+    def _boundaries(self, grid: torch.Tensor, joined: bool):
         if joined:
             sizes = grid[:, 0] * grid[:, 1]
         else:
             sizes = torch.repeat_interleave(grid[:, 1], grid[:, 0])
+            sizes = sizes[: grid[:, 0].max().item()]
         return F.pad(sizes.cumsum(0), (1, 0))
 
-    _boundaries_eagerly = torch.compiler.disable(_boundaries_inner)
+    _read_grid = torch.compiler.disable(_boundaries)
 
     def forward(self, x, grid, joined=False):
         return x.sin() + self.boundaries(grid, joined)[-1]
@@ -474,6 +511,7 @@ def make(): return Packed()
 grids = [torch.tensor(g) for g in ([[2, 3], [1, 2]], [[1, 4], [3, 2]])]
 calls = [(torch.ones(3), grid, joined) for grid in grids for joined in (False, True)]
 """,
+            unsafe=True,
         ),
         Example(
             title="a call that nothing is known of",
@@ -757,12 +795,22 @@ class Net(nn.Module):
     )
 
 
+def _lost(function: ast.FunctionDef, cluster: Cluster, facts: Facts) -> str:
+    """What has to be so for nothing to be lost that compiles the function today; "" when nothing can be."""
+    first, last = cluster.first or function.body[0], cluster.last or function.body[-1]
+    if cluster.flag or facts.ask(UncapturedReads).first(function, first, last) is None:
+        return "nothing compiles it with `fullgraph=True`, capture flags or `torch.export`, which go through its reads"
+    scripted = facts.ask(Scripting).why(function, widely=True)
+    return f"`torch.jit.script` does not compile it: {scripted}" if scripted else ""
+
+
 def _moved(function: ast.FunctionDef, cluster: Cluster, disable: str, facts: Facts) -> tuple[Edit, ...]:
     """The part of ``function`` that reads, as a function of its own that is left out of the graph."""
     assert cluster.first is not None
     cls, me = facts.syntax.parents.get(function), self_name(function)
     owner = f"{me}." if isinstance(cls, ast.ClassDef) else ""
-    eager, inner = (_fresh(function, suffix, cls, facts) for suffix in ("eagerly", "inner"))
+    wishes = f"_read_{_word(cluster, facts)}", f"_{function.name.strip('_')}"
+    eager, inner = (_fresh(wish, function, cls, facts) for wish in wishes)
     noted = [h.annotation for h in cluster.handed if h.annotation is not None]
     written = [str(me)] if owner else []
     for h in cluster.handed:
@@ -789,12 +837,36 @@ def _moved(function: ast.FunctionDef, cluster: Cluster, disable: str, facts: Fac
     return (MoveTail(function, cluster.first, header, code, cluster.last, back),)
 
 
-def _fresh(function: ast.FunctionDef, suffix: str, cls: ast.AST | None, facts: Facts) -> str:
-    wish = f"_{function.name.strip('_')}_{suffix}"
+def _word(cluster: Cluster, facts: Facts) -> str:
+    """What the code calls that which is read."""
+    read = next((r for r in cluster.reads if r.certain), cluster.reads[0])
+    function = facts.syntax.function_of(read.node)
+    body = [] if function is None else function.body[function.body.index(cluster.first or function.body[0]) :]
+    return _named(read.node, {n for s in body for n in facts.syntax.subtree(s)}, facts).strip("_").lower() or "data"
+
+
+def _named(e: ast.expr, inside: set[ast.AST], facts: Facts) -> str:
+    """The name that ``e`` begins with; of what is made ``inside``, that of what it is made of."""
+    for n in sorted(facts.syntax.subtree(e), key=_place):
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "self":
+            return n.attr
+        if not isinstance(n, ast.Name) or n.id in facts.syntax.imports or n.id == "self" or facts.syntax.is_builtin(n):
+            continue
+        made = next((d.value for d in facts.inference.definitions(n) if d.node in inside and d.value in inside), None)
+        return (_named(made, inside - {made}, facts) if made is not None else "") or n.id
+    return ""
+
+
+def _fresh(wish: str, function: ast.FunctionDef, cls: ast.AST | None, facts: Facts) -> str:
     if isinstance(cls, ast.ClassDef) and facts.ask(Clusters).has_relatives(function):
-        wish = f"_{re.sub('(?<=[a-z0-9])(?=[A-Z])', '_', cls.name).strip('_').lower()}{wish}"
+        wish += f"_of_{_CAPITALS.sub('_', cls.name).strip('_').lower()}"
     return (
         facts.writing.fresh_attribute(wish, cls)
         if isinstance(cls, ast.ClassDef)
         else facts.writing.fresh_name(wish, function)
     )
+
+
+def _place(node: ast.AST) -> tuple[int, int, int]:
+    at = (node.lineno, node.col_offset) if isinstance(node, ast.expr) else (0, 0)
+    return (*at, int(isinstance(node, ast.Name)))

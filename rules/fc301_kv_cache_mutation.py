@@ -13,6 +13,7 @@ from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tensor_state import TensorState
 from patcher.facts.tensor_state.state import TensorStates
+from patcher.facts.zones.uncaptured import UncapturedReads
 from patcher.rule import (
     Applicability,
     Code,
@@ -102,8 +103,9 @@ class KVCacheMutation(Rule):
         Eager code computes what it did before: a graph break, its absence and ``torch.compiler.disable`` change nothing
         outside of compiled code. Decorating imports ``torch._dynamo`` when the class is defined. Where a break is an
         error (``fullgraph=True`` or ``torch.export``, anywhere in the files that are looked at), adding one or a zone
-        is unsafe. A break is taken out only where nothing else can be called by its name, and where its line holds
-        nothing else and its block does.
+        is unsafe. So is a zone that nobody asked for, unless no setting of Dynamo takes a graph through the method:
+        a read by itself is captured with ``fullgraph=True`` and with the capture flags. A break is taken out only where
+        nothing else can be called by its name, and where its line holds nothing else and its block does.
         A class is a cache when it has a buffer of three dimensions or more and integers that its initialiser makes,
         a method that writes the buffer at a place computed from these integers, one that adds to them, and one that
         reads a prefix or all of the buffer. Counters, running statistics, queues that wrap round, rows that are
@@ -225,6 +227,7 @@ class Memory:
         self._filled.zero_()
 ''',
             run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            unsafe=True,
         ),
         Example(
             title="a 0-d tensor for each layer, a decorated method, lists that grow in the initialiser",
@@ -282,6 +285,7 @@ class Memory:
             at.zero_()
 """,
             run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+            unsafe=True,
         ),
         Example(
             title="a module whose index is a property",
@@ -347,6 +351,7 @@ class Memory(nn.Module):
         self.place.zero_()
 """,
             run=CACHED_DECODING.replace("MEMORY", "Memory(2, 24, 4)").replace("range(2)]", "range(1)]"),
+            unsafe=True,
         ),
         Example(
             title="a module that is called",
@@ -411,6 +416,7 @@ class Attention(nn.Module):
 def make(): return Attention()
 calls = [(torch.linspace(-1, 1, 8 * n).view(2, n, 4),) for n in (5, 1, 1, 3, 1)]
 """,
+            unsafe=True,
         ),
         Example(
             title="something is compiled as one graph, where a break is an error",
@@ -1117,7 +1123,9 @@ def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Findi
     if strategy == "auto":
         message = f"{message} ({obstacle})"
     edits = _zone(method, facts) if zone else _break(method, facts)
-    risky = facts.project.one_graph
+    first, last = method.function.body[0], method.function.body[-1]
+    lost = strategy == "auto" and facts.ask(UncapturedReads).first(method.function, first, last) is None
+    risky = lost or facts.project.one_graph
     fix = Fix(edits, Applicability.UNSAFE if risky else Applicability.SAFE)
     yield Finding(method.function, message, fix, _ONE_GRAPH if risky else "", "eager-zone" if zone else "graph-break")
 

@@ -53,6 +53,7 @@ __all__ = [
     "equal",
     "imported",
     "loaded",
+    "lost",
     "run_eagerly",
     "run_example",
     "tensors",
@@ -65,7 +66,16 @@ examples.settle()
 # Dynamo takes the time of the guards that it makes, with the processor's cache flushed: a third of all that compiling
 # the examples costs, for a figure that nobody here asks for. Releases before 2.8 have no such function.
 vars(torch._dynamo.guards).update(profile_guard_manager=lambda *_: 0.0)
-_Outcome = TypeVar("_Outcome", Ran, Counts)
+
+
+@dataclass(frozen=True)
+class Working:
+    """What `examples.working` gives."""
+
+    calls: tuple[bool, ...]
+
+
+_Outcome = TypeVar("_Outcome", Ran, Counts, Working)
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,15 @@ def compiled(text: str) -> Counts:
 def run_example(before: str, after: str, run: str) -> Compared:
     """As `examples.run_example`."""
     return examples.run_example(before, after, run, eagerly=eager, compiling=compiled)
+
+
+def lost(before: str, after: str, run: str) -> list[str]:
+    """As `examples.lost`."""
+    return examples.lost(text_of(before, run), text_of(after, run), works=_working)
+
+
+def _working(text: str, mode: str) -> tuple[bool, ...]:
+    return _remembered(mode, text, lambda text: Working(examples.working(text, mode))).calls
 
 
 def _remembered(kind: str, text: str, execute: Callable[[str], _Outcome]) -> _Outcome:

@@ -315,6 +315,7 @@ TORCH_IS_FOR = {
     "patcher.harness.differences",
     "patcher.harness.probes",
     "patcher.harness.examples",
+    "patcher.harness.captured",
 }
 # fix_compile before there is a command line; run.py where it was carried to and there is none; the worker into a log
 PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.run", "patcher.harness.worker"}

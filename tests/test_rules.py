@@ -18,7 +18,7 @@ from patcher.results import PatchResult
 from patcher.rule import Example, NearMiss, Rule
 from patcher.settings import Settings, Varied
 from rules import load_rules
-from tests.dynamo import PREAMBLE, run_example
+from tests.dynamo import PREAMBLE, lost, run_example
 
 OLDEST_TORCH = (2, 6)  # there, no rule rests because its pattern no longer breaks
 RULES = tuple(load_rules())
@@ -171,3 +171,12 @@ def test_example_runs_the_same_and_compiles_better(rule: Rule, example: Example)
     else:
         assert not compared.worse, str(compared)
         assert compared.better or not example.gain, str(compared)
+
+
+@pytest.mark.parametrize(("rule", "example"), [p for p in REWRITTEN if not p.values[1].unsafe])
+def test_a_safe_example_loses_no_mode(rule: Rule, example: Example) -> None:
+    found = lost(example.before, str(example.after), example.run)
+    assert set(found) <= {"script"}
+    if found:  # code is presumed not to be scripted where nothing prepares it for that
+        scripted = f"{PREAMBLE}{example.before}\n\ndef _scripting():\n    return torch.jit.is_scripting()\n"
+        assert patched(scripted, (rule,), settings_for(example)).text == scripted

@@ -84,7 +84,7 @@ FIGURES = {"breaks": 1, "graphs": 2, "recompiles": 0, "limit_hits": 0, "dropped_
 NONE = {**FIGURES, "breaks": 0, "graphs": 1}
 RECORD: dict[str, Any] = {
     "difference": None, "aliasing": None, "compiled": None, "compiled_before": None,
-    "calls": 2, "raised": 0, "before": FIGURES, "after": NONE, "modes": {},
+    "calls": 2, "raised": 0, "before": FIGURES, "after": NONE, "lost": [],
 }  # fmt: skip
 
 

@@ -45,16 +45,17 @@ def test_by_default_it_is_one_graph() -> None:
 
 
 def test_without_the_flags_it_is_none() -> None:
-    assert_zones(patched(settings=Settings(ignore=("FC502",))), "FC502")
+    assert_zones(patched(settings=Settings(ignore=("FC502",), unsafe=True)), "FC502")
 
 
 def test_without_the_integers_it_is_none() -> None:
-    assert_zones(patched(settings=Settings(ignore=("FC302",))), "FC302")
+    assert_zones(patched(settings=Settings(ignore=("FC302",), unsafe=True)), "FC302")
 
 
 @pytest.mark.parametrize("what", ["ignore[FC302]", "ignore[tensor-held-index]"])
 def test_a_comment_on_one_attribute_keeps_all_of_them(what: str) -> None:
-    assert_zones(patched(SOURCE.replace(MADE, f"{MADE}  # fix-compile: {what}")), "FC302 is to leave")
+    source = SOURCE.replace(MADE, f"{MADE}  # fix-compile: {what}")
+    assert_zones(patched(source, Settings(unsafe=True)), "FC302 is to leave")
 
 
 def test_who_asks_for_zones_gets_zones() -> None:

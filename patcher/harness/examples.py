@@ -2,9 +2,9 @@
 
     python examples.py < REQUESTS > RECORDS
 
-A request is a line of JSON: ``before``, ``after`` and ``run``, as an example of a rule has them, and optionally
-``modes`` (names in `MODES`); its record is a line of JSON as well (`record`). The process answers one after another, so
-that torch is imported once. Standard library, torch and ``worker.py``, which lies beside this file.
+A request is a line of JSON: ``before``, ``after`` and ``run``, as an example of a rule has them, and ``modes``, when
+the modes that are lost are asked for too; its record is a line of JSON as well (`record`). The process answers one
+after another, so that torch is imported once. Standard library, torch and ``worker.py``, which lies beside this file.
 
 Dynamo's counters miss some breaks (a tensor ``if`` in the outermost function), so this counts its log records, and what
 arrives at a backend of our own. A frame that Dynamo gave up on has few breaks and runs eagerly: hence ``operators``.
@@ -46,12 +46,10 @@ torch.set_num_threads(1)
 
 PREAMBLE = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 SEED = 20
-#: How else a source may be compiled: with ``fullgraph=True`` or not, and the settings of Dynamo that are switched on.
-MODES: Mapping[str, tuple[bool, tuple[str, ...]]] = {
-    "fullgraph": (True, ()),
-    "capture": (False, ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")),
-    "fullgraph and capture": (True, ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")),
-}
+_FLAGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
+#: How else a source may be compiled: in one graph, also with Dynamo's capture flags; ``torch.export.export`` with
+#: ``strict=True``; ``torch.jit.script``.
+MODES = ("fullgraph", "fullgraph and capture", "export", "script")
 
 Call = Any  # a tuple of arguments, (arguments, keywords), or a function of the callable under test
 Backend = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
@@ -456,21 +454,89 @@ def _compiled_difference(ran: Ran, counts: Counts) -> str | None:
     return equal([out for out, _ in ran.outputs], list(counts.outputs), 1e-5, "compiled")
 
 
-def works(text: str, mode: str) -> bool | None:
-    """Whether the source compiles as a whole in this mode, one of `MODES`; None when it does the compiling itself."""
-    fullgraph, flags = MODES[mode]
-    with imported(text) as module, torch._dynamo.config.patch(**dict.fromkeys(flags, True)):
-        if hasattr(module, "hook"):
-            return None
+def working(text: str, mode: str) -> tuple[bool, ...]:
+    """For each call, whether the source does in this mode, one of `MODES`, what it does eagerly.
+
+    There are none when the source does the compiling itself. An export has nothing to say of a call that is a function.
+    """
+    with imported(text) as module:
+        if hasattr(module, "hook") and mode.startswith("fullgraph"):
+            return ()
         fn, calls, train, grad = _built(module)
+        calls = list(calls)
+        if mode == "export":
+            returned = [not isinstance(out, Raised) for out, _ in eager(text).outputs]
+            return tuple(ok and _exports(fn, call) for ok, call in zip(returned, calls))  # noqa: B905
+        if mode == "script":
+            outputs = _scripted(fn, calls, train=train, grad=grad)
+        else:
+            flags = dict.fromkeys(_FLAGS, True) if mode.endswith("capture") else {}
+            with torch._dynamo.config.patch(**flags):
+                counts = count(fn, calls, train=train, grad=grad, hook=_whole)
+            outputs = list(counts.outputs)
+    if all(isinstance(out, Raised) for out in outputs):
+        return (False,) * len(outputs)
+    expected = [out for out, _ in eager(text).outputs]
+    pairs = zip(expected, outputs)  # noqa: B905 - also on a Python that knows no `strict`
+    return tuple(not isinstance(out, Raised) and equal(own, out, 1e-5) is None for own, out in pairs)
 
-        def hook(fn: Any, backend: Backend) -> Any:
-            return torch.compile(fn, backend=backend, fullgraph=fullgraph)
 
-        expected = [out for out, _ in eager(text).outputs]
-        counts = count(fn, calls, train=train, grad=grad, hook=hook)
-        whole = fullgraph or not (counts.breaks or counts.limit_hits or counts.dropped_frames)
-        return whole and equal(expected, list(counts.outputs), 1e-5) is None
+def _whole(fn: Any, backend: Backend) -> Any:
+    return torch.compile(fn, backend=backend, fullgraph=True)
+
+
+def _exports(fn: Callable[..., Any], call: Call) -> bool:
+    if callable(call):
+        return False
+    named = len(call) == 2 and isinstance(call[0], (tuple, list)) and isinstance(call[1], dict)
+    args, kwargs = (tuple(call[0]), call[1]) if named else (tuple(call), {})
+    torch._dynamo.reset()
+    try:
+        with _listening(), torch.no_grad():
+            torch.export.export(fn if isinstance(fn, torch.nn.Module) else _Calling(fn), args, kwargs, strict=True)
+    except Exception:
+        return False
+    finally:
+        torch._dynamo.reset()
+    return True
+
+
+class _Calling(torch.nn.Module):  # type: ignore[misc]
+    """A module that is a function: only modules are exported."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fn(*args, **kwargs)
+
+
+def _scripted(fn: Callable[..., Any], calls: Iterable[Call], *, train: bool, grad: bool) -> list[Any]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scripted = torch.jit.script(fn)
+    except Exception as error:
+        return [Raised(type(error).__name__) for _ in calls]
+    torch.manual_seed(SEED)
+    return [_make(scripted, call, train=train, grad=grad) for call in calls]
+
+
+def lost(before: str, after: str, *, works: Callable[[str, str], tuple[bool, ...]] = working) -> list[str]:
+    """The modes in which a call works in the first text and does not in the second.
+
+    Where each call makes one graph, the flags have nothing left to capture, and are not tried.
+    """
+    found, whole = [], False
+    for mode in MODES:
+        if mode == "fullgraph and capture" and whole:
+            continue
+        first = works(before, mode)
+        whole = whole or (mode == "fullgraph" and all(first))
+        if any(first) and any(b and not a for a, b in zip(works(after, mode), first)):  # noqa: B905
+            found.append(mode)
+    return found
 
 
 def record(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -479,7 +545,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     ``error`` and ``of`` (``before`` or ``after``) when that source could not be run at all, else: ``difference``,
     ``aliasing`` and ``compiled`` (texts, or None), ``compiled_before`` (the like of the first source), ``calls`` and
     ``raised`` (numbers of the first source's), ``before`` and ``after`` (the figures of `Counts` and its ``notes``),
-    and, for each of the ``modes`` asked for, whether it works before and after.
+    and ``lost`` (as `lost`; empty when it was not asked for).
     """
     texts = {which: text_of(request[which], request["run"]) for which in ("before", "after")}
     ran: dict[str, tuple[Ran, Counts]] = {}
@@ -499,7 +565,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
         "raised": found.raised,
         "before": found.before.figures,
         "after": found.after.figures,
-        "modes": {mode: [works(text, mode) for text in texts.values()] for mode in request.get("modes", ())},
+        "lost": lost(texts["before"], texts["after"]) if request.get("modes") else [],
     }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from patcher.calls import FINDINGS, OK, Told
-from patcher.rule import Rule
+from patcher.rule import Example, Rule
 from patcher.selftest import records
 from patcher.selftest.executing import Interpreter, execute, interpreter
 from patcher.selftest.verdicts import TOLD, RuleVerdict, Verdict, judged, rewritten
@@ -32,7 +32,7 @@ def selftest(
     ``reading``: what was executed before, with the same torch, is not executed again.
     """
     made_by = interpreter(python)
-    requests = {rule.code: [_request(e.before, str(e.after), e.run) for e in rewritten(rule)] for rule in rules}
+    requests = {rule.code: [_request(e) for e in rewritten(rule)] for rule in rules}
     found = _records(made_by, [r for listed in requests.values() for r in listed], jobs, reading, progress)
     verdicts = [judged(rule, [found[_key(r)] for r in requests[rule.code]]) for rule in rules]
     records.keep_results(
@@ -45,8 +45,8 @@ def selftest(
     return Told(status, "".join(f"{line}\n" for line in _lines(made_by, verdicts)))
 
 
-def _request(before: str, after: str, run: str) -> Json:
-    return {"before": before, "after": after, "run": run}
+def _request(e: Example) -> Json:
+    return {"before": e.before, "after": str(e.after), "run": e.run, "modes": not e.unsafe}
 
 
 def _key(request: Json) -> str:

@@ -94,6 +94,8 @@ def tried_example(example: Example, record: Mapping[str, Any]) -> Tried:
     if _cost(after) > _cost(before):
         figures = ", ".join(f"{key} {before[key]} -> {after[key]}" for key in _COSTS if after[key] > before[key])
         return Tried(example.title, "wrong", f"compiles worse: {figures}")
+    if modes := ", ".join(mode for mode in record["lost"] if mode != "script"):  # which is presumed not to be meant
+        return Tried(example.title, "wrong", f"no longer works there: {modes}")
     if _cost(after) < _cost(before):
         return Tried(example.title, "helps")
     if not example.gain:

@@ -302,7 +302,6 @@ class Tower(nn.Module):
 
         return self.merger(self.norm(x)).tanh()
 
-    @torch.compiler.disable(recursive=False)
     def _forward_loop(self, x, lengths):
         # one after the other
         for block in self.blocks:  # with its residual

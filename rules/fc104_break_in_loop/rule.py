@@ -12,6 +12,7 @@ from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.clusters import Cluster, Clusters
 from patcher.facts.zones.host_reads import HostReads
+from patcher.facts.zones.uncaptured import UncapturedReads
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, MoveTail, NearMiss, Replace, Rule
 from rules.fc104_break_in_loop.examples import INVALID, VALID
 from rules.fc104_break_in_loop.loop_frames import LoopFrame, LoopFrames
@@ -29,8 +30,9 @@ class BreakInLoop(Rule):
         runs eagerly as before. Any other loop on the top level of a function becomes a function of
         its own, as it is, where that leaves fewer graphs: with layers or operations before or behind it that are one
         graph then. That one is marked ``@torch.compiler.disable(recursive=False)`` (what it calls is still compiled)
-        when every run of it reads; where a run only may read (in one arm of an ``if``), it is not, and all stays in one
-        graph when nothing reads. This fix is made last: when another rule removes the read, there is no need of it.
+        when every run of it asks for data in a form that no setting of Dynamo captures (docs/captured.md); else it is
+        not, and all stays in one graph with ``fullgraph=True``, or when nothing reads. This fix is made last: when
+        another rule removes the read, there is no need of it.
 
     Why it breaks compilation:
         The graph ends at a read of tensor data. PyTorch resumes behind a break, but not inside of a loop: it drops the
@@ -102,7 +104,7 @@ def _message(function: FunctionNode, frame: LoopFrame, facts: Facts) -> str:
 
 
 def _moved(loop: ast.For | ast.While, frame: LoopFrame, facts: Facts) -> Fix:
-    """The loop as a function of its own, which is not traced itself where a graph always ends in it."""
+    """The loop as a function of its own, which is not traced itself where no setting takes a graph through it."""
     function = facts.syntax.function_of(loop)
     assert isinstance(function, ast.FunctionDef)
     cls = facts.syntax.parents[function]
@@ -110,7 +112,8 @@ def _moved(loop: ast.For | ast.While, frame: LoopFrame, facts: Facts) -> Fix:
     name = facts.writing.fresh_attribute(frame.name, cls) if isinstance(cls, ast.ClassDef) else ""
     name = name or facts.writing.fresh_name(frame.name, function)
     names = [h.name for h in frame.handed]
-    disable = facts.writing.spelled("torch.compiler.disable", function) if frame.ending.sure else None
+    never = facts.ask(UncapturedReads).first(function, loop, loop) is not None
+    disable = facts.writing.spelled("torch.compiler.disable", function) if frame.ending.sure and never else None
     if disable is not None and not facts.ask(Clusters).has_early(disable.partition(".")[0], function):
         disable = None
     above = "" if disable is None else f"@{disable}(recursive=False)\n"

@@ -22,7 +22,7 @@ from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
-from patcher.facts.project.scripted import scripted
+from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
@@ -100,10 +100,10 @@ class ModuleSummary:
 
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
     what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads`` and ``opened``: as `Exposed` has
-    them; ``one_graph``: something is compiled with
-    ``fullgraph`` or exported: there, a break is an error. ``regions``: code whose errors do
-    not get past it. ``made``: names at the top level, and the dotted thing whose call each is bound to ("?": else).
-    ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
+    them; ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error. ``regions``:
+    code whose errors do not get past it. ``made``: names at the top level, and the dotted thing whose call each is
+    bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
+    ``scripted``: it names what only code for TorchScript needs.
     """
 
     path: str
@@ -121,6 +121,7 @@ class ModuleSummary:
     regions: tuple[Region, ...] = ()
     made: frozenset[tuple[str, str]] = frozenset()
     stacked: frozenset[str] = frozenset()
+    scripted: bool = False
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -405,6 +406,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         tuple(collector.regions()),
         frozenset(collector.made()),
         frozenset(collector.stacked),
+        prepared(collector.syntax, collector.imports.values()),
     )
 
 
@@ -483,6 +485,11 @@ class Project:
             if tree is not None:
                 self._others[path] = summarise(tree, path)
         return more if more is None else [self._others[path] for _, path in more]
+
+    @cached_property
+    def scripted(self) -> list[ModuleSummary]:
+        """The files that name what only code for TorchScript needs."""
+        return [s for s in self.modules.values() if s.scripted]
 
     def is_module_class(self, name: str) -> bool:
         """Whether the dotted class derives from nn.Module, as far as the index can tell.

@@ -1,9 +1,9 @@
-"""Calls of what ``torch.jit`` has just made: TorchScript runs in them, and no code that anybody compiles."""
+"""What a module has to do with TorchScript: is it prepared for it, and where does it call what ``torch.jit`` made."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from patcher.facts.syntax.tree import Syntax, dotted
 
@@ -11,8 +11,19 @@ from patcher.facts.syntax.tree import Syntax, dotted
 SCRIPT = "torch.jit.ScriptModule.forward"
 #: What gives nothing but TorchScript: ``trace`` and ``script`` hand back what they get where the compiler is off.
 _MAKING = frozenset({"torch.jit.freeze", "torch.jit.load", "torch.jit.optimize_for_inference"})
+#: What only code that TorchScript compiles needs.
+_PREPARING = frozenset(
+    f"torch.jit.{name}"
+    for name in "script is_scripting annotate export unused interface script_method Final Attribute".split()
+)
 #: Statements around which nothing else may run between two statements of one of their blocks.
 _STRAIGHT = (ast.If, ast.With, ast.Try)
+
+
+def prepared(syntax: Syntax, imported: Iterable[str]) -> bool:
+    """Whether the module names something that only code for TorchScript needs."""
+    named = (n for n in syntax.by_type[ast.Attribute] if f"torch.jit.{n.attr}" in _PREPARING)
+    return any(what in _PREPARING for what in imported) or any(syntax.qualified(n) in _PREPARING for n in named)
 
 
 def scripted(syntax: Syntax, resolve: Callable[[str], str]) -> frozenset[ast.Call]:

@@ -72,7 +72,7 @@ class Clusters(Analysis):
         flag = ""
         if not sure:
             flag, sure = self._by_default(function, reads)
-        if not sure or not _is_worth_it(reads, work.operations):
+        if not sure or not _is_worth_it(reads):
             return None
         if any(self.is_left_out(c) or isinstance(self.of(c), Cluster) for c in self._callers(function)):
             return None  # the outer one takes this one along
@@ -120,6 +120,8 @@ class Clusters(Analysis):
         if not any(r.looped and r.certain for r in inside) and (parts < 2 or operations <= parts):
             return None
         last = None if end == len(body) - 1 else body[end]
+        if any(r.top in body[end + 1 :] for r in reads) or self._goes_on(function, inside, body[end + 1 :]):
+            return None  # graphs that nobody made before would end there
         handed = self.handed(function, body[at], last)
         if isinstance(handed, str):
             return handed
@@ -127,6 +129,14 @@ class Clusters(Analysis):
         if isinstance(left, list) and (len(left) > _NAMES or len(handed) > 2 * _NAMES):
             return None  # what is gained is not worth the reading
         return left if isinstance(left, str) else Cluster(inside, operations, body[at], handed, last, tuple(left))
+
+    def _goes_on(self, function: FunctionNode, inside: tuple[HostRead, ...], below: list[ast.stmt]) -> bool:
+        """Whether what is gone through to read it is used ``below`` as well, where it may be read again."""
+        loops = [p for r in inside for p in self.syntax.ancestors(r.node) if isinstance(p, (ast.For, ast.AsyncFor))]
+        sources = {n for loop in loops for n in ast.walk(loop.iter) if isinstance(n, ast.Name)}
+        names = {n.id for n in sources if not self.syntax.is_builtin(n)}
+        used = {n.id for s in below for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        return bool(names & used)
 
     @cached_property
     def _is_captured(self) -> bool:
@@ -157,7 +167,7 @@ class Clusters(Analysis):
             if inner is not None:
                 return inner
         operations = self._operations(function.body[at:])
-        if not _is_worth_it(inside, operations):
+        if not _is_worth_it(inside):
             return None
         if first is None and flag:
             first = next((s for s in function.body if not _is_docstring(s)), None)
@@ -292,9 +302,9 @@ class Clusters(Analysis):
         return any(m == name and module != self.module for m, module, _ in self.project.mentions(function.name))
 
 
-def _is_worth_it(reads: tuple[HostRead, ...], operations: int) -> bool:
-    """Whether one break costs less than what is there: several, a loop that loses its frame, pieces around a read."""
-    return len(reads) > 1 or any(r.looped for r in reads) or (bool(reads) and operations > 1)
+def _is_worth_it(reads: tuple[HostRead, ...]) -> bool:
+    """Whether graphs end there more than once: in several statements, or in a loop, which loses its frame."""
+    return len({r.statement for r in reads}) > 1 or any(r.looped for r in reads)
 
 
 def _is_docstring(s: ast.stmt) -> bool:

@@ -33,12 +33,13 @@ _NO_MASKS = frozenset({ast.Constant, ast.Slice})
 
 @dataclass(frozen=True)
 class HostRead:
-    """``node`` reads. ``top``: the statement of the function's body that holds it. ``looped``: it is in a loop.
+    """``node`` reads, in ``statement``. ``top``: the one of the function's body that holds it. ``looped``: in a loop.
 
     ``certain``: it runs whenever ``top`` does; a loop is taken to run once at least.
     """
 
     node: ast.expr
+    statement: ast.stmt
     top: ast.stmt
     certain: bool
     looped: bool
@@ -73,7 +74,7 @@ class HostReads(Analysis):
             looped |= isinstance(parent, _COMPREHENSIONS) and not _is_first(child, parent)
             child = parent
         assert isinstance(child, ast.stmt)
-        return HostRead(e, child, certain, looped)
+        return HostRead(e, self.syntax.statement_of(e), child, certain, looped)
 
     def always_runs(self, child: ast.AST, parent: ast.AST) -> bool:
         """Whether ``child`` runs whenever ``parent``, which holds it, does."""
@@ -110,7 +111,7 @@ class HostReads(Analysis):
         """Whether ``e`` needs the data of a tensor on the host, for all that is known."""
         parent = self.syntax.parents.get(e)
         if isinstance(parent, (ast.If, ast.While, ast.IfExp)) and parent.test is e:
-            return self._is_tensor(e) and not self._is_guard(parent)
+            return self.is_tensor(e) and not self._is_guard(parent)
         if not isinstance(e, (ast.Call, ast.Subscript)):
             return False
         return self._needs_data(e) and not any(isinstance(p, ast.Assert) for p in self.syntax.ancestors(e))
@@ -128,12 +129,12 @@ class HostReads(Analysis):
                 named = {k.arg: k.value for k in keywords}
                 own = self.syntax.qualified(e.func) != "torch.repeat_interleave"
                 counts = named.get("repeats", args[0 if own else 1] if len(args) > (not own) else None)
-                return "output_size" not in named and counts is not None and self._is_tensor(counts)
+                return "output_size" not in named and counts is not None and self.is_tensor(counts)
             case ast.Call(func=ast.Attribute(attr=name), args=args) if name in _TAKE_NUMBERS:
                 torch = (self.syntax.qualified(e.func) or "").startswith("torch.")
-                return torch and any(map(self._is_tensor, args))
+                return torch and any(map(self.is_tensor, args))
             case ast.Call(args=args) if self.syntax.builtin(e) in ("int", "float", "bool", "range"):
-                return any(map(self._is_tensor, args))
+                return any(map(self.is_tensor, args))
             case ast.Subscript(ctx=ast.Load(), slice=index):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
                 return any(self._is_mask(p) for p in parts) and self.inference.of(e.value).kind is not Kind.PYTHON
@@ -144,7 +145,7 @@ class HostReads(Analysis):
         value = self.inference.of(held)
         if value is FOREIGN or value.kind in (Kind.PYTHON, Kind.MODULE):
             return False
-        return method not in self._methods or self._is_tensor(held)
+        return method not in self._methods or self.is_tensor(held)
 
     @cached_property
     def _methods(self) -> set[str]:
@@ -157,13 +158,13 @@ class HostReads(Analysis):
             return False
         value = self.inference.of(e)
         is_bool = value.is_boolean
-        return is_bool and self._is_tensor(e)
+        return is_bool and self.is_tensor(e)
 
     def _is_guard(self, parent: ast.AST) -> bool:
         """Whether ``parent`` does no more than raise: that is a check, which can stay in a graph as one."""
         return isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise) and not parent.orelse
 
-    def _is_tensor(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
+    def is_tensor(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
         """Whether ``e`` is a tensor, and not by an annotation alone: numbers are given to many a parameter as well."""
         if not self.inference.of(e).is_tensor:
             return False
@@ -171,11 +172,11 @@ class HostReads(Analysis):
             case ast.Call() | ast.Attribute():
                 return True
             case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
-                return self._is_tensor(left, seen) or self._is_tensor(right, seen)
+                return self.is_tensor(left, seen) or self.is_tensor(right, seen)
             case ast.UnaryOp(operand=operand):
-                return self._is_tensor(operand, seen)
+                return self.is_tensor(operand, seen)
             case ast.Subscript(value=value, slice=index):
-                return isinstance(index, (ast.Tuple, ast.Slice)) or self._is_tensor(value, seen)
+                return isinstance(index, (ast.Tuple, ast.Slice)) or self.is_tensor(value, seen)
             case ast.Name():
                 definitions = self.inference.definitions(e) - seen
                 assigned = [d.value for d in definitions if d.how == "assign" and d.value is not None]
@@ -183,9 +184,7 @@ class HostReads(Analysis):
                 return (
                     bool(assigned)
                     and len(assigned) == len(definitions)
-                    and all(
-                        bool(d.path) or self._is_tensor(d.value, within) for d in definitions if d.value is not None
-                    )
+                    and all(bool(d.path) or self.is_tensor(d.value, within) for d in definitions if d.value is not None)
                 )
         return False
 

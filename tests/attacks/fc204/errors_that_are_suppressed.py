@@ -34,3 +34,4 @@ def make():
 ids = torch.tensor([[0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]])
 mask = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0]])
 calls = [(ids, mask), (ids + 1, mask)]
+unsafe = True

@@ -26,3 +26,4 @@ class Vision(nn.Module):
 def make(): return Vision()
 calls = [(torch.ones(6, 2), torch.tensor([[2, 3], [5, 4]]))]
 train = True
+unsafe = True

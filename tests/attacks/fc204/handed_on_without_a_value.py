@@ -33,3 +33,4 @@ calls = [
     (torch.ones(2, 12), torch.tensor([2, 5])),
     lambda m: m(torch.ones(2, 12), torch.tensor([4, 3]), {"starts": torch.tensor([0, 1])}),
 ]
+unsafe = True

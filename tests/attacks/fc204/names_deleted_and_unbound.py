@@ -29,3 +29,4 @@ class Vision(nn.Module):
 # run
 def make(): return Vision()
 calls = [(torch.ones(2, 2), torch.tensor([[2, 3], [1, 4]])), (torch.ones(2, 2), torch.tensor([[2, 3]]), 2)]
+unsafe = True

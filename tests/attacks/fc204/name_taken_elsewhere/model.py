@@ -27,3 +27,4 @@ class Vision(nn.Module):
 from wider import Wider
 def make(): return Wider()
 calls = [(torch.ones(2, 2), torch.tensor([[2, 3], [1, 4]]))]
+unsafe = True

@@ -1,0 +1,25 @@
+"""Which ways of asking for a tensor's data get into a graph: what `patcher.harness.captured` has found by running them.
+
+``captured.json`` beside this file is made by that program, never by hand: the ways with their code; version of torch ->
+way -> the settings in which it was captured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+Table = Mapping[str, Mapping[str, list[str]]]
+
+_READ = json.loads(Path(__file__).with_name("captured.json").read_text(encoding="utf-8"))
+#: Way -> its code.
+CODE: Mapping[str, str] = _READ["ways"]
+CAPTURED: Table = _READ["torch"]
+#: TorchScript compiles on its own: what it takes is no graph of Dynamo's.
+SCRIPT = "script"
+_WAYS = frozenset.intersection(*(frozenset(ways) for ways in CAPTURED.values()))
+#: The ways that no version captures in any setting.
+NOWHERE = frozenset(w for w in _WAYS if all(set(ways[w]) <= {SCRIPT} for ways in CAPTURED.values()))
+#: The ways that TorchScript refuses, in each version.
+UNSCRIPTED = frozenset(w for w in _WAYS if not any(SCRIPT in ways[w] for ways in CAPTURED.values()))
