@@ -51,7 +51,6 @@ def test_reads_are_captured_somewhere_and_decisions_are_not() -> None:
 #: Statements of a function of ``x`` and ``sizes``, both annotated as tensors; the way that is captured nowhere.
 CERTAIN = {
     "if of a tensor": "if x.sum() > 0:\n    x = x * 2",
-    "while of a tensor": "while x.sum() < 3:\n    x = x + 1",
     "conditional expression of an item": "x = x * (1 if sizes.max().item() > 3 else 2)",
     "truth of an item": "n = sizes.sum().item()\nif not n:\n    x = x * 2",
     "range of an int": "for i in range(int(sizes.max())):\n    x = x + i",
