@@ -12,7 +12,7 @@ from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.syntax.tree import dotted, same_expression
-from patcher.facts.values.types import Category, Kind, Value
+from patcher.facts.values.types import Category, Kind, Value, arithmetic
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
 
 ROWS = """\
@@ -630,7 +630,7 @@ class _Form:
                 return "places that the mask leaves out could reach the gradient of the value"
         elif not self.facts.ask(Effects).is_number(node.value):
             return f"what `{ast.unparse(node.value)}` holds is not known"
-        elif not (floating or (value.python in ("int", "size") and sign != "/")):
+        elif not (floating or self.same_dtype(arithmetic(self.into_value, value, division=sign == "/"))):
             return "an integer tensor may not take this value"
         if (
             sign in "*/"

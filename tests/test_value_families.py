@@ -30,6 +30,12 @@ CORES = {
     "elements": ("y = x * x.shape[-1]", "low = y.sum(-1) < 0", "z = y.abs()", "assert z[low].numel() != 3"),
     "places": ("y = x * 2", "low = y < 0", "z = y.clone()", "z[torch.where(low)] = 0.0", "y = z + y"),
     "chosen": ("y = x * 2", "z = y + 1", "if (x.sum() > 0) & True:", "    z = y - 1", "y = z * y"),
+    "bounded": (
+        "y = x * 2",
+        "if not torch.isfinite(y).all():",
+        "    top = torch.finfo(y.dtype).max - 1000",
+        "    y = torch.clamp(y, min=-top, max=top)",
+    ),
     "either": ("y = x * 2", "if x.max() > 1:", "    z = y.abs()", "else:", "    z = y.neg()", "y = y + z"),
 }
 HAZARDS = {
@@ -41,6 +47,12 @@ HAZARDS = {
     "another shape or none": ("{0} = {0}[:1] if flag else {0} * 1",),
     "another dtype": ("if flag:", "    {0} = {0}.double()"),
     "one of two dtypes": ("{0} = {0}.double() if flag else {0}.float()",),
+    "complex or not": ("if flag:", "    {0} = {0}.to(torch.complex64)"),
+    "complex by a number": ("if flag:", "    {0} = {0} * 1j"),
+    "complex, made of pairs": ("if flag:", "    {0} = torch.complex({0}, {0})"),
+    "integers or not": ("if flag:", "    {0} = {0}.int()"),
+    "integers in a finally": ("try:", "    pass", "finally:", "    {0} = {0}.int() if flag else {0}"),
+    "booleans or not": ("{0} = {0}.bool() if flag else {0}",),
     "augmented": ("if flag:", "    {0} += {0}"),
     "loop": ("for _ in range(2 if flag else 0):", "    {0} = {0}.sum(-1)"),
     "turns": ("for k in range(2):", "    if k and flag:", "        {0} = old", "    old = {0} = {0}[k:]"),

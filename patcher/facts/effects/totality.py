@@ -74,6 +74,8 @@ class Effects(Aliasing):
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 if isinstance(op, (ast.Is, ast.IsNot)):
                     return self.why_not_total(left) or self.why_not_total(right)
+                if not isinstance(op, (ast.Eq, ast.NotEq)) and (_is_strange(of(left)) or _is_strange(of(right))):
+                    return f"`{short(e)}` may raise"
                 return self._why_not_pair(e, left, right)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 if of(test).kind is not Kind.PYTHON:
@@ -97,6 +99,8 @@ class Effects(Aliasing):
         a, b = self.inference.of(left), self.inference.of(right)
         if isinstance(op, ast.Sub) and a.is_boolean and (b.is_boolean or not b.is_tensor):
             return f"`{short(e)}` may raise"
+        if _is_strange(a) or _is_strange(b):
+            return f"`{short(e)}` may raise"
         if isinstance(op, _ARITHMETIC):
             return self._why_not_pair(e, left, right)
         if isinstance(op, ast.Div):
@@ -116,7 +120,8 @@ class Effects(Aliasing):
         category = value.dtype.category if value.dtype is not None else None
         if isinstance(op, ast.Invert):
             return category in (Category.BOOL, Category.INT) or value.python == "int"
-        return isinstance(op, ast.Not) or (value.is_tensor and category is not Category.BOOL) or value.is_number
+        signed = value.is_tensor and category not in (Category.BOOL, Category.OTHER)
+        return isinstance(op, ast.Not) or signed or value.is_number
 
     def _why_not_pair(self, e: ast.expr, left: ast.expr, right: ast.expr) -> str | None:
         a, b = self.inference.of(left), self.inference.of(right)
@@ -207,6 +212,8 @@ class Effects(Aliasing):
             plain = not e.keywords and (not rest or (len(rest) == 1 and _has_dimension(x, rest[0])))
             return self._first(receiver) if plain else f"`{short(e)}` may raise"
         if name in ("detach", "dim", "numel", "sum", "mean", "any", "all"):
+            if name == "mean" and _is_strange(x):
+                return f"`{short(e)}` may raise"
             return self._first(receiver) if not given else f"`{short(e)}` may raise"
         if name in ("to", "type_as"):
             if all(of(a).python == "dtype" or of(a).is_tensor or _is_device(a) for a in given):
@@ -262,6 +269,11 @@ class Effects(Aliasing):
         return None
 
 
+def _is_strange(value: Value) -> bool:
+    """Whether this is a tensor that may be complex, or may be one of booleans as well as of numbers."""
+    return value.is_tensor and value.dtype is not None and value.dtype.category is Category.OTHER
+
+
 def _is_infinite(value: Value) -> bool:
     """Whether that number is infinite, or is in single precision."""
     return isinstance(value.constant, float) and not abs(value.constant) <= _LARGEST
@@ -274,7 +286,7 @@ def _is_device(e: ast.expr) -> bool:
 def _accepts(name: str, x: Value) -> bool:
     """Whether the operation is there for the dtype of ``x``; an unknown one is taken to be floating."""
     category = x.dtype.category if x.dtype is not None else Category.UNKNOWN
-    if category is Category.BOOL:
+    if category in (Category.BOOL, Category.OTHER):
         return name == "clone" or name not in api.SMOOTH_SAME | api.SMOOTH_FLOAT | _FLOAT_ONLY
     if category is Category.INT:
         return name not in _FLOAT_ONLY

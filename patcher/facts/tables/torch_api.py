@@ -45,6 +45,13 @@ FLOAT_DTYPES = frozenset(
     f"torch.{n}" for n in "float float16 float32 float64 double half bfloat16 float8_e4m3fn float8_e5m2".split()
 )
 INT_DTYPES = frozenset(f"torch.{n}" for n in "int int8 int16 int32 int64 long short uint8 uint16 uint32 uint64".split())
+COMPLEX_DTYPES = frozenset(f"torch.{n}" for n in "complex32 complex64 complex128 chalf cfloat cdouble".split())
+DTYPES = FLOAT_DTYPES | INT_DTYPES | COMPLEX_DTYPES | {"torch.bool"}
+#: What gives complex numbers.
+COMPLEX_METHODS = frozenset("cfloat cdouble chalf view_as_complex".split())
+COMPLEX_MAKERS = frozenset(
+    f"torch.{n}" for n in "complex polar view_as_complex fft.fft fft.ifft fft.rfft fft.fftn fft.rfftn fft.fft2".split()
+)
 #: Constructors of tensors of one dtype.
 TYPED_TENSORS = {
     "torch.IntTensor": "torch.int32",

@@ -12,7 +12,7 @@ from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.project.index import ClassSummary, Project
 from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, walk
-from patcher.facts.syntax.written import defaults, parsed
+from patcher.facts.syntax.written import defaults, given, parsed
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.arguments import relate
 from patcher.facts.values.dimensions import RESHAPING, least_dimensions, unconditional
@@ -24,6 +24,7 @@ from patcher.facts.values.types import (
     FOREIGN,
     INT64,
     OBJECT,
+    OTHER,
     PYTHON,
     UNKNOWN,
     WEIGHTS,
@@ -36,9 +37,11 @@ from patcher.facts.values.types import (
     absolute,
     arithmetic,
     broadcast,
+    common_dtype,
     compare,
     join,
     named,
+    presumable,
     promote,
     python,
     tensor,
@@ -184,8 +187,9 @@ class Inference:
                 v.is_tensor or (v.kind is Kind.UNKNOWN and self._used_as_tensor(d))
                 for d, v in zip(definitions, values, strict=True)
             ):
-                return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else UNKNOWN
-            value = tensor()
+                known = presumable(common_dtype(v.dtype for v in values))
+                return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else known
+            value = tensor(dtype=common_dtype(v.dtype for v in values))
         if function is not None and self.reshapes(function):
             return replace(absolute(value), rank=None, dtype=None) if value.is_tensor else value
         value = named(value, _token(name, definitions, state))
@@ -594,7 +598,7 @@ class Inference:
             return self.attribute(*own)
         what = self.syntax.qualified(e)
         if what is not None:
-            if what in api.FLOAT_DTYPES or what in api.INT_DTYPES or what == "torch.bool":
+            if what in api.DTYPES:
                 return python("dtype", constant=what)
             if what in ("math.inf", "math.nan", "torch.inf", "torch.nan"):
                 return python("float", constant=float(what[-3:]))
@@ -623,7 +627,8 @@ class Inference:
                 if e.attr in ("device", "is_cuda", "requires_grad", "layout"):
                     return PYTHON
                 if e.attr in ("T", "mT", "data", "real"):
-                    return tensor(base.rank, base.dtype, base.shape if e.attr == "data" else None)
+                    parts = e.attr == "real" and base.dtype is not None and base.dtype.category is Category.OTHER
+                    return tensor(base.rank, None if parts else base.dtype, base.shape if e.attr == "data" else None)
         if base == FOREIGN:
             return FOREIGN
         if base.kind is Kind.MODULE and e.attr == "weight":
@@ -757,7 +762,7 @@ class Inference:
             return self._module_call(e, part) if part.kind is Kind.MODULE else UNKNOWN
         presumed = receiver.kind is Kind.UNKNOWN and receiver != OBJECT and e.func.attr in self.tensor_names
         if not receiver.is_tensor and not (presumed and not self._is_converted(e.func.value)):
-            return UNKNOWN
+            return presumable(self.operations.cast(e.func.attr, given(e)))
         return self.operations.operation(e, e.func.attr, receiver, e.args)
 
     def _hands_back(self, func: ast.expr, what: str | None) -> bool:
@@ -867,6 +872,8 @@ class Inference:
             x = self.of(e.args[0])
             dtype = INT64 if what.endswith("one_hot") else None
             return tensor(x.rank.plus(1) if x.rank else None, dtype)
+        if what in api.COMPLEX_MAKERS:
+            return tensor(dtype=OTHER)
         if what == "torch.where" and len(e.args) == 3:
             return self.operations.where(*map(self.of, e.args))
         name = _function_name(what)
@@ -964,6 +971,8 @@ def _token(name: ast.Name, definitions: frozenset[Definition], state: State | No
 def _constant(value: object) -> Value:
     if value is None:
         return python("none")
+    if isinstance(value, complex):
+        return python("", value)
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return python(kind.__name__, value)

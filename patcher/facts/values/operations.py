@@ -15,6 +15,7 @@ from patcher.facts.values.types import (
     FOREIGN,
     INT64,
     ONE,
+    OTHER,
     SCALAR,
     UNKNOWN,
     Category,
@@ -73,6 +74,8 @@ class Operations:
                 return DType(Category.INT, _canonical(constant))
             if constant == "torch.bool":
                 return BOOL
+            if constant in api.COMPLEX_DTYPES:
+                return DType(Category.OTHER, constant)
         if isinstance(expr, ast.Attribute) and expr.attr == "dtype":
             return None
         return DType(Category.UNKNOWN, Token("dtype", (expr,)))
@@ -210,6 +213,8 @@ class Operations:
             return tensor(x.rank, self._cast(api.CASTS[name]), x.shape)
         if name in ("to", "type"):
             return tensor(x.rank, self._converted(x, arguments, keywords), x.shape)
+        if name in api.COMPLEX_METHODS:
+            return tensor(x.rank if name != "view_as_complex" else None, OTHER)
         if name == "type_as" and arguments:
             return tensor(x.rank, self.of(arguments[0]).dtype, x.shape)
         return None
@@ -261,6 +266,15 @@ class Operations:
 
     def _numbers(self, arguments: list[ast.expr], keywords: Keywords) -> bool:
         return all(self.of(a).is_number or self.of(a).python == "none" for a in [*arguments, *keywords.values()])
+
+    def cast(self, name: str, arguments: list[ast.expr]) -> DType | None:
+        """The dtype that a method of that name converts to, whatever it is called on."""
+        if name in api.COMPLEX_METHODS:
+            return OTHER
+        if name in api.CASTS:
+            return self._cast(api.CASTS[name]) if not arguments else None
+        named = [a for a in arguments if self.of(a).python == "dtype"] if name == "to" else []
+        return self.dtype_of(named[0]) if named else None
 
     def _cast(self, name: str) -> DType:
         category = (

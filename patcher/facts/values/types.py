@@ -18,8 +18,9 @@ Six presumptions, and no more, fill what source code does not say:
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 
 class Kind(enum.Enum):
@@ -32,11 +33,16 @@ class Kind(enum.Enum):
 
 
 class Category(enum.Enum):
-    """A dtype as far as promotion cares."""
+    """A dtype as far as promotion cares.
+
+    ``UNKNOWN``: nothing is known, so that the third presumption holds. ``OTHER``: it is complex, or one of several
+    categories: nothing is presumed.
+    """
 
     BOOL = "bool"
     INT = "int"
     FLOAT = "float"
+    OTHER = "other"
     UNKNOWN = "unknown"
 
 
@@ -69,7 +75,7 @@ class DType:
             return self
         if self.category is Category.UNKNOWN:
             return DType(Category.FLOAT, self.which, converted=True)
-        return DEFAULT
+        return self if self.category is Category.OTHER else DEFAULT
 
     def same(self, other: DType) -> bool:
         """Whether both are one dtype; an unknown one counts as floating when its twin is (third presumption)."""
@@ -148,6 +154,8 @@ ONE = Token("one")
 WEIGHTS = DType(Category.FLOAT, "weights")
 SCALAR = Rank(None, 0)
 BOOL = DType(Category.BOOL, "torch.bool")
+#: A complex dtype, or one of several.
+OTHER = DType(Category.OTHER)
 INT64 = DType(Category.INT, "torch.int64")
 
 
@@ -219,8 +227,9 @@ def join(a: Value, b: Value) -> Value:
         return a
     if FOREIGN in (a, b):
         return FOREIGN
-    if a.kind is not b.kind:
-        return UNKNOWN
+    if a.kind is not b.kind or a.kind is Kind.UNKNOWN:
+        strange = {a.kind, b.kind} <= {Kind.TENSOR, Kind.UNKNOWN} and common_dtype((a.dtype, b.dtype)) == OTHER
+        return presumable(OTHER) if strange else UNKNOWN
     if a.kind is Kind.TENSOR:
         same = a.dtype is not None and b.dtype is not None and a.dtype == b.dtype
         return Value(
@@ -234,15 +243,27 @@ def join(a: Value, b: Value) -> Value:
         numbers = a.is_number and b.is_number
         what = a.python if a.python == b.python else "number" if numbers else ""
         return Value(Kind.PYTHON, python=what, data=a.data or b.data)
-    if a.kind is Kind.MODULE:
-        return Value(Kind.MODULE)
-    return UNKNOWN
+    return Value(Kind.MODULE)
+
+
+def presumable(dtype: DType | None) -> Value:
+    """What is not known; once it is presumed to be a tensor, it has that dtype where it is not floating."""
+    floating = dtype is None or dtype.category in (Category.FLOAT, Category.UNKNOWN)
+    return UNKNOWN if floating else Value(Kind.UNKNOWN, dtype=dtype)
+
+
+def common_dtype(dtypes: Iterable[DType | None]) -> DType | None:
+    """What is known of the dtype of what has one of ``dtypes``."""
+    found = list(dtypes)
+    return found[0] if all(d == found[0] for d in found) else reduce(_category, found)
 
 
 def _category(a: DType | None, b: DType | None) -> DType | None:
-    if a is None or b is None or a.category is not b.category or a.category is Category.UNKNOWN:
-        return None
-    return DType(a.category)
+    """The category of what has either dtype; None where both are unknown, or presumed to be floating."""
+    categories = {d.category if d is not None else Category.UNKNOWN for d in (a, b)}
+    if len(categories) == 1 and Category.UNKNOWN not in categories:
+        return DType(categories.pop())
+    return None if categories <= {Category.UNKNOWN, Category.FLOAT} else OTHER
 
 
 def arithmetic(a: Value, b: Value, division: bool = False) -> Value:
@@ -255,7 +276,10 @@ def arithmetic(a: Value, b: Value, division: bool = False) -> Value:
                     what = "size" if "size" in (a.python, b.python) else "int"
                 return python(what, data=a.data or b.data)
             return Value(Kind.PYTHON, data=a.data or b.data)
-        return FOREIGN if FOREIGN in (a, b) else UNKNOWN
+        if FOREIGN in (a, b):
+            return FOREIGN
+        tensors = [replace(v, kind=Kind.TENSOR) if v.dtype is not None else v for v in (a, b)]
+        return presumable(arithmetic(tensors[0], tensors[1], division).dtype) if [a, b] != tensors else UNKNOWN
     rank, shape = broadcast(a, b)
     dtype = promote(a, b)
     if division and dtype is not None:
@@ -301,6 +325,10 @@ def promote(a: Value, b: Value) -> DType | None:
     """The dtype of ``a`` and ``b`` together (before division)."""
     if not a.is_tensor:
         a, b = b, a
+    dtypes = [v.dtype for v in (a, b) if v.is_tensor and v.dtype is not None]
+    strange = [d for d in dtypes if d.category is Category.OTHER]
+    if isinstance(b.constant, complex) or (strange and not (len(dtypes) == 2 and dtypes[0].same(dtypes[1]))):
+        return OTHER
     if a.dtype is None:
         return None
     if not b.is_tensor:
