@@ -142,6 +142,8 @@ class SkippingTests(Analysis):
         root = _root(into)
         if not self._none_set(mask, masks) or root is None or not self.inference.of(into).is_tensor:
             return None
+        if self.effects.why_not_total(root) is not None:
+            return None  # it may be unbound
         granted = self._filled(mask, value, into, fits, masks)
         if granted is None or (self.inference.of(root).trainable and not self.facts.ask(GradientMode).off(node)):
             return None
@@ -162,6 +164,8 @@ class SkippingTests(Analysis):
                 return None
         if granted is None or into.id != name or not self.inference.of(into).is_tensor:
             return None
+        if self.effects.why_not_total(into) is not None:
+            return None  # it may be unbound
         mode = self.facts.ask(GradientMode)
         if any(mode.changes_between(d.node, node) for d in self.inference.definitions(into)):
             return None  # the new tensor requires no gradient, or the old one does not

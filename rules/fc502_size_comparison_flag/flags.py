@@ -193,15 +193,6 @@ class Flags(Analysis):
         """The operands that are not known to be Python's own numbers."""
         return [e for e in (compare.left, *compare.comparators) if not self._compares_to_bool(e)]
 
-    def is_of_numpy(self, e: ast.expr) -> bool:
-        """Whether NumPy is seen to make a number that ``e`` may be, so that a comparison gives a bool of NumPy's."""
-        for n in ast.walk(e):
-            values = [d.value for d in self.inference.definitions(n) if d.value] if isinstance(n, ast.Name) else [n]
-            calls = (c for v in values for c in ast.walk(v) if isinstance(c, ast.Call))
-            if any((self.syntax.qualified(c.func) or "").startswith("numpy.") for c in calls):
-                return True
-        return False
-
     def varies(self, compare: ast.Compare) -> bool:
         """Whether ``compare`` is of numbers, as far as is known, and one of them may be symbolic."""
         sides = [compare.left, *compare.comparators]

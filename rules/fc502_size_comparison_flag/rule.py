@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.tables import torch_api as api
+from patcher.facts.values.certainty import Certainty
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc502_size_comparison_flag.examples import INVALID, VALID
 from rules.fc502_size_comparison_flag.flags import Flags
@@ -64,7 +65,7 @@ class SizeComparisonFlag(Rule):
         message = f"a comparison of sizes is no bool while compiling: as `{reach.argument}` it ends the graph"
         doubtful = [e for c in comparisons for e in facts.ask(Flags).unproven(c)]
         if reach.strict or facts.ask(Flags).is_bool_call(root):
-            doubtful = [e for e in doubtful if reach.strict and facts.ask(Flags).is_of_numpy(e)]
+            doubtful = [e for e in doubtful if reach.strict and facts.ask(Certainty).may_be_array(e)]
         edits = tuple(_edits(root, facts))
         if doubtful:
             assumption = f"`{ast.unparse(doubtful[0])}` is a number of Python, no tensor and none of NumPy"

@@ -98,7 +98,10 @@ class Flow:
         for arg in all_parameters(function.args):
             env[arg.arg] = self._bound(arg.arg, arg, "parameter")
         self._block(function.body, env)
+        own = {d.name for d in self.by_node.values()} - self.shared
         for name, definitions in self.reaching.items():
+            if not definitions and name.id in own:  # a function around this one may bind that name: it is another one
+                self.reaching[name] = definitions = frozenset({self._nothing(name.id)})
             for definition in definitions:
                 self.uses.setdefault(definition, []).append(name)
 

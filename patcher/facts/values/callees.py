@@ -6,12 +6,14 @@ The answers are for following a value on its way. They are no proof that nothing
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
+from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -47,6 +49,29 @@ class Callees(Analysis):
             named = ((self.syntax.qualname(f), f) for f in self.syntax.functions)
             self._here = {f"{self.module}.{qualname}": f for qualname, f in named if qualname is not None}
         return self._here.get(name)
+
+    def given(self, d: Definition) -> list[ast.expr]:
+        """What calls in this file that name its function, or one of that name, hand over for the parameter ``d``."""
+        arguments = self.syntax.parents.get(d.node)
+        function = self.syntax.parents.get(arguments) if isinstance(arguments, ast.arguments) else None
+        if d.how != "parameter" or not isinstance(function, _FUNCTIONS):
+            return []
+        positional = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
+        if self.syntax.method_of(function) is function:
+            positional = positional[1:]
+        found: list[ast.expr] = []
+        for call in self._calls.get(function.name, ()):
+            found += [a for n, a in zip(positional, call.args, strict=False) if n == d.name]
+            found += [k.value for k in call.keywords if k.arg == d.name]
+        return found
+
+    @cached_property
+    def _calls(self) -> dict[str, list[ast.Call]]:
+        """The last name of what is called -> the calls."""
+        found: defaultdict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.syntax.by_type[ast.Call]:
+            found[last_name(call.func)].append(call)
+        return found
 
     def class_of(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> str | None:
         """The dotted class of the project that ``e`` is an instance of, as far as can be seen."""

@@ -16,6 +16,7 @@ from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import defaults
 from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.dimensions import unconditional
 from patcher.facts.values.types import FOREIGN, Kind
 
@@ -63,6 +64,30 @@ class Certainty(Analysis):
             case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
                 return self._is_number(left, seen) and self._is_number(right, seen)
         return True
+
+    def may_be_array(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
+        """Whether something that is seen to reach ``e`` is a tensor, or what another library made: no Python value."""
+        value = self.inference.of(e)
+        if value.is_tensor or value == FOREIGN:
+            return True
+        match e:
+            case ast.Name():
+                found = self.inference.definitions(e) - seen
+                return any(self._binds_array(d, seen | found) for d in found)
+            case ast.NamedExpr(value=inner) | ast.UnaryOp(operand=inner):
+                return self.may_be_array(inner, seen)
+            case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
+                return self.may_be_array(left, seen) or self.may_be_array(right, seen)
+            case ast.BoolOp(values=parts):
+                return any(self.may_be_array(p, seen) for p in parts)
+        return False
+
+    def _binds_array(self, d: Definition, seen: frozenset[Definition]) -> bool:
+        if d.how == "parameter":
+            return any(self.may_be_array(e, seen) for e in self.facts.ask(Callees).given(d))
+        value, path = d.part
+        inner = value if d.how in ("assign", "augmented") and not path else None
+        return inner is not None and self.may_be_array(inner, seen)
 
     def _bound_to_number(self, d: Definition, seen: frozenset[Definition]) -> bool:
         match d.how, d.node:
@@ -135,7 +160,8 @@ class Certainty(Analysis):
         argument, function = d.node, self.syntax.parents.get(self.syntax.parents[d.node])
         if not isinstance(argument, ast.arg) or not isinstance(function, _FUNCTIONS):
             return Grade.UNKNOWN
-        if self._given_otherwise(function, argument.arg):
+        passed = map(self.inference.of, self.facts.ask(Callees).given(d))
+        if any(v.kind is Kind.PYTHON or v == FOREIGN for v in passed):
             return Grade.SAID
         used, said = self._by_use(d, function), argument.annotation
         plain = said is not None and self.inference.annotated(said).is_tensor
@@ -165,17 +191,3 @@ class Certainty(Analysis):
             case ast.Subscript(value=value, slice=ast.Tuple()) if value is use:
                 return True
         return self.inference.is_tensor_use(use)
-
-    def _given_otherwise(self, function: FunctionNode, name: str) -> bool:
-        """Whether a call in this file gives the parameter something that is no tensor."""
-        positional = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
-        if self.syntax.method_of(function) is function:
-            positional = positional[1:]
-        for call in self.syntax.by_type[ast.Call]:
-            if (dotted(call.func) or "").rpartition(".")[2] != function.name:
-                continue
-            given = [a for n, a in zip(positional, call.args, strict=False) if n == name]
-            given += [k.value for k in call.keywords if k.arg == name]
-            if any(v.kind is Kind.PYTHON or v == FOREIGN for v in map(self.inference.of, given)):
-                return True
-        return False

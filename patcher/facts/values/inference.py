@@ -924,7 +924,10 @@ def _owned(value: Value, token: Token, weights: DType) -> Value:
     dtype = DType(value.dtype.category) if value.dtype is not None else None
     if value.trainable and (value.dtype is None or value.dtype == DEFAULT):
         dtype = weights
-    return named(replace(absolute(value), dtype=dtype), token)
+    found = named(replace(absolute(value), dtype=dtype), token)
+    if weights.which is None and found.dtype is not None and found.dtype.category in (Category.FLOAT, Category.UNKNOWN):
+        return replace(found, dtype=DType(found.dtype.category))  # not the same wherever the attribute is read
+    return found
 
 
 def _is_list_of_numbers(e: ast.expr, value: Value) -> bool:
