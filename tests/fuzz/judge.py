@@ -128,7 +128,7 @@ def judge(mutant: Mutant, rng: random.Random, dynamo: float = 0.0) -> Judged:
         return Judged("left")
     live = False
     try:
-        for way in _ways(source, mutant.seed, rng, dynamo):
+        for way in _ways(source, mutant.seed, rng, dynamo, _is_seen_by_dynamo(mutant)):
             with limited(DYNAMO_LIMIT_S if way.dynamo else LIMIT_S):
                 found, returned = _difference(source, result.text, run, way, mutant.seed)
             live |= returned
@@ -159,7 +159,16 @@ def _names(mutant: Mutant) -> tuple[str, ...]:
     return tuple(edit.name for edit in mutant.edits)
 
 
-def _ways(source: str, seed: Seed, rng: random.Random, dynamo: float) -> Iterator[Way]:
+def _is_seen_by_dynamo(mutant: Mutant) -> bool:
+    """Whether what was put in does the same in a graph as beside it.
+
+    Where a break goes, more code is in graphs: what is there for eager execution only runs no more, and an array that
+    is written becomes a tensor that autograd sees change.
+    """
+    return not any(word in edit.name for edit in mutant.edits for word in ("is_compiling()", "numpy()"))
+
+
+def _ways(source: str, seed: Seed, rng: random.Random, dynamo: float, seen: bool) -> Iterator[Way]:
     yield AS_IT_IS
     yield Way(compiling=True)
     yield Way(compiling=rng.random() < 0.5, grad=True)
@@ -169,7 +178,7 @@ def _ways(source: str, seed: Seed, rng: random.Random, dynamo: float) -> Iterato
     for _ in range(2):
         inputs = rng.choice(VARIATIONS)
         yield Way(compiling=rng.random() < 0.5, grad=rng.random() < 0.3 or inputs == "trained", inputs=inputs)
-    if rng.random() < dynamo:
+    if rng.random() < dynamo and seen:
         yield Way(dynamo=True)
 
 

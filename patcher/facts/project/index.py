@@ -93,6 +93,19 @@ class ClassSummary:
     declared: frozenset[str] = frozenset()
     properties: frozenset[str] = frozenset()
 
+    def __or__(self, other: ClassSummary) -> ClassSummary:
+        """Either of two classes of one name in one file."""
+        return ClassSummary(
+            self.name,
+            tuple(dict.fromkeys((*self.bases, *other.bases))),
+            self.methods | other.methods,
+            self.stores | other.stores,
+            self.init_stores | other.init_stores,
+            tuple(sorted({*self.built} & {*other.built})),
+            self.declared | other.declared,
+            self.properties | other.properties,
+        )
+
 
 @dataclass(frozen=True)
 class ModuleSummary:
@@ -442,9 +455,11 @@ class Project:
             self.doubts |= s.doubts
             self.one_graph |= s.one_graph
             for c in s.classes:
-                self._classes[f"{s.module}.{c.name}"] = c
-                for base in c.bases:
-                    self._subclasses[base].append(f"{s.module}.{c.name}")
+                name = f"{s.module}.{c.name}"
+                other_class = self._classes.get(name)
+                for base in c.bases if other_class is None else set(c.bases) - {*other_class.bases}:
+                    self._subclasses[base].append(name)
+                self._classes[name] = c if other_class is None or other_class is c else c | other_class
             for f in s.functions:
                 name, other = f"{s.module}.{f.qualname}", self._functions.get(f"{s.module}.{f.qualname}")
                 if other is not None and other is not f:  # a property and its setter, one of two by a condition

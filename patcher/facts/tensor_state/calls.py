@@ -57,8 +57,8 @@ class Calls(Writes):
         elif self._moves(call):
             pass  # looked at from the side of the assignment
         elif name in _WRITES and isinstance(outer, ast.Expr):
-            if isinstance(e, ast.Name) and form is Form.NUMBER:
-                raise RefusedError(e, f"`{e.id}` is another name of the state, and is changed in place")
+            if not isinstance(e, (ast.Attribute, ast.Subscript)) and form is Form.NUMBER:
+                raise RefusedError(e, f"`{ast.unparse(e)}` is another name of the state, and is changed in place")
             if call.keywords or len(call.args) != (0 if name == "zero_" else 1) or form is Form.LIST:
                 raise RefusedError(e, f"`{ast.unparse(call)}` is not understood")
             self._written(e, form, _WRITES[name], call.args[0] if call.args else "0", outer, name == "fill_")

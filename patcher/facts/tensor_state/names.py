@@ -82,6 +82,8 @@ class Names(Calls):
             bound = [x for x in flow.by_node.values() if isinstance(n, ast.Name) and x.name == n.id]
             if isinstance(n, ast.Call) or len(bound) > 1:
                 raise RefusedError(statement, f"`{ast.unparse(place)}` may be another element by then")
+        if (late := self.order.changed_between(d.node, statement)) is not None:
+            raise RefusedError(statement, f"`{ast.unparse(late).splitlines()[0]}` may put another tensor there")
         self._integer(statement.value)
         self.changes[name] = Change(Step.READ, name, (place,))
 
@@ -105,6 +107,15 @@ class Names(Calls):
                     return
         raise RefusedError(e, f"`{ast.unparse(parent)}` needs a tensor, or may")
 
+    def _alone(self, loop: ast.For) -> None:
+        """Refuse when the name that ``loop`` binds is read behind it."""
+        function = self.syntax.function_of(loop)
+        assert function is not None
+        flow, inside = self.inference.flow_of(function), set(ast.walk(loop))
+        d = flow.by_node[loop.target]
+        if d.name in flow.captured or not inside.issuperset(flow.uses.get(d, ())):
+            raise RefusedError(loop, f"`{d.name}` is used when the loop is over")
+
     def _iterated(self, e: ast.expr, form: Form, loop: ast.For) -> None:
         match loop:
             case ast.For(
@@ -118,6 +129,7 @@ class Names(Calls):
                     self._once(value)
                     if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value)):
                         raise RefusedError(loop, f"`{ast.unparse(value)}` is another number for each element")
+                self._alone(loop)
                 self.changes[loop] = Change(Step.SET_ALL, loop, (e, value))
                 return
             case ast.For(target=ast.Name() as target) if form in ROWS:

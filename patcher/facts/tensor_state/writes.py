@@ -65,6 +65,8 @@ class Writes(Record):
                 return
             if self._is_view(value):
                 raise RefusedError(value, f"`{ast.unparse(value)}` is put into the list: two elements share one tensor")
+            if self.numbers.is_number(value) and self.numbers.form(value) is None:
+                raise RefusedError(value, f"`{ast.unparse(value)}` is a number, put where tensors are")
             self._not_named_on(value, e)
             self._known(value, "a Python integer")
         self._integer(value)
