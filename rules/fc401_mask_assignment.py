@@ -553,8 +553,7 @@ class _Form:
             return reason
         if (row := self.row_dimensions()) is None:
             return "the mask is not known to have the leading shape of what it indexes"
-        changed = self.facts.ask(Unchanged).why_written_later(self.mask, self.node)
-        if changed and not self.facts.ask(GradientMode).off(self.node):
+        if changed := self.facts.ask(GradientMode).why_saved_changes(self.mask, self.node):
             return f"a backward pass needs `{ast.unparse(self.mask)}` as it was, and {changed}"
         lines = self.augmented(row) if isinstance(self.node, ast.AugAssign) else self.assigned(row)
         if isinstance(lines, str):

@@ -75,7 +75,15 @@ class TolistLoop(Rule):
         message = "reading a tensor into a list ends the graph"
         rejoined = facts.ask(Rejoining).of(read)
         if _counted(read, facts) and facts.ask(Certainty).is_used(_tensor(read)):
-            yield Finding(read, message, Fix((Replace(read, Code("{0}", (_tensor(read),))),)))
+            rank = facts.value(_tensor(read)).rank
+            single = rank is None or rank.least < 1
+            caught = (
+                facts.ask(Caught).why(facts.syntax.statement_of(read), ("TypeError",), here=True) if single else None
+            )
+            if caught is not None:
+                yield Finding(read, message, assumption=f"a tensor without a dimension has no length, and {caught}")
+            else:
+                yield Finding(read, message, Fix((Replace(read, Code("{0}", (_tensor(read),))),)))
         elif rejoined is None:
             yield Finding(read, message, assumption=_use(read, facts))
         elif obstacle := rejoined.obstacle or _why_not_written(rejoined, facts):

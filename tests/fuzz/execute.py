@@ -199,7 +199,7 @@ def _held_by(module: types.ModuleType) -> dict[str, Any]:
     """The containers and tensors of the module itself; what the run has made for its calls is seen elsewhere."""
     kinds = (torch.Tensor, list, dict)
     held = {k: v for k, v in vars(module).items() if isinstance(v, kinds) and not k.startswith("__")}
-    return {k: v for k, v in held.items() if k.isupper()}
+    return {k: v for k, v in held.items() if k.isupper()} | {"TORCH": str(torch.get_default_dtype())}
 
 
 def _invocation(

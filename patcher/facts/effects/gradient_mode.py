@@ -6,6 +6,7 @@ import ast
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
@@ -45,6 +46,10 @@ class GradientMode(Analysis):
             elif isinstance(parent, ast.Lambda):
                 return False
         return False
+
+    def why_saved_changes(self, e: ast.expr, node: ast.AST) -> str:
+        """What writes, after ``node``, into what ``e`` gives, where a backward pass may need that as it was; or ""."""
+        return "" if self.off(node) else self.facts.ask(Unchanged).why_written_later(e, node)
 
     def changes_between(self, made: ast.AST, node: ast.AST) -> bool:
         """Whether gradients may be recorded where ``made`` stands and not at ``node``, of one function, or vice versa.

@@ -133,10 +133,10 @@ class Writes(Analysis):
                 yield from self._iterates(step, iterable)
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 if any(not self._is_quiet(item.context_expr) for item in items):
-                    yield Write(How.RUNS, items[0].context_expr)
+                    yield Write(How.RUNS, items[0].context_expr, objects=tuple(item.context_expr for item in items))
             case ast.withitem(context_expr=context):
                 if not self._is_quiet(context):
-                    yield Write(How.RUNS, context)
+                    yield Write(How.RUNS, context, objects=(context,))
             case ast.ExceptHandler(name=str() as name):
                 yield Write(How.BINDS, step, name)
 

@@ -112,7 +112,8 @@ class Flow:
     def outliving(self, nodes: Collection[ast.AST]) -> set[str]:
         """The names that get a value among ``nodes`` and may be read elsewhere."""
         bound = [d for n in nodes if (d := self.by_node.get(n)) is not None]
-        return {d.name for d in bound if d.name in self.captured or any(u not in nodes for u in self.uses.get(d, ()))}
+        seen = self.captured | self.shared
+        return {d.name for d in bound if d.name in seen or any(u not in nodes for u in self.uses.get(d, ()))}
 
     def _bound(
         self, name: str, node: ast.AST, how: str, value: ast.expr | None = None, path: tuple[int, ...] = ()

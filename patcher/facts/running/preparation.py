@@ -207,6 +207,10 @@ class Preparation(Analysis):
             odd = [d for d in definitions if d.how == "other" or isinstance(d.value, ast.Lambda)]
             if any(not isinstance(d.node, (ast.Name, ast.arg)) or isinstance(d.value, ast.Lambda) for d in odd):
                 return f"`{name_}` is a function or an import of the preparation"
+        kept = {d.name for d in flow.by_node.values() if d.node not in inside}
+        taken = {d.name for d in flow.by_node.values() if d.node in inside} - kept
+        if lost := {n.id for s in head for n in self.syntax.subtree(s) if isinstance(n, ast.Name)} & taken:
+            return f"`{min(lost)}` is a local name because of what comes later only"
         graph = self.facts.ask(Unchanged).graph(function)
         start = graph.step_of(_first(rest[0]))
         for name_, definitions in needed.items():
