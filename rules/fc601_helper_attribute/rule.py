@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.checks.caught import Caught
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.tables import wording
 from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, Where
 from rules.fc601_helper_attribute.examples import INVALID, VALID
 from rules.fc601_helper_attribute.holdings import Held, Holdings, Read
 from rules.fc601_helper_attribute.meetings import Meeting, Meetings
+
+#: What reading an attribute may raise, if it runs code.
+_ERRORS = ("AssertionError", "IndexError", "KeyError", "NotImplementedError", "TypeError", "ValueError")
 
 
 class HostAttribute(Rule):
@@ -115,6 +119,8 @@ def _judge(held: Held, reads: list[Read], facts: Facts) -> tuple[str, str] | Non
         reasons.append(known.reason)
     if any(r.node.lineno != r.node.end_lineno for r in reads):
         reasons.append("it is spread over several lines")
+    statements = (facts.syntax.statement_of(r.node) for r in reads)
+    reasons += [c for s in statements if (c := facts.ask(Caught).why(s, _ERRORS, here=True)) is not None]
     if all(facts.ask(Holdings).conditional(r.node) for r in reads):
         assumption = assumption or "the object has that attribute also where it is not used"
     return (reasons[0] if reasons else ""), assumption
