@@ -37,9 +37,9 @@ from patcher.facts.values.types import (
     absolute,
     arithmetic,
     broadcast,
-    common_dtype,
     compare,
     join,
+    joined_dtype,
     named,
     presumable,
     promote,
@@ -187,9 +187,9 @@ class Inference:
                 v.is_tensor or (v.kind is Kind.UNKNOWN and self._used_as_tensor(d))
                 for d, v in zip(definitions, values, strict=True)
             ):
-                known = presumable(common_dtype(v.dtype for v in values))
+                known = presumable(joined_dtype(v.dtype for v in values))
                 return Value(Kind.UNKNOWN, data=True) if all(v.data for v in values) else known
-            value = tensor(dtype=common_dtype(v.dtype for v in values))
+            value = tensor(dtype=joined_dtype(v.dtype for v in values))
         if function is not None and self.reshapes(function):
             return replace(absolute(value), rank=None, dtype=None) if value.is_tensor else value
         value = named(value, _token(name, definitions, state))

@@ -228,7 +228,7 @@ def join(a: Value, b: Value) -> Value:
     if FOREIGN in (a, b):
         return FOREIGN
     if a.kind is not b.kind or a.kind is Kind.UNKNOWN:
-        strange = {a.kind, b.kind} <= {Kind.TENSOR, Kind.UNKNOWN} and common_dtype((a.dtype, b.dtype)) == OTHER
+        strange = {a.kind, b.kind} <= {Kind.TENSOR, Kind.UNKNOWN} and joined_dtype((a.dtype, b.dtype)) == OTHER
         return presumable(OTHER) if strange else UNKNOWN
     if a.kind is Kind.TENSOR:
         same = a.dtype is not None and b.dtype is not None and a.dtype == b.dtype
@@ -252,7 +252,7 @@ def presumable(dtype: DType | None) -> Value:
     return UNKNOWN if floating else Value(Kind.UNKNOWN, dtype=dtype)
 
 
-def common_dtype(dtypes: Iterable[DType | None]) -> DType | None:
+def joined_dtype(dtypes: Iterable[DType | None]) -> DType | None:
     """What is known of the dtype of what has one of ``dtypes``."""
     found = list(dtypes)
     return found[0] if all(d == found[0] for d in found) else reduce(_category, found)
