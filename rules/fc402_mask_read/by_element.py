@@ -29,8 +29,10 @@ class ByElement(Analysis):
         gradient to the places that the mask leaves out.
         """
         found: list[ast.Subscript] = []
-        reason = self._why_not(e, target, found)
-        return found if reason is None else reason
+        if (reason := self._why_not(e, target, found)) is not None:
+            return reason
+        changed = self.facts.ask(GradientMode).why_saved_changes(target.slice, self.syntax.statement_of(target))
+        return f"a backward pass needs `{ast.unparse(target.slice)}` as it was, and {changed}" if changed else found
 
     def _why_not(self, e: ast.expr, target: ast.Subscript, found: list[ast.Subscript]) -> str | None:
         of, number = self.inference.of, self.effects.is_number

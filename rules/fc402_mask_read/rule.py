@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.by_row import RowCall, RowCalls
 from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
@@ -198,8 +197,6 @@ class _Form:
             return reason  # the mask is evaluated less often
         if isinstance(reads := facts.ask(ByElement).reads(statement.value, target), str):
             return reads
-        if changed := facts.ask(GradientMode).why_saved_changes(self.read.mask, statement):
-            return f"a backward pass needs `{ast.unparse(self.read.mask)}` as it was, and {changed}"
         row = self.read.row or 0
         spread = ".unsqueeze(-1)" if row == 1 else f"[...{', None' * row}]" if row else ""
         parts = (target.value, self.read.mask, filled(statement.value, {r: Code("{0}", (r.value,)) for r in reads}))
