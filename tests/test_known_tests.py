@@ -74,3 +74,15 @@ def test_others_are_asked_of_the_tensor(body: str) -> None:
 def test_elements_that_are_written_out() -> None:
     assert is_known("n = torch.tensor([x.shape[0], x.shape[1]])\nassert n.max() <= x.shape[1]")
     assert not is_known("n = torch.tensor([x.shape[0], x.shape[1]])\nassert n.max() <= width")
+
+
+OTHER = "class Size:\n    def size(self, i):\n        return 0.5\n    def flatten(self, i):\n        return self\n"
+
+
+@pytest.mark.parametrize(("listed", "known"), [("u.size(1)", True), ("u.shape[1]", True), ("u.size(1) * 0.5", False)])
+def test_a_project_with_sizes_of_its_own(listed: str, known: bool) -> None:
+    body = f"x = [u.flatten(1) for u in x]\nn = torch.tensor([{listed} for u in x])\nassert n.max() <= width\n{PADDED}"
+    text = MODEL.replace("{body}", textwrap.indent(body, " " * 8))
+    facts = facts_of(text, other=OTHER)
+    (test,) = [n.test for n in ast.walk(facts.syntax.tree) if isinstance(n, ast.Assert)]
+    assert (facts.ask(KnownTests).edit(test) is not None) is known

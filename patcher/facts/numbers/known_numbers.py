@@ -185,11 +185,26 @@ class KnownNumbers(Analysis):
         d = self._only(source)
         if d is None or not isinstance(d.value, (ast.ListComp, ast.List)) or target.id == source.id:
             return False
-        if not self.sizes.is_count(listed.elt) or self._unchanged.why_impure(listed.elt):
+        of_tensor = _is_size_of(listed.elt, target.id) and self._holds_tensors(source)
+        if not of_tensor and (not self.sizes.is_count(listed.elt) or self._unchanged.why_impure(listed.elt)):
             return False
         above, here = self.syntax.statement_of(made), self.syntax.statement_of(asked)
         block = self.syntax.block_of(above)
         return above is here or (here in block and block.index(here) == block.index(above) + 1)
+
+    def _holds_tensors(self, source: ast.Name) -> bool:
+        """Whether something that only a tensor has is used on what the list ``source`` holds (second presumption)."""
+        function = self.syntax.function_of(source)
+        bound = self.inference.definitions(source)
+        for part in self.syntax.own(function, ast.ListComp) if function is not None else ():
+            match part:
+                case ast.ListComp(generators=[ast.comprehension(target=ast.Name(id=name), iter=ast.Name() as other)]):
+                    if other.id == source.id and self.inference.definitions(other) == bound:
+                        used = [n for n in ast.walk(part.elt) if isinstance(n, ast.Attribute)]
+                        mine = {n.attr for n in used if isinstance(n.value, ast.Name) and n.value.id == name}
+                        if mine & self.inference.tensor_names:
+                            return True
+        return False
 
     def _has_sizes(self, shape: ast.expr) -> bool:
         """Whether the tensor that ``shape`` is the shape of is known to have a dimension, or has been asked for one."""
@@ -224,3 +239,13 @@ class KnownNumbers(Analysis):
     def _steady(self, part: ast.expr, at: ast.expr) -> bool:
         """Whether ``part`` has the value that it had where the tensor was made, at ``at`` as well."""
         return not self._unchanged.why_changed(part, part, at)
+
+
+def _is_size_of(e: ast.expr, name: str) -> bool:
+    """Whether ``e`` is one size of what ``name`` holds, as a tensor has it."""
+    match e:
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id=held), attr="shape"), slice=ast.Constant()):
+            return held == name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=held), attr="size"), args=[ast.Constant()], keywords=[]):
+            return held == name
+    return False
