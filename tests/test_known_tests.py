@@ -86,3 +86,16 @@ def test_a_project_with_sizes_of_its_own(listed: str, known: bool) -> None:
     facts = facts_of(text, other=OTHER)
     (test,) = [n.test for n in ast.walk(facts.syntax.tree) if isinstance(n, ast.Assert)]
     assert (facts.ask(KnownTests).edit(test) is not None) is known
+
+
+FORMATS = "class Named:\n    def __format__(self, spec):\n        self.held.add_(1)\n        return ''\n"
+
+
+def test_a_message_is_put_together_when_the_test_has_failed() -> None:
+    """In a loop its effects come before the next turn; nothing else of it does."""
+    once = "n = torch.tensor([x.shape[0], 2])\nassert n.max() <= x.shape[1], f'{width}'"
+    again = f"n = torch.tensor([x.shape[0], 2])\nfor _ in x:\n    {once.partition(chr(10))[2]}"
+    for body, known in ((once, True), (again, False)):
+        facts = facts_of(MODEL.replace("{body}", textwrap.indent(body, " " * 8)), other=FORMATS)
+        (test,) = [n.test for n in ast.walk(facts.syntax.tree) if isinstance(n, ast.Assert)]
+        assert (facts.ask(KnownTests).edit(test) is not None) is known

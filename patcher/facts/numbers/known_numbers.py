@@ -132,11 +132,10 @@ class KnownNumbers(Analysis):
         match e:
             case ast.Name():
                 d = self._only(e)
-                if (
-                    d is None
-                    or d.value is None
-                    or self._unchanged.why_changed(e, self.syntax.statement_of(d.node), asked)
-                ):
+                if d is None or d.value is None:
+                    return None
+                later = self._evaluated_later(asked)
+                if self._unchanged.why_changed(e, self.syntax.statement_of(d.node), asked, ignoring=later):
                     return None
                 return self._made(d.value, asked, depth - 1)
             case ast.Call(func=ast.Attribute(value=base, attr=attr), args=[], keywords=[]) if attr in _CARRIED:
@@ -153,6 +152,16 @@ class KnownNumbers(Analysis):
                 if what in _MAKERS or fresh or (what in _TYPED and isinstance(content, (ast.List, ast.Tuple))):
                     return self._content(content, dtype is not None or what in _TYPED)
         return None
+
+    def _evaluated_later(self, asked: ast.expr) -> list[ast.expr]:
+        """The message of the assertion in the test of which ``asked`` stands: it is not put together before."""
+        statement = self.syntax.statement_of(asked)
+        if not isinstance(statement, ast.Assert) or statement.msg is None:
+            return []
+        return [] if asked in ast.walk(statement.msg) or self._in_loop(statement) else [statement.msg]
+
+    def _in_loop(self, statement: ast.stmt) -> bool:
+        return any(isinstance(n, (ast.For, ast.AsyncFor, ast.While)) for n in self.syntax.ancestors(statement))
 
     def _content(self, content: ast.expr, whole: bool) -> _Made | None:
         if self.sizes.is_shape(content):  # of nothing, the product is a float
@@ -238,7 +247,7 @@ class KnownNumbers(Analysis):
 
     def _steady(self, part: ast.expr, at: ast.expr) -> bool:
         """Whether ``part`` has the value that it had where the tensor was made, at ``at`` as well."""
-        return not self._unchanged.why_changed(part, part, at)
+        return not self._unchanged.why_changed(part, part, at, ignoring=self._evaluated_later(at))
 
 
 def _is_size_of(e: ast.expr, name: str) -> bool:
