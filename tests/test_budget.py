@@ -151,6 +151,12 @@ def test_names_that_are_made_of_each_other_are_looked_at_once_a_round() -> None:
     assert large < 8 * small, f"{small} calls for 4 names, {large} for 8"
 
 
+def test_items_of_what_is_made_of_them_come_to_an_end() -> None:
+    """Each turn puts one more container around what the name may come from."""
+    text = "def f(given):\n    x = {1: given.a}\n    for _ in given:\n        x = dict(x.items())\n    x[1].b = 2"
+    assert projects.summarise(ast.parse(text), "circle.py")
+
+
 def calls_of(action: Callable[[], object]) -> int:
     """How many functions of Python run, each step of a generator counted."""
     number = 0

@@ -62,6 +62,10 @@ class How(enum.Enum):
     GOES = "hands on"
 
 
+#: How many containers around a place are told apart: a name may be made of itself, with one more each time.
+_DEEPEST = 2
+
+
 @dataclass(frozen=True)
 class Touch:
     """What happens to ``place`` in ``inside``, a function, at ``line``.
@@ -312,7 +316,7 @@ class Touches:
             elif last in _ELEMENTS:
                 yield from self._part(func.value, args[0] if args else None)
             elif last == "items":
-                yield from ((p, o, d + (d > 0)) for p, o, d in self.sources(func.value))
+                yield from ((p, o, min(d + (d > 0), _DEEPEST)) for p, o, d in self.sources(func.value))
             elif last in _VIEWING_METHODS or (last.endswith("_") and not last.endswith("__")):
                 yield from self.sources(func.value)
             elif last in self._defined or last not in QUIET_METHODS:
@@ -640,7 +644,7 @@ def _flags(function: FunctionNode) -> Iterator[str]:
 
 def _in(sources: Iterable[Source]) -> Iterator[Source]:
     """What a container with something of ``sources`` in it comes from."""
-    return ((place, owners, min(depth + 1, 2)) for place, owners, depth in sources)
+    return ((place, owners, min(depth + 1, _DEEPEST)) for place, owners, depth in sources)
 
 
 def _pattern(key: ast.expr | None) -> str:
