@@ -1,6 +1,6 @@
 """Repositories that the rules were not written for: what a default run would change, and what a maintainer would say.
 
-    python benchmarks/wild.py FOLDER [--only NAMES] [--into docs/results/wild.md]
+    python benchmarks/wild.py FOLDER [--only NAMES] [--into docs/results/wild.md]        # NAMES: lerobot,litgpt
 
 FOLDER holds the repositories, each in a folder of its own name, at the commits below. Each is read by
 ``fix-compile diff`` with one process and without results of earlier runs; nothing is written. Files, CPU seconds,
@@ -180,7 +180,8 @@ def main() -> None:
     parser.add_argument("--only", metavar="NAMES", help="repositories, with commas between them")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     options = parser.parse_args()
-    names = options.only.split(",") if options.only else list(REPOSITORIES)
+    wanted = options.only.split(",") if options.only else [name.rpartition("/")[2] for name in REPOSITORIES]
+    names = [name for name in REPOSITORIES if name.rpartition("/")[2] in wanted]
     readings: dict[str, Reading] = {}
     for name in names:
         readings[name] = read(options.folder / name.rpartition("/")[2])

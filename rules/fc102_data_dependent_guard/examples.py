@@ -478,6 +478,19 @@ calls = [(torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(1))]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="below a loop that reads: no graph is made there",
+        source="""\
+class Late(nn.Module):
+    def forward(self, x, rows: torch.Tensor):
+        for part in rows.unbind():
+            x = x * part.tolist()[0]
+        if (x < 0).any():
+            raise ValueError("negative")
+        return x.sqrt()
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="the error is caught",
         source="""\
 class Fallback(nn.Module):

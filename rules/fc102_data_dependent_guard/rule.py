@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.zones.host_reads import HostReads
 from patcher.rule import (
     Applicability,
     Code,
@@ -84,6 +85,10 @@ class DataDependentGuard(Rule):
         guard = facts.ask(Guards).of(node)
         if guard is None:
             return
+        if (above := _loop_above(node, facts)) is not None:
+            dropped = f"the loop in line {above.lineno} reads tensors: what follows it runs eagerly"
+            yield Finding(node, "a check of tensor data that raises", assumption=dropped)
+            return
         known = None if isinstance(node, ast.Expr) else facts.ask(KnownTests).edit(node.test)
         if known is not None:
             yield Finding(node, "a check reads numbers that the host knows from a tensor", Fix((known,)))
@@ -100,6 +105,17 @@ class DataDependentGuard(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _loop_above(node: ast.stmt, facts: Facts) -> ast.stmt | None:
+    """A loop above ``node``, on the top level of its function, that reads in each turn: no graph is made below it."""
+    function = facts.syntax.function_of(node)
+    if function is None:
+        return None
+    at = {s: i for i, s in enumerate(function.body)}
+    top = next((s for s in (node, *facts.syntax.ancestors(node)) if s in at), None)
+    loops = [r.top for r in facts.ask(HostReads).of(function) if r.looped and r.certain and isinstance(r.top, ast.For)]
+    return next((s for s in loops if top is not None and at[s] < at[top]), None)  # type: ignore[index]
 
 
 class _Writer:

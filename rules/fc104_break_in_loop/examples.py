@@ -515,6 +515,21 @@ class Counted(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="reads above and below the loop: more graphs, not fewer",
+        source="""\
+class Batched(nn.Module):
+    def forward(self, x, shapes: torch.Tensor):
+        total = int(shapes.sum().item())
+        widest = int(shapes.max().item())
+        out = x.new_zeros(total, widest)
+        for i in range(shapes.shape[0]):
+            rows, turns = shapes[i].tolist()
+            out[i, :rows] = turns
+        return out[: int(shapes.min().item())]
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="another loop that reads, and stays: all runs eagerly anyway",
         source="""\
 class Above(nn.Module):

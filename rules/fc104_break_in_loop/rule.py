@@ -19,6 +19,8 @@ from rules.fc104_break_in_loop.loop_frames import LoopFrame, LoopFrames
 from rules.fc104_break_in_loop.row_reads import RowRead, RowReads
 
 _WIDTH = 110
+#: So many reads outside of loops make a function one of host work, of which nothing is gained by compiling the rest.
+_MANY = 3
 
 
 class BreakInLoop(Rule):
@@ -27,7 +29,8 @@ class BreakInLoop(Rule):
     What it does:
         Where every turn reads a row of one tensor (``sizes[i].tolist()``), all of it is read once above the loop, and
         the turns take their rows from that list; not where another loop of the function reads and stays, for then all
-        runs eagerly as before. Any other loop on the top level of a function becomes a function of
+        runs eagerly as before, nor where three or more statements outside of loops read: the pieces would be more
+        graphs than there were. Any other loop on the top level of a function becomes a function of
         its own, as it is, where that leaves fewer graphs: with layers or operations before or behind it that are one
         graph then. That one is marked ``@torch.compiler.disable(recursive=False)`` (what it calls is still compiled)
         when every run of it asks for data in a form that no setting of Dynamo captures (docs/captured.md); else it is
@@ -85,6 +88,7 @@ class BreakInLoop(Rule):
         if taken is not None and taken.applicability is Applicability.SAFE:
             other = next(_others(node, function, facts), None)
             doubt = "" if other is None else f"the loop in line {other.lineno} reads as well, and stays"
+            doubt = doubt or _host_work(function, facts)
             yield Finding(node, message, None if doubt else taken, assumption=doubt)
         elif not isinstance(facts.ask(Clusters).of(function), Cluster):
             moved = _moved(node, frame, facts) if frame is not None and not frame.why_not else None
@@ -161,6 +165,14 @@ def _others(loop: ast.For | ast.While, function: FunctionNode, facts: Facts) -> 
         apart = any(at[loop] < i < at[other] for i in breaks)
         if not apart and not (isinstance(rows, list) and all(r.certain for r in rows)):
             yield other
+
+
+def _host_work(function: FunctionNode, facts: Facts) -> str:
+    """Why ``function`` is no better off in pieces: it reads outside of its loops as well, one graph for each read."""
+    outside = {r.statement for r in facts.ask(HostReads).of(function) if r.certain and not r.looped}
+    if len(outside) < _MANY:
+        return ""
+    return f"`{function.name}` reads in {len(outside)} other statements: compiled in pieces, it would be more graphs"
 
 
 def _taken_for_tensors(rows: list[RowRead]) -> str:

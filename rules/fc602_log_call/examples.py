@@ -318,6 +318,23 @@ calls = [(torch.ones(3),)]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="once for each size, where a cache is filled",
+        source="""\
+class Tables(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tables = {}
+
+    def forward(self, x):
+        size = x.shape[0]
+        if size not in self.tables:
+            print("a table of", size)
+            self.tables[size] = torch.arange(size)
+        return x + self.tables[size]
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="already for eager code only",
         source="""\
 class Eager(nn.Module):

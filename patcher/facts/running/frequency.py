@@ -27,8 +27,9 @@ class Often(enum.IntEnum):
     CALL = 2
     UNKNOWN = 3
     SOME = 4
-    FLAG = 5
-    ERROR = 6
+    ONCE = 5
+    FLAG = 6
+    ERROR = 7
 
 
 _SAID = {
@@ -37,6 +38,7 @@ _SAID = {
     Often.CALL: "each call",
     Often.UNKNOWN: "",
     Often.SOME: "some calls",
+    Often.ONCE: "only when a cache is filled",
     Often.FLAG: "only when a flag is set",
     Often.ERROR: "only on the way to an error",
 }
@@ -113,6 +115,8 @@ class Frequency(Analysis):
         """How often ``child`` is reached in one run of ``parent``."""
         match parent:
             case ast.If(test=test, body=body) if child is not test:
+                if child in body and _fills(test, body):
+                    return Reach(Often.ONCE)
                 return self._under(test, child in body)
             case ast.IfExp(test=test, body=taken) if child is not test:
                 return self._under(test, child is taken)
@@ -165,3 +169,13 @@ class Frequency(Analysis):
             if not made and own[1].rpartition("_")[2] in _LAYERS:
                 return True
         return False
+
+
+def _fills(test: ast.expr, body: list[ast.stmt]) -> bool:
+    """Whether ``body`` puts into a table what is not in it yet, as ``test`` says: ``if key not in self.table:``."""
+    match test:
+        case ast.Compare(left=key, ops=[ast.NotIn()], comparators=[table]):
+            wanted = ast.unparse(table), ast.unparse(key)
+            targets = [t for s in body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Subscript)]
+            return any((ast.unparse(t.value), ast.unparse(t.slice)) == wanted for t in targets)
+    return False
