@@ -115,7 +115,7 @@ def _loop_above(node: ast.stmt, facts: Facts) -> ast.stmt | None:
     at = {s: i for i, s in enumerate(function.body)}
     top = next((s for s in (node, *facts.syntax.ancestors(node)) if s in at), None)
     loops = [r.top for r in facts.ask(HostReads).of(function) if r.looped and r.certain and isinstance(r.top, ast.For)]
-    return next((s for s in loops if top is not None and at[s] < at[top]), None)  # type: ignore[index]
+    return next((s for s in loops if top is not None and at[s] < at[top]), None)
 
 
 class _Writer:
