@@ -83,8 +83,8 @@ class Verdict:
 Verdicts = dict[tuple[str, str, int], Verdict]
 
 
-def read(folder: Path) -> Reading:
-    """Run the tool on a repository. Raises RuntimeError when it fails."""
+def ask(folder: Path) -> tuple[dict[str, Any], float]:
+    """What the tool says of a repository, and its CPU seconds. Raises RuntimeError when it fails."""
     command = [sys.executable, str(ROOT / "fix_compile.py"), "--dry-run", "--format", "json", "-j", "1", "--no-cache"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
@@ -95,10 +95,24 @@ def read(folder: Path) -> Reading:
         told = json.loads(done.stdout)  # status 2 as well: files that this Python cannot parse
     except ValueError:
         raise RuntimeError(f"{folder.name}: status {done.returncode}: {done.stderr.strip()[-300:]}") from None
+    return told, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def read(folder: Path, kept: Path | None) -> Reading:
+    """What the tool says of a repository: now, or as it is kept in the folder ``kept``."""
+    place = kept / f"{folder.name}.json" if kept is not None else None
+    if place is not None and place.is_file():
+        answer = json.loads(place.read_text(encoding="utf-8"))
+        told, seconds = answer["told"], answer["seconds"]
+    else:
+        told, seconds = ask(folder)
+        if place is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(json.dumps({"told": told, "seconds": seconds}), encoding="utf-8")
     return Reading(
         files=told["summary"]["files"],
         passed_over=told["summary"]["passed_over"],
-        seconds=after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime,
+        seconds=seconds,
         findings=told["summary"]["findings"],
         bugs=sum(len(entry["bugs"]) for entry in told["files"]),
         hunks=tuple(hunk for entry in told["files"] for hunk in hunks_of(entry)),
@@ -109,6 +123,8 @@ def hunks_of(entry: dict[str, Any]) -> Iterator[Hunk]:
     """The hunks of one file in the JSON report."""
     diff = entry.get("diff") or ""
     heads = list(_HUNK.finditer(diff))
+    if not heads:
+        return
     ends = [*(head.start() for head in heads[1:]), len(diff)]
     fixes = [(f["line"], f["end_line"], f["code"]) for f in entry["findings"] if f["status"] == "fixable"]
     for head, end in zip(heads, ends, strict=True):
@@ -178,13 +194,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", metavar="NAMES", help="repositories, with commas between them")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the answers there, and use those of before")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     options = parser.parse_args()
     wanted = options.only.split(",") if options.only else [name.rpartition("/")[2] for name in REPOSITORIES]
     names = [name for name in REPOSITORIES if name.rpartition("/")[2] in wanted]
     readings: dict[str, Reading] = {}
     for name in names:
-        readings[name] = read(options.folder / name.rpartition("/")[2])
+        readings[name] = read(options.folder / name.rpartition("/")[2], options.keep)
         print(f"{name}: {readings[name].seconds:.1f} s, {len(readings[name].hunks)} hunks", file=sys.stderr, flush=True)
     said = verdicts(VERDICTS)
     unread = [(n, h) for n, r in readings.items() for h in r.hunks if (n, h.file, h.line) not in said]
