@@ -109,7 +109,7 @@ class Lookups(Analysis):
             elif mention.startswith("~"):
                 if changed(mention):
                     return f"`{last}` is changed"
-                if last in ("next", "input", "open"):
+                if last in ("next", "input", "open", "print"):
                     return f"`{last}` is called"
             elif mention.startswith(".") and last not in _TRACED and changed(last):
                 return f"`{last}` is changed"

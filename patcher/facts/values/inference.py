@@ -10,6 +10,7 @@ from functools import cached_property, reduce
 from patcher.facts.flow.definitions import Definition, Flow, State
 from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.project.index import ClassSummary, Project
+from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, walk
 from patcher.facts.syntax.written import defaults, given, parsed
@@ -131,7 +132,7 @@ class Inference:
                     return python("bool", data=data) if all(s.kind is Kind.PYTHON for s in sides) or data else UNKNOWN
                 a, b = self.of(left), self.of(others[0])
                 if isinstance(ops[0], (ast.Eq, ast.NotEq)):
-                    a, b = _identifier(a, b, left), _identifier(b, a, others[0])
+                    a, b = self._identifier(a, b, left), self._identifier(b, a, others[0])
                 return compare(a, b, equality=isinstance(ops[0], (ast.Eq, ast.NotEq)))
             case ast.BoolOp(values=values):
                 parts = [self.of(v) for v in values]
@@ -506,6 +507,21 @@ class Inference:
             self._attributes[key] = UNKNOWN
             known = self._attributes[key] = self._stored(cls, name)
         return known
+
+    def _identifier(self, value: Value, other: Value, expr: ast.expr) -> Value:
+        """Fifth presumption: an attribute that an integer tensor is tested for equality with is a number.
+
+        Not where it is set under a name that code puts together, or by a call: that may be anything.
+        """
+        integers = other.is_tensor and other.dtype is not None and other.dtype.category is Category.INT
+        if not (integers and value.kind is Kind.UNKNOWN and isinstance(expr, ast.Attribute)):
+            return value
+        own = self.instance_attribute(expr)
+        if own is not None:
+            cls = f"{self.module}.{self.syntax.qualname(own[0]) or own[0].name}"
+            if any(self.project.attributes.touched(cls, own[1], (How.SET,))):
+                return value
+        return python("number")
 
     def sets_by_code(self, cls: ast.ClassDef) -> bool:
         """Whether assigning an attribute of an instance of ``cls`` may run code of the project."""
@@ -954,14 +970,6 @@ def _same_nature(value: Value, start: Value) -> bool:
     if not value.is_tensor or value.dtype is None or start.dtype is None:
         return False
     return value.shape == start.shape and value.dtype.exactly(start.dtype)
-
-
-def _identifier(value: Value, other: Value, expr: ast.expr) -> Value:
-    """Fifth presumption: an attribute that an integer tensor is tested for equality with is a number."""
-    integers = other.is_tensor and other.dtype is not None and other.dtype.category is Category.INT
-    if integers and value.kind is Kind.UNKNOWN and isinstance(expr, ast.Attribute):
-        return python("number")
-    return value
 
 
 def _token(name: ast.Name, definitions: frozenset[Definition], state: State | None) -> Token:
