@@ -14,8 +14,11 @@ def split_lines(text: str) -> list[str]:
 
 #: New lines are no shorter than these for the sake of a file with short ones, and no longer than those.
 _NARROW, _WIDE = 88, 119
+#: A text with fewer lines does not show how long its author lets them be.
+_TELLING = 60
 
 
 def line_length(text: str) -> int:
-    """How long a new line of ``text`` may be: as its longest one, within reason."""
-    return max(_NARROW, min(_WIDE, max(map(len, text.split("\n")), default=0)))
+    """How long a new line of ``text`` may be: as its longest one, within reason; in a short text, what is usual."""
+    lines = text.split("\n")
+    return max(_NARROW, min(_WIDE, max(map(len, lines)))) if len(lines) > _TELLING else _WIDE

@@ -186,10 +186,7 @@ class Checked(nn.Module):
     def forward(self, ids):
         # words beyond the vocabulary
         if torch.compiler.is_compiling():
-            torch._assert_async(
-                ~torch.as_tensor((ids > 9).any()),
-                "check failed: (ids > 9).any()",
-            )
+            torch._assert_async(~torch.as_tensor((ids > 9).any()), "check failed: (ids > 9).any()")
         elif (ids > 9).any():
             raise ValueError(f"no word {ids.max()} in a vocabulary of {10}")  # says which
         return ids + 1
@@ -389,10 +386,7 @@ class Read(nn.Module):
     def forward(self, x, steps):
         assert steps.sum().long() < 10
         if torch.compiler.is_compiling():
-            torch._assert_async(
-                torch.isclose(x.sum(-1), torch.ones(2), atol=1e-3).all(),
-                "rows do not sum to one",
-            )
+            torch._assert_async(torch.isclose(x.sum(-1), torch.ones(2), atol=1e-3).all(), "rows do not sum to one")
         elif not torch.allclose(x.sum(-1), torch.ones(2), atol=1e-3):
             raise ValueError("rows do not sum to one")
         if torch.compiler.is_compiling():
@@ -446,10 +440,7 @@ class Together(nn.Module):
     def forward(self, x, y):
         if torch.compiler.is_compiling():
             if self.training:
-                torch._assert_async(
-                    (~torch.as_tensor((x > 2).any())) | (~torch.as_tensor((y < 0).any())),
-                    "both",
-                )
+                torch._assert_async((~torch.as_tensor((x > 2).any())) | (~torch.as_tensor((y < 0).any())), "both")
         elif self.training and (x > 2).any() and (y < 0).any():
             raise ValueError("both")
         return x + y
