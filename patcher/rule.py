@@ -198,6 +198,7 @@ class Example:
     ``hook(obj, backend)``, which does the compiling and returns what to call. ``evidence``: what a run has shown of
     ``before``, the path of which is "".
     ``after=None``: reported, not rewritten. ``gain=False``: the rewrite is for a cost that this run cannot show.
+    ``compiles``: the source asks for compiling by itself, so that to come to no graph at all is the worst of costs.
     """
 
     before: str
@@ -208,6 +209,13 @@ class Example:
     unsafe: bool = False
     strategies: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[Varied, ...] = ()
+    compiles: bool = False
+
+    def cost(self, figures: Mapping[str, int]) -> tuple[int, int, int]:
+        """Of one run, by its figures; smaller is better. What runs eagerly for good comes first: it hides the rest."""
+        asleep = int(self.compiles and not figures["graphs"])
+        given_up = asleep + figures["limit_hits"] + figures["dropped_frames"]
+        return (given_up, figures["breaks"] + figures["recompiles"], figures["graphs"])
 
 
 @dataclass(frozen=True)

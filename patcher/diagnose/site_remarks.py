@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from patcher.diagnose.declared import Declarations
 from patcher.diagnose.wrappers import Wrapping
+from patcher.facts.compiling.placing import assigned, exclusive, results, tests
 from patcher.facts.flow.definitions import Flow
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 from patcher.facts.values.compile_calls import COMPILE_ARGUMENTS, CompileCall
@@ -37,7 +38,6 @@ _WITHOUT_EFFECT = frozenset(
 _GUIDE = 'PyTorch\'s page "Where to apply torch.compile"'
 _NOTE = "PyTorch's note on DDP"
 _PREFIX = "_orig_mod"
-_CHOICES = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def _lost(call: CompileCall, place: Place) -> Iterator[str]:
     alone = isinstance(statement, ast.Expr) and statement.value is call.node
     if call.kind == "in place":
         if not alone and isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return)):
-            names = _assigned(call, place)
+            names = assigned(call, place.syntax)
             what = f", which `{'`, `'.join(sorted(names))}` is from here on" if names else ""
             yield f"`compile` of a module works in place and returns None{what}."
     elif call.kind in ("call", "factory") and alone:
@@ -99,26 +99,6 @@ def _unused(call: CompileCall, place: Place) -> str | None:
     if definition is None or target.id in flow.captured or flow.uses.get(definition):
         return None
     return target.id
-
-
-def results(call: CompileCall, place: Place) -> frozenset[str]:
-    """The names and attributes, as text, that hold what ``call`` gives; the module itself when it works in place."""
-    if call.kind == "in place":
-        text = dotted(call.target) if call.target is not None else None
-        return frozenset({text} if text else ())
-    return _assigned(call, place)
-
-
-def _assigned(call: CompileCall, place: Place) -> frozenset[str]:
-    """What the value of ``call`` is assigned to."""
-    node: ast.AST = call.node
-    while isinstance(parent := place.syntax.parents.get(node), _CHOICES):
-        node = parent
-    if isinstance(parent, ast.Assign):
-        return frozenset(t for target in parent.targets if (t := dotted(target)))
-    if isinstance(parent, ast.AnnAssign) and (text := dotted(parent.target)):
-        return frozenset({text})
-    return frozenset()
 
 
 # --- arguments ------------------------------------------------------------------------------------------------------
@@ -190,8 +170,8 @@ def _nested(call: CompileCall, place: Place) -> Iterator[str]:
 
 def _always_with(other: CompileCall, call: CompileCall, place: Place) -> bool:
     """Whether ``other`` runs whenever ``call`` does: in the same function, under no test but those around both."""
-    needed = {(ast.unparse(test), taken) for test, taken in _tests(other, place)}
-    given = {(ast.unparse(test), taken) for test, taken in _tests(call, place)}
+    needed = {(ast.unparse(test), taken) for test, taken in tests(other.node, place.syntax)}
+    given = {(ast.unparse(test), taken) for test, taken in tests(call.node, place.syntax)}
     return place.bindings.scope(other.node) is place.bindings.scope(call.node) and needed <= given
 
 
@@ -220,7 +200,7 @@ def _order(call: CompileCall, place: Place) -> Iterator[str]:
         if w.scope is not scope or exclusive(w.call, call.node, place.syntax):
             continue
         line = w.call.lineno
-        if line > call.node.lineno and w.given & results(call, place):
+        if line > call.node.lineno and w.given & results(call, place.syntax):
             yield _first(w, line)
         elif line < call.node.lineno and target in w.results and _kept(target, line, call.node, place):
             yield _afterwards(w, line)
@@ -288,7 +268,9 @@ def _beside(call: CompileCall, place: Place) -> Iterator[str]:
 
 def _holders(call: CompileCall, place: Place) -> dict[str, int]:
     """The names that hold the compiled module, each with the line from which it does: also copies in the same scope."""
-    held = dict.fromkeys(results(call, place), place.syntax.statement_of(call.node).end_lineno or call.node.lineno)
+    held = dict.fromkeys(
+        results(call, place.syntax), place.syntax.statement_of(call.node).end_lineno or call.node.lineno
+    )
     scope = place.bindings.scope(call.node)
     for (where, text), values in place.bindings.assigned.items():
         for value in values:
@@ -338,53 +320,20 @@ def _extent(call: CompileCall, place: Place) -> Iterator[str]:
 
 def _condition(call: CompileCall, place: Place) -> Iterator[str]:
     """The tests that decide whether the call runs at all."""
-    tests = [f"{'' if taken else 'not '}`{ast.unparse(test)}`" for test, taken in _tests(call, place)]
-    if tests:
-        yield f"Only if {' and '.join(reversed(tests))}."
-
-
-def _tests(call: CompileCall, place: Place) -> Iterator[tuple[ast.expr, bool]]:
-    """Each test of an ``if`` around the call, and whether it has to be true; innermost first."""
-    child: ast.AST = call.node
-    for parent in place.syntax.ancestors(call.node):
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return
-        if (
-            isinstance(parent, ast.If)
-            and ast.unparse(parent.test) != "__name__ == '__main__'"
-            and child is not parent.test
-        ):
-            yield parent.test, child in parent.body
-        elif isinstance(parent, ast.IfExp) and child is not parent.test:
-            yield parent.test, child is parent.body
-        child = parent
+    told = [f"{'' if taken else 'not '}`{ast.unparse(test)}`" for test, taken in tests(call.node, place.syntax)]
+    if told:
+        yield f"Only if {' and '.join(reversed(told))}."
 
 
 def _defaults(call: CompileCall, place: Place) -> Iterator[str]:
     """What the settings are, by default, that decide whether and how the call compiles."""
-    asked = [test for test, _ in _tests(call, place)] + [value for _, value in call.arguments]
+    asked = [test for test, _ in tests(call.node, place.syntax)] + [value for _, value in call.arguments]
     told = {}
     for n in (n for e in asked for n in ast.walk(e) if isinstance(n, (ast.Attribute, ast.Name))):
         found = place.declarations.of(n, place.syntax, place.bindings)
         if found is not None:
             told[ast.unparse(n)] = found
     yield from (f"The default of `{name}` is `{d.text}` ({d.where})." for name, d in told.items())
-
-
-def exclusive(a: ast.AST, b: ast.AST, syntax: Syntax) -> bool:
-    """Whether no run passes both nodes, since they stand in different arms of one ``if``."""
-    arms: dict[ast.AST, str] = dict(_arms(a, syntax))
-    return any(parent in arms and arms[parent] != arm for parent, arm in _arms(b, syntax))
-
-
-def _arms(node: ast.AST, syntax: Syntax) -> Iterator[tuple[ast.AST, str]]:
-    child = node
-    for parent in syntax.ancestors(node):
-        if isinstance(parent, ast.If):
-            yield from ((parent, arm) for arm in ("body", "orelse") if child in getattr(parent, arm))
-        elif isinstance(parent, ast.IfExp):
-            yield from ((parent, arm) for arm in ("body", "orelse") if child is getattr(parent, arm))
-        child = parent
 
 
 def _constant(e: ast.expr | None) -> object:

@@ -35,7 +35,7 @@ def program_digest() -> str:
 
 def rule_digest(rule: Rule) -> str:
     """Of a rule's examples: what came of others says nothing about it."""
-    told = [[e.title, e.before, e.after, e.run, e.gain] for e in rule.invalid]
+    told = [[e.title, e.before, e.after, e.run, e.gain, e.compiles] for e in rule.invalid]
     return hashlib.sha256(json.dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 

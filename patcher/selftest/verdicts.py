@@ -91,22 +91,17 @@ def tried_example(example: Example, record: Mapping[str, Any]) -> Tried:
     if why := next(filter(None, differs), None):
         return Tried(example.title, "wrong", str(why))
     before, after = record["before"], record["after"]
-    if _cost(after) > _cost(before):
+    cost = example.cost
+    if cost(after) > cost(before):
         figures = ", ".join(f"{key} {before[key]} -> {after[key]}" for key in _COSTS if after[key] > before[key])
         return Tried(example.title, "wrong", f"compiles worse: {figures}")
     if modes := ", ".join(mode for mode in record["lost"] if mode != "script"):  # which is presumed not to be meant
         return Tried(example.title, "wrong", f"no longer works there: {modes}")
-    if _cost(after) < _cost(before):
+    if cost(after) < cost(before):
         return Tried(example.title, "helps")
     if not example.gain:
         return Tried(example.title, "not shown")
-    return Tried(example.title, "no gain" if max(_cost(before)[:2]) else "needless")
-
-
-def _cost(figures: Mapping[str, int]) -> tuple[int, int, int]:
-    """As ``Counts.cost`` has it, which needs torch."""
-    given_up = figures["limit_hits"] + figures["dropped_frames"]
-    return (given_up, figures["breaks"] + figures["recompiles"], figures["graphs"])
+    return Tried(example.title, "no gain" if max(cost(before)[:2]) else "needless")
 
 
 def _sums(records: Iterable[Mapping[str, Any]], key: str) -> tuple[int, int]:

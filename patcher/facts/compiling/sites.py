@@ -1,0 +1,180 @@
+"""The places that compile a model: what is compiled there, of which class, what holds it then, and what decides."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.compiling.placing import Form, exclusive, form_of, tests
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.compile_calls import CompileCall, compile_calls
+from patcher.facts.values.module_values import Bindings, ModuleIndex, ModuleValues
+
+_WHOLE = frozenset({"torch.compile", "torch.nn.Module.compile"})
+
+
+@dataclass(frozen=True, eq=False)
+class CompileSite:
+    """A call, or a decorator, that compiles something.
+
+    ``call``: with its ``arguments``, a partial's first. ``node``: the same as an expression. ``model``: the model,
+    also where its ``forward`` is compiled; None under a decorator. ``held``: what holds what was compiled afterwards.
+    ``by_forward``: ``model.forward`` is compiled, or what is decorated is a method. ``cls``: the dotted class of the
+    project that the model is of. ``is_module``: there is proof that it is an nn.Module. ``function``: in which it
+    stands. ``tests``: of each ``if`` around it in that function, and whether it has to be true, innermost first.
+    ``loop``: the innermost one around it. ``others``: calls that compile the same thing in the same run.
+    """
+
+    path: str
+    call: CompileCall
+    node: ast.expr
+    form: Form
+    model: ast.expr | None
+    held: ast.expr | None
+    by_forward: bool
+    cls: str | None
+    is_module: bool
+    function: FunctionNode | None
+    tests: tuple[tuple[ast.expr, bool], ...]
+    loop: ast.For | ast.AsyncFor | ast.While | None
+    others: tuple[CompileCall, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[tuple[str, ast.expr], ...]:
+        """Name and value; "*" and "**" for unpacked ones, "" for one without a name."""
+        return self.call.arguments
+
+
+class _ProjectIndex(ModuleIndex):
+    """The module classes of one file, and of the project around it."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._project, self._module = facts.project, facts.module
+        super().__init__([(facts.module, facts.syntax)])
+
+    def is_module_class(self, name: str) -> bool:
+        """As far as this file tells, or the project."""
+        own = f"{self._module}.{name}"
+        return super().is_module_class(name) or any(self._project.is_module_class(n) for n in (name, own))
+
+
+class CompileSites(Analysis):
+    """The places of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.callees = facts.ask(Callees)
+
+    @cached_property
+    def calls(self) -> tuple[CompileCall, ...]:
+        """All that has to do with compiling, settings and marks as well, in the order of the source."""
+        return compile_calls(self.syntax, self._index)
+
+    @cached_property
+    def all(self) -> tuple[CompileSite, ...]:
+        """Calls and decorators that compile something, in the order of the source."""
+        kinds = ("call", "in place", "decorator")
+        return tuple(self._site(c) for c in self.calls if c.kind in kinds and c.what in _WHOLE)
+
+    def at(self, node: ast.AST) -> CompileSite | None:
+        """The site that is ``node``."""
+        return self._by_node.get(node)
+
+    @cached_property
+    def _by_node(self) -> dict[ast.AST, CompileSite]:
+        return {site.node: site for site in self.all}
+
+    @cached_property
+    def _index(self) -> _ProjectIndex:
+        return _ProjectIndex(self.facts)
+
+    @cached_property
+    def _values(self) -> ModuleValues:
+        return ModuleValues(self.syntax, self._index, Bindings(self.syntax))
+
+    def _site(self, call: CompileCall) -> CompileSite:
+        assert isinstance(call.node, ast.expr)
+        form, held = form_of(call, self.syntax)
+        target = call.target
+        by_forward = isinstance(target, ast.Attribute) and target.attr == "forward"
+        model = target if isinstance(target, ast.expr) else None
+        if by_forward and isinstance(target, ast.Attribute):
+            model = target.value
+            held = held.value if form == "again" and isinstance(held, ast.Attribute) else None
+        elif model is None and target is not None:
+            by_forward = self.syntax.class_of(target) is not None
+        cls = self.class_of(model) if model is not None else None
+        known = cls is not None and self.project.is_module_class(cls)
+        is_module = model is not None and (known or self._values.is_module(model))
+        around = tuple(self.syntax.ancestors(call.node))
+        function = self.syntax.function_of(call.node)
+        inner = around[: around.index(function)] if function in around else around
+        loop = next((n for n in inner if isinstance(n, (ast.For, ast.AsyncFor, ast.While))), None)
+        return CompileSite(
+            self.facts.path,
+            call,
+            call.node,
+            form,
+            model,
+            held,
+            by_forward,
+            cls if known else None,
+            is_module,
+            function,
+            tuple(tests(call.node, self.syntax)),
+            loop,
+            tuple(self._others(call)),
+        )
+
+    def _others(self, call: CompileCall) -> list[CompileCall]:
+        """Calls of the same function that compile what is written the same way, and no other arm of an ``if``."""
+        text = dotted(call.target) if call.target is not None else None
+        scope = self.syntax.function_of(call.node)
+        return [
+            c
+            for c in self.calls
+            if c is not call
+            and text is not None
+            and c.kind in ("call", "in place")
+            and c.target is not None
+            and dotted(c.target) == text
+            and self.syntax.function_of(c.node) is scope
+            and not exclusive(c.node, call.node, self.syntax)
+        ]
+
+    # --- the class of a model ---------------------------------------------------------------------------------------
+
+    def class_of(self, model: ast.expr, depth: int = 6) -> str | None:
+        """The class, also through ``model.to(device)`` and names that get one thing only."""
+        match model:
+            case ast.Call(func=ast.Attribute(value=ast.Name() as inner)) if depth and self.callees.is_same(model):
+                return self.class_of(inner, depth - 1)
+            case ast.Name() if depth:
+                classes = {self.class_of(v, depth - 1) if v is not None else None for v in self.given(model)}
+                return classes.pop() if len(classes) == 1 else self.callees.class_of(model) if not classes else None
+        return self.callees.class_of(model)
+
+    def given(self, name: ast.Name) -> list[ast.expr | None]:
+        """What may have been assigned to ``name`` before; None: in another way. None at all for a parameter."""
+        if self.syntax.function_of(name) is None:
+            return self._global(name)
+        definitions = self.callees.inference.definitions(name)
+        if any(d.how == "parameter" for d in definitions):
+            return []
+        return [d.value if d.how == "assign" and not d.path else None for d in definitions]
+
+    def _global(self, name: ast.Name) -> list[ast.expr | None]:
+        """What the module's top level has given ``name`` before."""
+        found: list[ast.expr | None] = []
+        for store in self.syntax.by_type[ast.Name]:
+            if isinstance(store, ast.Name) and store.id == name.id and not isinstance(store.ctx, ast.Load):
+                statement = self.syntax.statement_of(store)
+                before = statement.lineno < name.lineno and statement is not self.syntax.statement_of(name)
+                if before and self.syntax.function_of(store) is None:
+                    own = isinstance(statement, ast.Assign) and store in statement.targets
+                    found.append(statement.value if own and isinstance(statement, ast.Assign) else None)
+        return found

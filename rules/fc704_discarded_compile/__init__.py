@@ -1,0 +1,1 @@
+"""FC704: torch.compile as a statement, whose result nobody gets."""
