@@ -23,10 +23,10 @@ def place(where: str) -> str:
 
 def said(findings: Json, where: str) -> str:
     """The findings whose lines hold a place: code, and why there is no fix."""
-    file, _, line = where.rpartition(":")
+    file, _, line = place(where).rpartition(":")
     told = []
     for entry in findings.get("files", []):
-        if entry["path"].endswith(f"/{file}"):
+        if f"/{entry['path']}".endswith(f"/{file}"):
             for finding in entry["findings"]:
                 if finding["line"] <= int(line) <= finding["end_line"]:
                     told.append(f"{finding['code']}: {finding['assumption'] or finding['message']}")
