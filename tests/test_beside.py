@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -99,11 +100,13 @@ def test_reports_for_programs(tool: Run) -> None:
 def test_what_is_wrong_with_them_is_no_failure(tool: Run, project: Path) -> None:
     (project / "tests" / "old.py").write_text("print 'x'\n", encoding="utf-8")
     (project / "tests" / "broken.py").symlink_to("nowhere.py")
+    os.mkfifo(project / "tests" / "pipe.py")
     assert tool("--verify-only", "--quiet", ".")[0] == 1
     status, _, err = tool("--verify-only", "--quiet", "--all", ".")
     assert status == 2
     assert "tests/old.py" in err
     assert "tests/broken.py" in err
+    assert "tests/pipe.py" in err
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

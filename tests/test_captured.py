@@ -141,6 +141,17 @@ PLAIN = "import torch\n\n\ndef f(x):\n    return x + 1\n"
 PREPARED = "import torch\n\n\ndef g(x):\n    return x if torch.jit.is_scripting() else x + 1\n"
 
 
+@pytest.mark.parametrize(("other", "near"), [("kit/parts/other.py", True), ("kit/other.py", False)])
+def test_files_of_a_folder_are_near_each_other(other: str, near: bool, tmp_path: Path) -> None:
+    (tmp_path / "kit" / "parts").mkdir(parents=True)
+    for folder in ("kit", "kit/parts"):
+        (tmp_path / folder / "__init__.py").touch()
+    model, tree = str(tmp_path / "kit" / "parts" / "model.py"), ast.parse(PLAIN)
+    project = Project([summarise(tree, model), summarise(ast.parse(PREPARED), str(tmp_path / other))])
+    facts = Facts(tree, model, project, Settings(), frozenset())
+    assert bool(facts.ask(Scripting).why(facts.syntax.functions[0])) is near
+
+
 def test_code_is_scripted_where_something_near_it_is_prepared_for_that() -> None:
     def why(text: str, *others: str) -> str:
         facts = facts_of(text, *others)
@@ -153,6 +164,8 @@ def test_code_is_scripted_where_something_near_it_is_prepared_for_that() -> None
     assert why(PLAIN, f"from model import f\n{PREPARED}")
     assert why(f"from torch.jit import annotate\n{PLAIN}")
     assert why(f"{PLAIN}\n\nscripted = torch.jit.script(f)\n")
+    eager = PREPARED.replace("return x if", "h = lambda: x\n    return x if")  # what is not scripted may be anything
+    assert why(eager)
     refused = PLAIN.replace("return x + 1", "g = lambda: x\n    return g()")
     assert why(refused, f"from model import f\n{PREPARED}") == ""
     assert why(PLAIN.replace("x + 1", "sum(x.tolist())"), f"from model import f\n{PREPARED}")

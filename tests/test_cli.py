@@ -21,6 +21,7 @@ from patcher import calls, cli
 from patcher.cli import showing
 from patcher.kept import default_folder
 from patcher.newer import needed
+from patcher.reverse import without_patch
 from patcher.version import VERSION
 from rules import load_rules
 
@@ -104,10 +105,11 @@ def test_restore_takes_the_patch_alone_out(tool: Run, tmp_path: Path) -> None:
     assert (tmp_path / "m.py").read_text() == "a = 1\nb = slow()\nc = 3\nd = mine\ne = 5\n"
 
 
-def test_edits_in_the_patch_are_not_taken_apart(tool: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("edited", ["a = 1\nb = fast()\nc = mine\n", "a = mine\nb = fast()\nc = 3\n"])
+def test_edits_beside_the_patch_are_not_taken_apart(tool: Run, tmp_path: Path, edited: str) -> None:
     (tmp_path / "m.py").write_text("a = 1\nb = slow()\nc = 3\n")
     tool("m.py")
-    (tmp_path / "m.py").write_text("a = 1\nb = fast()\nc = mine\n")  # the next line
+    (tmp_path / "m.py").write_text(edited)
     for option in ((), ("--keep-edits",)):
         status, _, err = tool("restore", *option)
         assert (status, err) == (
@@ -115,6 +117,13 @@ def test_edits_in_the_patch_are_not_taken_apart(tool: Run, tmp_path: Path) -> No
             "m.py: error: was edited since; --force puts the original back and sets your version aside\n",
         )
     assert "mine" in (tmp_path / "m.py").read_text()
+
+
+def test_what_would_be_no_python_is_not_taken_out() -> None:
+    """The edit stands in brackets that the patch has put there."""
+    before, after = b"x = 1\n\n\n\n\ny = 2\n", b"x = [\n\n\n\n\n]\ny = 2\n"
+    assert without_patch(before, after, after.replace(b"y = 2\n", b"y = 2\n\nz = 3\n")) == before + b"\nz = 3\n"
+    assert without_patch(before, after, b"x = [\n\n\n    3,\n\n]\ny = 2\n") is None
 
 
 @pytest.mark.parametrize(("answer", "text"), [(b"y\n", "slow()"), (b"n\n", "fast()")])
@@ -652,6 +661,7 @@ def test_syntax_of_a_newer_python(tool: Run, tmp_path: Path) -> None:
         ("async def first[T = int](rows): ...", (3, 13)),
         ("x = f'{names['a']}'", (3, 12)),
         ("x = t'{a}'", (3, 14)),
+        ("except* ValueError:", (3, 11)),
         ("print 'x'", None),
         ("x = = 1", None),
         ("type = = 1", None),

@@ -44,6 +44,10 @@ class Block(nn.Module):
         self.checkpointing = True
 
 class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = (1, 2)
+
     def forward(self, x, mask=None, debug: bool = False, wanted: bool | None = None):
 {body}
         return x
@@ -84,6 +88,9 @@ def reached(body: str) -> dict[str, dict[str, str]]:
         ("mark('m')", "each call"),
         ("for i in range(3):\n    mark('m')", "each turn of a loop"),
         ("y = [mark('m') for i in x]", "each turn of a loop"),
+        ("while x.shape[0] > 2:\n    mark('m')\n    x = x[1:]", "each turn of a loop"),
+        ("for i in self.stages:\n    mark('m')", "each turn of a loop"),  # numbers, by a name that layers have
+        ("for layer in self.blocks:\n    mark('m')", "each layer"),
         ("y = [i for i in mark('m')]", "each call"),
         ("if mask is not None:\n    mark('m')", "some calls"),
         ("if x.shape[0] > 2:\n    pass\nelse:\n    mark('m')", "some calls"),
@@ -114,6 +121,7 @@ def reached(body: str) -> dict[str, dict[str, str]]:
         ("try:\n    x = x + 1\nexcept RuntimeError:\n    mark('m')", "only on the way to an error"),
         ("if mask not in self.kept:\n    self.kept[mask] = x\n    mark('m')", "only when a cache is filled"),
         ("if mask not in self.kept:\n    self.kept[x] = x\n    mark('m')", "some calls"),
+        ("if mask not in self.kept:\n    self.kept[mask] = x\nelse:\n    mark('m')", "some calls"),
         ("if mask in self.kept:\n    self.kept[mask] = x\n    mark('m')", "some calls"),
         ("debug and mark('m')", "only when `debug` is set"),
         ("mark('m') if debug else 0", "only when `debug` is set"),

@@ -57,6 +57,16 @@ def test_sizes_listed_right_above(below: str) -> None:
             id="something stands between",
         ),
         pytest.param(
+            f"x = [u.relu() for u in x]\nn = torch.tensor([u.size(1) for u in x])\nassert n.max() <= width\n"
+            f"{PADDED.replace('width - u.size(1)', 'width - part(u)')}",
+            id="what is taken off the width is not known",
+        ),
+        pytest.param(
+            "x = [u.relu() for u in x]\nn = torch.tensor([u.size(1) for u in x])\nassert n.max() <= width\n"
+            "x = [width.new_zeros(1, width) for width in x]",
+            id="the size has another value of that name",
+        ),
+        pytest.param(
             f"x = (u.relu() for u in x)\nn = torch.tensor([u.size(1) for u in x])\nassert n.max() <= width\n{PADDED}",
             id="an iterator is used up",
         ),
@@ -86,6 +96,15 @@ def test_a_project_with_sizes_of_its_own(listed: str, known: bool) -> None:
     facts = facts_of(text, other=OTHER)
     (test,) = [n.test for n in ast.walk(facts.syntax.tree) if isinstance(n, ast.Assert)]
     assert (facts.ask(KnownTests).edit(test) is not None) is known
+
+
+def test_a_function_of_the_file_is_not_pythons() -> None:
+    body = f"x = [u.relu() for u in x]\nn = torch.tensor([u.size(1) for u in x])\nassert n.max() <= width\n{PADDED}"
+    text = MODEL.replace("{body}", textwrap.indent(body, " " * 8))
+    for own, known in (("def most(*given):\n    return 0\n", True), ("def max(*given):\n    return 0\n", False)):
+        facts = facts_of(own + text)
+        (test,) = [n.test for n in ast.walk(facts.syntax.tree) if isinstance(n, ast.Assert)]
+        assert (facts.ask(KnownTests).edit(test) is not None) is known
 
 
 FORMATS = "class Named:\n    def __format__(self, spec):\n        self.held.add_(1)\n        return ''\n"
