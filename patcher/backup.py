@@ -150,7 +150,11 @@ class Store:
             os.close(handle)  # which lets the lock go, as does the end of the process
 
     def _run_folders(self) -> list[Path]:
-        return sorted((f for f in self._runs.iterdir() if f.name.isdigit()), key=lambda folder: int(folder.name))
+        """Raises ``BackupError`` when they cannot be listed, and ``FileNotFoundError`` when there are none yet."""
+        try:
+            return sorted((f for f in self._runs.iterdir() if f.name.isdigit()), key=lambda folder: int(folder.name))
+        except PermissionError as error:
+            raise BackupError(f"{self._runs} cannot be read: {reason(error)}") from None
 
     def _make(self) -> None:
         new = not self.folder.exists() or not any(self.folder.iterdir())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.lines import split_lines
 from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
 from patcher.suppress import Ignore, Suppressions, means
 
@@ -106,7 +107,7 @@ def _nearest(item: str, every: Sequence[Rule]) -> str:
 
 def _place(ignore: Ignore, text: str) -> ast.AST:
     """A node where the comment is; only its place counts."""
-    lines = text.splitlines()
+    lines = split_lines(text)
     before = lines[ignore.line - 1][: ignore.column] if ignore.line <= len(lines) else ""
     column = len(before.encode("utf-8", "surrogatepass"))
     return ast.Pass(lineno=ignore.line, col_offset=column, end_lineno=ignore.line, end_col_offset=column + 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
+from patcher.lines import split_lines
+
 #: What a line says that only newer versions take; the first that fits.
 _SIGNS: tuple[tuple[tuple[int, int], re.Pattern[str]], ...] = (
     ((3, 11), re.compile(r"^\s*except\s*\*")),
@@ -18,7 +20,7 @@ _FSTRING = re.compile(r"(?<![\w'\"])([fF][rR]?|[rR][fF])(['\"]).*\{.*(\2|\\|#)")
 
 def needed(text: str, error: SyntaxError) -> tuple[int, int] | None:
     """The version from which on Python takes the line of ``error``, when that is newer than this one."""
-    lines = text.splitlines()
+    lines = split_lines(text)
     line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
     found = [version for version, sign in _SIGNS if sign.search(line)]
     if "f-string" in str(error.msg) or _FSTRING.search(line):

@@ -10,6 +10,8 @@ from patcher.rule import Rule
 from patcher.selftest.measured import Measured
 from patcher.settings import LATEST_TORCH, SEVERITIES, IgnoredIn, Settings
 
+_CONFIGURED = "[tool.fix-compile]"
+
 
 def settings_from(
     rules: Sequence[Rule],
@@ -27,21 +29,24 @@ def settings_from(
     ``measured``: what selftest has shown on the torch that is installed, which is the target when none is named.
     """
     named = target_torch or config.target_torch
-    target = _version(named)
+    target = _version(named, "--target-torch" if target_torch else f"target-torch in {_CONFIGURED}:")
     measured = measured or Measured()
-    wanted, only = _in_force(rules, select, config.select, "--select")
-    unwanted, without = _in_force(rules, ignore, config.ignore, "--ignore")
+    wanted, only = _in_force(rules, select, config.select, "select")
+    unwanted, without = _in_force(rules, ignore, config.ignore, "ignore")
     return Settings(
         select=wanted,
         ignore=unwanted,
         severities=frozenset(only or SEVERITIES) - frozenset(without),
         per_file_ignores=tuple(
-            IgnoredIn(pattern, str(config.root or "."), _codes(rules, codes, "per-file-ignores")[0])
+            IgnoredIn(pattern, str(config.root or "."), _codes(rules, codes, f"per-file-ignores in {_CONFIGURED}")[0])
             for pattern, codes in config.per_file_ignores.items()
         ),
         unsafe=unsafe or config.unsafe,
         device_asserts=config.device_asserts if device_asserts is None else device_asserts,
-        strategies={**_strategies(rules, config.strategy), **_strategies(rules, strategy)},
+        strategies={
+            **_strategies(rules, config.strategy, f"strategy in {_CONFIGURED}:"),
+            **_strategies(rules, strategy, "--strategy"),
+        },
         target_torch=target,
         distrusted=measured.distrusted(target if named else measured.minor),
     )
@@ -79,8 +84,8 @@ def _in_force(
     rules: Sequence[Rule], given: Sequence[str], configured: Sequence[str], option: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Codes and severities: those that were given, and of a kind of which none was, those of the configuration."""
-    codes, severities = _codes(rules, given, option)
-    others, standing = _codes(rules, configured, option)
+    codes, severities = _codes(rules, given, f"--{option}")
+    others, standing = _codes(rules, configured, f"{option} in {_CONFIGURED}")
     return codes or others, severities or standing
 
 
@@ -99,27 +104,27 @@ def _meant(rules: Sequence[Rule], word: str) -> str:
     return told if "did you mean" in told else " (fix-compile rules lists them)"
 
 
-def _strategies(rules: Sequence[Rule], given: Sequence[str]) -> Mapping[str, str]:
+def _strategies(rules: Sequence[Rule], given: Sequence[str], option: str) -> Mapping[str, str]:
     having = [rule for rule in rules if strategies_of(rule)]
     chosen = {}
     for item in given:
         key, equals, name = item.partition("=")
         if not equals:
-            raise ConfigError(f"--strategy {item}: write it as RULE=NAME, for example kv-cache=eager-zone")
+            raise ConfigError(f"{option} {item}: write it as RULE=NAME, for example kv-cache=eager-zone")
         match = [rule for rule in having if key.strip() in (strategy_key(rule), rule.name, rule.code)]
         if not match:
             known = [strategy_key(rule) for rule in having]
-            raise ConfigError(f"--strategy {item}: no rule with strategies is called {key!r}{nearest(key, known)}")
+            raise ConfigError(f"{option} {item}: no rule with strategies is called {key!r}{nearest(key, known)}")
         if name.strip() not in strategies_of(match[0]):
-            raise ConfigError(f"--strategy {item}: no strategy {name!r}{nearest(name, strategies_of(match[0]))}")
+            raise ConfigError(f"{option} {item}: no strategy {name!r}{nearest(name, strategies_of(match[0]))}")
         chosen[strategy_key(match[0])] = name.strip()
     return chosen
 
 
-def _version(text: str | None) -> tuple[int, int]:
+def _version(text: str | None, option: str) -> tuple[int, int]:
     if text is None:
         return LATEST_TORCH
     match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:[+a-z].*)?", text.strip())
     if not match or int(match.group(1)) < 2:
-        raise ConfigError(f"--target-torch {text}: give a PyTorch version from 2.0 such as 2.13")
+        raise ConfigError(f"{option} {text}: give a PyTorch version from 2.0 such as 2.13")
     return int(match.group(1)), int(match.group(2))

@@ -35,7 +35,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.concrete": {"patcher.rule", "patcher.lines", "patcher.spans"},
     "patcher.edits": {"patcher.concrete", "patcher.rule", "patcher.lines", "patcher.spans"},
     "patcher.suppress": {"patcher.facts", "patcher.results", "patcher.rule", "patcher.lines"},
-    "patcher.ignores": {"patcher.facts", "patcher.rule", "patcher.suppress"},
+    "patcher.ignores": {"patcher.facts", "patcher.lines", "patcher.rule", "patcher.suppress"},
     "patcher.finding": {
         "patcher.ignores",
         "patcher.spans",
@@ -55,7 +55,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.surroundings": {"patcher.discover", "patcher.source"},
     "patcher.kept": set(),
     "patcher.reuse": {"patcher.kept", "patcher.share", "patcher.source", "patcher.surroundings", *TYPES},
-    "patcher.newer": set(),
+    "patcher.newer": {"patcher.lines"},
     "patcher.share": {"patcher.newer", "patcher.source", *TYPES},
     "patcher.parallel": {"patcher.share", "patcher.results"},
     "patcher.runner": {

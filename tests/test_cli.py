@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import pty
@@ -10,8 +11,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_compare import document, toy
@@ -181,6 +183,68 @@ def test_options_of_backup(tool: Run, tmp_path: Path) -> None:
     assert tool("restore")[0] == 0
 
 
+@pytest.mark.parametrize("word", ["restore", "forget", "check", "fix"])
+def test_originals_that_may_not_be_read(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    tool("m.py")
+    (tmp_path / "m.py").write_text("slow()\n")
+    true = Path.iterdir
+
+    def iterdir(folder: Path) -> Iterator[Path]:
+        if folder.name == "runs":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return true(folder)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    status, _, err = tool(word, *(["."] if word in {"check", "fix"} else []))
+    told = f"fix-compile {word}: error: {tmp_path}/.fix-compile/runs cannot be read: permission denied"
+    assert (status, err.splitlines()[0]) == (2, told)
+    assert err.count("\n") == 1
+    assert (tmp_path / "m.py").read_text() == "slow()\n"
+
+
+@pytest.mark.parametrize("called", [[str(ROOT / "fix_compile.py")], ["-m", "fix_compile"]])
+@pytest.mark.parametrize("arguments", [["check"], ["restore"]])
+def test_a_working_folder_that_is_gone(tmp_path: Path, called: list[str], arguments: list[str]) -> None:
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        ["sh", "-c", 'rmdir ../gone && exec "$@"', "sh", sys.executable, *called, *arguments],
+        cwd=tmp_path / "gone",
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f" {arguments[0]}: error: the working folder is not there any more\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("called", "told"), [("/my tools/fix_compile.py", "python '/my tools/fix_compile.py'"), ("fc", "fix-compile")]
+)
+def test_calls_are_suggested_as_they_are_typed(
+    tool: Run, monkeypatch: pytest.MonkeyPatch, called: str, told: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [called])
+    assert f"; to put the originals back: {told} restore 0001\n" in tool("m.py")[1]
+    assert tool("check", "--select", "zzz")[2].startswith(f"{told} check: error: ")
+    assert tool("--help")[1].startswith(f"Usage: {told} [OPTIONS] PATH...")
+
+
+@pytest.mark.parametrize("word", ["test", "diagnose"])
+def test_a_report_shows_the_call_as_it_is_typed(
+    tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    seen: list[Sequence[str]] = []
+    patching, diagnosing = (importlib.import_module(f"patcher.cli.{name}") for name in ("patching", "diagnosing"))
+    monkeypatch.setattr(patching, "test", lambda *given: seen.append(given[3]) or calls.Told(0))
+    monkeypatch.setattr(diagnosing, "report", lambda *given: seen.append(given[3].command) or calls.Told(0))
+    spelled = SimpleNamespace(name="fix_compile")
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", spelled)
+    monkeypatch.setattr(sys, "argv", ["fix_compile", word, "m.py"])
+    assert tool(word, "--case", "case.py", "m.py")[0] == 0
+    assert list(seen[0]) == ["python", "-m", "fix_compile", word, "m.py"]
+
+
 def test_dry_run(tool: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("(\n")
     before = sorted(path.name for path in tmp_path.rglob("*"))
@@ -346,6 +410,12 @@ def test_comments_that_do_nothing(tool: Run, tmp_path: Path, comment: str, told:
     assert out.count("FC00") == 1
     assert "FC00" not in tool("check", "--ignore", "FC0", "m.py")[1]
     assert "FC002" not in tool("check", "--select", "FC901,FC0", "m.py")[1]  # FC902 has not been asked
+
+
+def test_a_comment_below_what_is_no_line(tool: Run, tmp_path: Path) -> None:
+    """Some characters end a line for str.splitlines, and none for Python."""
+    (tmp_path / "m.py").write_text("a = '\u2028\x0c'\nb = 1  # fix-compile: ignore[FC901]\n", encoding="utf-8")
+    assert "  m.py:2:8: FC002 [no fix] `ignore[FC901]` silences nothing here\n" in tool("check", "m.py")[1]
 
 
 def test_a_comment_for_all_rules(tool: Run, tmp_path: Path) -> None:
@@ -592,6 +662,23 @@ def test_bad_configuration(tool: Run, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("select = ['zzz']", "select in [tool.fix-compile]: no rule is called 'zzz'"),
+        ("ignore = ['FC801']", "ignore in [tool.fix-compile]: no rule is called 'FC801' (did you mean 'FC901'?)"),
+        ("strategy = { slow = 'slower' }", "strategy in [tool.fix-compile]: slow=slower: no strategy 'slower'"),
+        ("strategy = { slov = 'quick' }", "strategy in [tool.fix-compile]: slov=quick: no rule with strategies is"),
+        ("target-torch = '1.9'", "target-torch in [tool.fix-compile]: 1.9: give a PyTorch version from 2.0"),
+        ("per-file-ignores = { 'a.py' = ['zz'] }", "per-file-ignores in [tool.fix-compile]: no rule is called 'zz'"),
+    ],
+)
+def test_a_setting_is_told_where_it_stands(tool: Run, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.fix-compile]\n{text}\n")
+    status, _, err = tool("check", ".")
+    assert (status, err.startswith(f"fix-compile check: error: {message}")) == (2, True), err
+
+
 def test_rules(tool: Run) -> None:
     status, out, _ = tool("rules")
     assert status == 0
@@ -670,7 +757,7 @@ def test_syntax_of_a_newer_python(tool: Run, tmp_path: Path) -> None:
 )
 def test_what_a_line_needs(monkeypatch: pytest.MonkeyPatch, line: str, version: tuple[int, int] | None) -> None:
     monkeypatch.setattr("patcher.newer.sys.version_info", (3, 10, 0))
-    assert needed(f"a = 1\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) == version
+    assert needed(f"a = '\u2028'\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) == version
     monkeypatch.setattr("patcher.newer.sys.version_info", (3, 14, 0))
     assert needed(f"a = 1\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) is None
 

@@ -72,6 +72,14 @@ def test_how_a_fork_ends(hollow: Forks, tmp_path: Path) -> None:
     assert said.endswith("ValueError: why\n")
 
 
+def test_a_fork_that_cannot_begin_has_ended(hollow: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "cwd", lambda: tmp_path / "gone")
+    status, said = told(hollow, tmp_path, "print('begun')")
+    assert (status, "begun" in said, "FileNotFoundError" in said) == (1, False, True)
+    monkeypatch.undo()
+    assert told(hollow, tmp_path, "print('begun')") == (0, "begun\n")
+
+
 def test_forks_share_a_parent_as_long_as_the_variables_are_the_same(hollow: Forks, tmp_path: Path) -> None:
     text = "import os; print(os.getppid(), os.environ.get('OMP_NUM_THREADS'))"
     first, second = (told(hollow, tmp_path, text, FIX_COMPILE_QUICK=quick)[1].split() for quick in ("", "1"))

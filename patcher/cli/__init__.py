@@ -30,6 +30,9 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     word, arguments = split(given)
     called = f"{program()} {given[0]}" if given and is_word(given[0]) else program()
+    if not _is_somewhere():
+        click.echo(f"{called}: error: the working folder is not there any more", err=True)
+        return calls.FAILURE
     try:
         command = _command(word, rules, given[0] if given else "")
         with command.make_context(called, arguments) as context:
@@ -48,6 +51,13 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return calls.INTERRUPTED
     return calls.FAILURE
+
+
+def _is_somewhere() -> bool:
+    try:
+        return bool(os.getcwd())  # noqa: PTH109
+    except OSError:
+        return False
 
 
 def _command(word: str, rules: Sequence[Rule], said: str) -> click.Command:

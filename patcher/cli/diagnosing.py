@@ -14,7 +14,7 @@ import click
 from patcher import calls
 from patcher.analysis import Analysis
 from patcher.cli.patching import DEVICE_ASSERTS, given_paths, write_down
-from patcher.cli.showing import measuring, program, progress
+from patcher.cli.showing import measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
 from patcher.diagnose.call import Asked, report
@@ -106,8 +106,8 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
             trace=trace or "",
             prove=prove,
             strategies={strategy_key(r): strategies_of(r) for r in rules if strategies_of(r)} if every else {},
-            command=(*program().split(maxsplit=1), *sys.argv[1:]),
-            spelled=lambda options: shlex.join([*program().split(), *options, *_repeated(how, options), *paths]),
+            command=(*program_words(), *sys.argv[1:]),
+            spelled=lambda options: shlex.join([*program_words(), *options, *_repeated(how, options), *paths]),
         )
         store = calls.store_for(paths[0], config, backup_dir) if backup else None
 

@@ -15,7 +15,7 @@ import click
 
 from patcher import calls
 from patcher.backup import Store, project_root
-from patcher.cli.showing import asks, colour, measuring, program, progress, say
+from patcher.cli.showing import asks, colour, measuring, program, program_words, progress, say
 from patcher.cli.words import OTHERS, SPELLED, is_word
 from patcher.config import FORMATS, Config, load, nearest
 from patcher.discover import Exclude, missing
@@ -158,7 +158,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         originals = store if backup else None
         if request is not None:
             write = None if dry_run else lambda proven: write_down(proven, originals)
-            command = [*program().split(maxsplit=1), *sys.argv[1:]]
+            command = [*program_words(), *sys.argv[1:]]
             return test(outcome, request, paths, command, shape, None if quiet else measuring(), write)
         if dry_run:
             return calls.dry_run(outcome, shape, colour(no_color))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -68,7 +69,12 @@ def colour(no_color: bool) -> bool:
 
 
 def program() -> str:
-    """How the user has called us, for the calls that we suggest."""
+    """How the user has called us, as it is typed, for the calls that we suggest."""
+    return shlex.join(program_words())
+
+
+def program_words() -> tuple[str, ...]:
+    """The same as words."""
     if getattr(sys.modules["__main__"].__spec__, "name", "") == "fix_compile":
-        return "python -m fix_compile"
-    return f"python {sys.argv[0]}" if sys.argv[0].endswith("fix_compile.py") else "fix-compile"
+        return "python", "-m", "fix_compile"
+    return ("python", sys.argv[0]) if sys.argv[0].endswith("fix_compile.py") else ("fix-compile",)

@@ -66,13 +66,13 @@ def _become(request: dict[str, Any], connection: socket.socket, out: int) -> tup
     """What a new process would have: a session, streams, a folder, variables."""
     os.setsid()
     _die_with_parent()
+    connection.sendall(b"%d\n" % os.getpid())  # before what can fail: the next number is taken for the status
+    connection.close()
     for number in (1, 2):
         os.dup2(out, number)
     os.close(out)
     os.chdir(request["folder"])
     os.environ.update(request["variables"])
-    connection.sendall(b"%d\n" % os.getpid())
-    connection.close()
     return request["program"], request["argument"]
 
 
