@@ -22,6 +22,18 @@ def hook(net, backend):
 calls = [(torch.arange(b * 4.0).view(b, 4),) for b in (1, 2, 3, 4)]
 """
 
+#: The same, where the model marks its ids itself.
+_COMPILED = """
+def make():
+    return Net()
+
+def hook(net, backend):
+    net.rotary.forward = torch.compile(net.rotary.forward, backend=backend)
+    return net
+
+calls = [(torch.arange(b * 4.0).view(b, 4),) for b in (1, 2, 3, 4)]
+"""
+
 #: The same, with an embedding that the rule does not see.
 _RUN = (
     """
@@ -34,7 +46,62 @@ class Rotary(nn.Module):
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="position ids, marked, for a rotary embedding that is compiled by itself",
+        before="""class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rates", torch.tensor([1.0, 0.5, 0.25]), persistent=False)
+
+    @torch.no_grad()
+    def forward(self, places):
+        rows, length = places.shape
+        angles = places.reshape(-1).float().unsqueeze(-1) * self.rates.unsqueeze(0)
+        angles = angles.reshape(rows, length, -1)
+        return angles.cos(), angles.sin()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, start: int = 0):
+        rows, length = x.size(0), x.size(1)
+        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).expand(rows, -1)
+        torch._dynamo.decorators.mark_unbacked(places, 0)
+        cos, sin = self.rotary(places)
+        return x.unsqueeze(-1) * cos + sin
+""",
+        after="""class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rates", torch.tensor([1.0, 0.5, 0.25]), persistent=False)
+
+    @torch.no_grad()
+    def forward(self, places):
+        rows, length = places.shape
+        angles = places.reshape(-1).float().unsqueeze(-1) * self.rates.unsqueeze(0)
+        angles = angles.reshape(rows, length, -1)
+        return angles.cos(), angles.sin()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary = Rotary()
+
+    def forward(self, x, start: int = 0):
+        rows, length = x.size(0), x.size(1)
+        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).repeat(rows, 1)
+        torch._dynamo.decorators.mark_unbacked(places, 0)
+        cos, sin = self.rotary(places)
+        return x.unsqueeze(-1) * cos + sin
+""",
+        run=_COMPILED,
+    ),
+    Example(
         title="position ids for a rotary embedding that is read",
+        unsafe=True,
         before="""class Rotary(nn.Module):
     def __init__(self):
         super().__init__()

@@ -28,6 +28,8 @@ _LOOKS = frozenset("shape size device dtype ndim dim numel".split())
 _LOOKING_BUILTINS = frozenset("len int float bool str repr print isinstance hasattr type range max min sum abs".split())
 #: torch functions that call what they are given.
 _CALLING = frozenset({"torch.utils.checkpoint.checkpoint", "torch.compile"})
+#: What makes a dimension one that compiled code may ask nothing about.
+_UNBACKED = frozenset({"torch._dynamo.decorators.mark_unbacked", "torch._dynamo.mark_unbacked"})
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,23 @@ class Fate:
     """What becomes of a tensor in its function.
 
     ``crosses``: how it gets to code that may be compiled by itself, or None. ``obstacle``: why a copy in its place
-    could be told from it, or None. ``unread``: what becomes of it in code that is not read, or None.
+    could be told from it, or None. ``unread``: what becomes of it in code that is not read, or None. ``marked``:
+    whether its rows are marked unbacked, as they are for code that is compiled by itself, once for any batch.
     """
 
     crosses: str | None = None
     obstacle: str | None = None
     unread: str | None = None
+    marked: bool = False
 
     def also(self, other: Fate) -> Fate:
         """Both together."""
-        return Fate(self.crosses or other.crosses, self.obstacle or other.obstacle, self.unread or other.unread)
+        return Fate(
+            self.crosses or other.crosses,
+            self.obstacle or other.obstacle,
+            self.unread or other.unread,
+            self.marked or other.marked,
+        )
 
 
 class Indices(Analysis):
@@ -173,6 +182,8 @@ class Indices(Analysis):
             case ast.Attribute(attr=name):
                 if name in _TELLING or (name.endswith("_") and not name.endswith("__")):
                     return Fate(obstacle=f"`{name}` is used on it")
+            case ast.Call(func=func) if self.syntax.qualified(func) in _UNBACKED:
+                return Fate(marked=_marks_rows(parent))
             case ast.Call(func=func) if func is not outer:
                 return Fate() if self._is_converted(e, outer) else self._handed_to(parent).also(self._read_by(parent))
             case ast.Assign(targets=targets):
@@ -289,6 +300,13 @@ def _length(arange: ast.Call) -> ast.expr | None:
             if ast.dump(start) == ast.dump(right):
                 return left
     return None
+
+
+def _marks_rows(call: ast.Call) -> bool:
+    """Whether ``mark_unbacked(ids, dims)`` says so of the first of two dimensions."""
+    given = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "index")]
+    dims = [d for g in given for d in (g.elts if isinstance(g, (ast.Tuple, ast.List)) else [g])]
+    return any(ast.unparse(d) in ("0", "-2") for d in dims)
 
 
 def _adds_first(index: ast.expr) -> bool:

@@ -26,14 +26,15 @@ class ExpandedIndex(Rule):
         is compiled by itself for any batch (its batch dimension marked unbacked) guards on the strides, and is compiled
         again when the batch goes from one to more, or back ("stride mismatch: expected 0, actual T").
         ``repeat`` gives the same strides for any batch. Measured on torch 2.13, recompiles for batches of 1, 2, 3 and
-        4: ``expand`` 0, 1, 0, 0; ``repeat`` 0, 0, 0, 0. Inside of one compiled region, and for a block whose batch is
-        not marked, both cost the same: which of these it is the source of a model does not tell, and the finding says
-        so.
+        4: ``expand`` 0, 1, 0, 0; ``repeat`` 0, 0, 0, 0. Inside of one compiled region, behind a graph break in it, and
+        for a block whose batch is not marked, or marked dynamic, both cost the same: as nanoVLM does, compiled whole.
 
     Fix safety:
-        Values, shape and dtype are the same, and the ids are integers that nobody trains. Safe where all code that gets
-        the ids is read, and neither writes to them nor asks for their strides: in rows that lie on top of each other a
-        write to one changes all. Unsafe where the ids go to the caller, or to a module or function that is not known.
+        Values, shape and dtype are the same, and the ids are integers that nobody trains. Safe where a count changes:
+        the ids are marked unbacked in their batch before they are handed on, all code that gets them is read, and it
+        neither writes to them nor asks for their strides (in rows that lie on top of each other a write to one changes
+        all). Unsafe, and mostly of no use, without such a mark in the source, and where the ids go to the caller, or to
+        a module or function that is not known.
         It is made only when the row comes from ``torch.arange`` here and nothing reads it afterwards, when the ids are
         not changed in place, kept, or asked for their strides in this function, and when the batch is known not to be
         negative (``expand`` takes -1 for "as it is"): a batch that is a plain argument makes it unsafe. A width that is
@@ -67,8 +68,13 @@ class ExpandedIndex(Rule):
         if fate.crosses is None or fate.obstacle is not None:
             return
         edits = (Replace(node.func, Code("{0}.repeat", (node.func.value,))), Replace(width, Code("1")))
-        message = f"ids that are expanded over the batch change their strides with it: {fate.crosses} ({_COUNTS})"
+        counts = "" if fate.marked else f" ({_COUNTS})"
+        message = f"ids that are expanded over the batch change their strides with it: {fate.crosses}{counts}"
         assumptions = [fate.unread] if fate.unread is not None else []
+        if not fate.marked:
+            assumptions.append(
+                "what gets them is compiled by itself, with its batch marked unbacked, or nothing is won"
+            )
         if not facts.ask(Sizes).is_count(batch):
             assumptions.append(f"`{ast.unparse(batch)}` is not negative (`expand` takes -1 for the size that is there)")
         applicability = Applicability.UNSAFE if assumptions else Applicability.SAFE
