@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.checks.caught import Caught
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.tables.torch_api import INT64
@@ -17,6 +18,10 @@ _MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _WHOLE = INT64 | {"torch.int32", "torch.int"}
 #: What becomes of all elements -> how Python says it.
 _TOGETHER = {"max": "max", "min": "min", "sum": "sum", "prod": "prod"}
+#: What the largest of nothing raises, asked of a tensor and of Python.
+_OF_NOTHING = ("RuntimeError", "ValueError")
+#: Bits of a size, of an integer that is given (sixth presumption), and of one that may be any.
+_SIZE, _GIVEN, _UNBOUNDED = 32, 63, 1000
 #: What carries the same numbers on.
 _CARRIED = frozenset({"cpu", "detach", "clone", "contiguous", "cuda"})
 
@@ -81,10 +86,16 @@ class KnownNumbers(Analysis):
         self._unchanged = facts.ask(Unchanged)
 
     def scalar(self, e: ast.expr) -> Known | None:
-        """The integer that ``e``, a tensor of one element, holds; None when it is not known."""
+        """The integer that ``e``, a tensor of one element, holds; None when it is not known.
+
+        It may be the largest of nothing: an error as it is of the tensor, of another type, that nobody takes.
+        """
         known = self._scalar(e)
-        if known is None or known.each:
-            return known
+        if known is not None and known.each:
+            taken = self.facts.ask(Caught).why(self.syntax.statement_of(e), _OF_NOTHING, around=True)
+            return known if taken is None else None
+        if known is None:
+            return None
         return known if all(self._steady(p, e) for p in known.parts) else None
 
     def _scalar(self, e: ast.expr) -> Known | None:
@@ -147,11 +158,53 @@ class KnownNumbers(Analysis):
                 if set(given) - {"device"} or (dtype is not None and self.syntax.qualified(dtype) not in _WHOLE):
                     return None
                 fresh = isinstance(e.func, ast.Attribute) and e.func.attr == "new_tensor" and dtype is not None
+                made: _Made | None = None
                 if what in _MAKERS and isinstance(content, ast.ListComp):
-                    return _Made((), False, False, listed=content) if self._goes_again(content, e, asked) else None
-                if what in _MAKERS or fresh or (what in _TYPED and isinstance(content, (ast.List, ast.Tuple))):
-                    return self._content(content, dtype is not None or what in _TYPED)
+                    made = _Made((), False, False, listed=content) if self._goes_again(content, e, asked) else None
+                elif what in _MAKERS or fresh or (what in _TYPED and isinstance(content, (ast.List, ast.Tuple))):
+                    made = self._content(content, dtype is not None or what in _TYPED)
+                # a number that does not fit is an error, as long as the tensor is made
+                stays = all(n is not e for n in ast.walk(asked))
+                narrow = what == "torch.IntTensor" or (dtype is not None and self.syntax.qualified(dtype) not in INT64)
+                return made if made is not None and (stays or self._fits(made, narrow)) else None
         return None
+
+    def _fits(self, made: _Made, narrow: bool) -> bool:
+        """Whether a tensor of integers can hold all elements, whatever they are; ``narrow``: one of 32 bits."""
+        if made.shape is not None:
+            return not narrow
+        elements = made.exprs if made.listed is None else (made.listed.elt,)
+        return all(self._bits(x) <= (31 if narrow else 64) for x in elements)
+
+    def _bits(self, e: ast.expr) -> int:
+        """How many bits the amount of the integer ``e`` takes at most; too many where nothing bounds it.
+
+        A size takes 32, so that any two of them may be multiplied: no tensor has more elements than 64 bits count.
+        """
+        match e:
+            case ast.Constant(value=int() as value):
+                return value.bit_length()
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
+                return self._bits(inner)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                return max(self._bits(left), self._bits(right)) + 1
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                return self._bits(left) + self._bits(right)
+            case ast.BinOp(left=left, op=ast.FloorDiv()):
+                return self._bits(left)
+            case ast.BinOp(op=ast.Mod(), right=right):
+                return self._bits(right)
+            case ast.IfExp(body=body, orelse=orelse):
+                return max(self._bits(body), self._bits(orelse))
+            case ast.Name() if not self.sizes.is_count(e):
+                found = self.inference.definitions(e)
+                if found and all(d.how == "parameter" for d in found):
+                    return _GIVEN
+                d = self._only(e)
+                return _UNBOUNDED if d is None or d.value is None else self._bits(d.value)
+            case ast.Attribute():
+                return _GIVEN
+        return _SIZE if self.sizes.is_count(e) else _UNBOUNDED
 
     def _evaluated_later(self, asked: ast.expr) -> list[ast.expr]:
         """The message of the assertion in the test of which ``asked`` stands: it is not put together before."""
