@@ -79,6 +79,8 @@ def test_takes_one_integer_for_granted(line: str) -> None:
         ("self._n *= 1103515245", "wrap round"),
         ("self._n += 2**31", "wrap round"),
         ("self._used.sub_(2**31)", "wrap round"),
+        ("self._used[layer] = 2147483648", "may not fit"),
+        ("self._used.fill_(2147483648)", "may not fit"),
         ("for at in self._at:\n            at.fill_(at + 1)", "each element"),
         ("for at in self._at:\n            at.fill_(x.pop())", "more than once"),
     ],

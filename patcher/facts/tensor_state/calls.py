@@ -24,6 +24,7 @@ class Calls(Writes):
 
     def _attribute(self, e: ast.expr, form: Form, parent: ast.Attribute, binding: ast.AST | None, fixed: bool) -> None:
         outer = self.syntax.parents[parent]
+        self._asked |= self.origins.of(e)
         if isinstance(outer, ast.Call) and outer.func is parent:
             self._method(e, form, outer, parent.attr, binding, fixed)
         elif parent.attr == "shape" and form is Form.ROW and isinstance(outer, ast.Subscript):

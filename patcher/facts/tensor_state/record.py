@@ -37,6 +37,9 @@ class Record(Analysis):
         self._proven: set[str] = set()
         self._indices: list[ast.expr] = []
         self._followed: set[tuple[object, bool]] = set()
+        #: Attributes that are asked for what only a tensor has; and Python numbers that are stored, by attribute.
+        self._asked: set[str] = set()
+        self._plain: list[tuple[str, ast.expr]] = []
 
     def _use(self, e: ast.expr, form: Form, binding: ast.AST | None, fixed: bool = False) -> None:
         """Look at ``e``, the state, where it is read; see `Uses`."""
@@ -186,10 +189,10 @@ class Record(Analysis):
         return ast.unparse(self.syntax.statement_of(e)).splitlines()[0]
 
 
-def is_large(e: ast.expr) -> bool:
-    """Whether a number that is written out in ``e`` may take an integer beyond what a tensor holds."""
+def is_large(e: ast.expr, most: int = 2**16) -> bool:
+    """Whether a number that is written out in ``e``, above ``most``, may go beyond what a tensor of integers holds."""
     return any(
-        (isinstance(n, ast.Constant) and isinstance(n.value, int) and abs(n.value) > 2**16)
+        (isinstance(n, ast.Constant) and isinstance(n.value, int) and abs(n.value) > most)
         or (isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Pow, ast.LShift)))
         for n in ast.walk(e)
     )

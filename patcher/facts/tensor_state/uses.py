@@ -35,6 +35,9 @@ class Uses(Names):
                 name = self.origins.attribute(n)
                 if name is not None and name in self.forms and isinstance(n, ast.Attribute):
                     self._place(n, self.forms[name])
+        for attribute, value in self._plain:
+            if attribute in self._asked:
+                raise RefusedError(value, f"`{ast.unparse(value)}` is a number, put where a tensor is asked for more")
         self._compiled_in()
         self._meant()
         self._flags()

@@ -69,7 +69,13 @@ class Writes(Record):
                 raise RefusedError(value, f"`{ast.unparse(value)}` is a number, put where tensors are")
             self._not_named_on(value, e)
             self._known(value, "a Python integer")
+        self._fits(value)
         self._integer(value)
+
+    def _fits(self, value: ast.expr) -> None:
+        """``value`` is put into a tensor of the state, which may have 32 bits."""
+        if is_large(value, 2**31 - 1):
+            raise RefusedError(value, f"`{ast.unparse(value)}` may not fit into a tensor")
 
     def _not_named_on(self, value: ast.expr, place: ast.expr) -> None:
         """A tensor that becomes state is seen through every name that it has, and changes under it."""
@@ -117,6 +123,8 @@ class Writes(Record):
             raise RefusedError(value, f"`self.{e.attr}` is assigned `{ast.unparse(value)}`")
         if self._is_view(value):
             raise RefusedError(value, f"`self.{e.attr}` and `{ast.unparse(value)}` are one tensor")
+        if self.numbers.is_number(value) and self.numbers.form(value) is None:
+            self._plain.append((e.attr, value))
         self._not_named_on(value, e)
         self._known(value, "a Python integer")
         self._integer(value)
@@ -205,6 +213,7 @@ class Writes(Record):
                     self._known(value, "one integer")
             if step is not Step.SET and is_large(value):
                 raise RefusedError(s, f"`{ast.unparse(s)}` may wrap round as a tensor")
+            self._fits(value)
         if form is Form.LIST and step is not Step.SET:
             raise RefusedError(s, f"`{ast.unparse(s)}` computes with a list of tensors")
         if not self.syntax.alone(s):
