@@ -826,12 +826,20 @@ class Inference:
         """The dtype of weights: one for all of a module, where no method of this file converts its own on the way."""
         for call in self.syntax.by_type[ast.Call]:
             match call:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr in _CONVERSIONS:
+                case ast.Call(func=ast.Attribute(value=ast.Name() as name, attr=attr)) if attr in _CONVERSIONS:
                     method = self.syntax.method_of(call)
-                    if method is None or method.name in (*INITIALISERS, *_CONVERSIONS) or self_name(method) != name:
+                    if method is None or method.name in (*INITIALISERS, *_CONVERSIONS):
                         continue
-                    return DType(Category.FLOAT)
+                    if self._is_instance(name, self_name(method)):
+                        return DType(Category.FLOAT)
         return WEIGHTS
+
+    def _is_instance(self, name: ast.Name, own: str | None, depth: int = 8) -> bool:
+        """Whether ``name`` may hold the instance, which its method calls ``own``."""
+        if name.id == own or not depth:
+            return name.id == own
+        bound = (d.part for d in self.definitions(name) if d.how == "assign")
+        return any(isinstance(v, ast.Name) and not path and self._is_instance(v, own, depth - 1) for v, path in bound)
 
     def _module_call(self, e: ast.Call, module: Value) -> Value:
         if not e.args:
