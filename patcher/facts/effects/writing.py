@@ -101,7 +101,7 @@ class Writing(Analysis):
                 function = project.function(f"{owner}.{method}")
                 taken |= {m[5:] for m in function.mentions if m.startswith("self.")} if function is not None else set()
         taken |= {str(n.value) for n in self.syntax.by_type[ast.Constant]}
-        name, n = wish, 2
-        while n < 9 and (name in taken or any(project.attributes.computed(own, name))):
-            name, n = f"{wish}_{n}", n + 1
+        free = [n for n in (wish, *(f"{wish}_{i}" for i in range(2, 9))) if n not in taken]
+        # code that may set any name at all leaves none that is better than the first
+        name = next((n for n in free if not any(project.attributes.computed(own, n))), free[0] if free else wish)
         return self.fresh_name(name, cls.body[0])
