@@ -75,7 +75,7 @@ class BufferObjects(Analysis):
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 return False
             for n in walk(parent.test) if isinstance(parent, ast.If) else ():
-                if isinstance(n, ast.Attribute) and n.attr in _ABOUT and ast.unparse(n.value) == text:
+                if isinstance(n, ast.Attribute) and n.attr in _ABOUT and self.may_be(n.value, target):
                     return True
                 match n:
                     case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot()], comparators=[right]):

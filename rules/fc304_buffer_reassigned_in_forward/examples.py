@@ -287,6 +287,22 @@ class Moved(nn.Module):
 """,
     ),
     NearMiss(
+        title="only where the device is another one, asked of a name for the buffer",
+        source="""\
+class Moved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Buffer(torch.ones(3))
+
+    def forward(self, x):
+        table = self.table
+        if table.device != x.device:
+            table = table.to(x.device)
+            self.table = table
+        return x * table
+""",
+    ),
+    NearMiss(
         title="an element, in place",
         source="""\
 class Slots(nn.Module):
