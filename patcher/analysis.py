@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from patcher.discover import Exclude, discover
@@ -14,7 +17,11 @@ from patcher.rule import Rule
 from patcher.runner import Progress, engine_steps, few_collections
 from patcher.settings import Settings
 from patcher.share import Share
+from patcher.source import SourceError, read_bytes
 from patcher.surroundings import Surroundings
+
+#: Not ``re.compile``, which most files have.
+_COMPILES = re.compile(rb"torch\.compile|(?<!\bre)\.compile\(|import compile\b|_dynamo\.optimize")
 
 
 class Analysis:
@@ -48,12 +55,27 @@ class Analysis:
         self._telling = frozenset(result.path for result in self.first if result.patch)
 
     def again(self, settings: Settings) -> tuple[FileResult, ...]:
-        """The results with other settings: of the files that had findings, and those that the evidence speaks of."""
+        """The results with other settings: of the files that had findings, and those that the evidence speaks of.
+
+        Settings of PyTorch speak of the files that may compile something.
+        """
         named = {os.path.realpath(varied.path) for varied in settings.evidence}
-        wanted = [p for p in self.files if p in self._telling or (named and os.path.realpath(p) in named)]
+        compiling = self._compiling if settings.torch_settings else frozenset()
+        telling = self._telling | compiling
+        wanted = [p for p in self.files if p in telling or (named and os.path.realpath(p) in named)]
         share = Share(self.rules, settings, self._steps)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for path in wanted:
                 share.summarise(path)
             return tuple(share.patch(path, self.project) for path in wanted)
+
+    @cached_property
+    def _compiling(self) -> frozenset[str]:
+        """The files that may compile something: to be looked through once more."""
+        found = []
+        for path in self.files:
+            with contextlib.suppress(SourceError):
+                if _COMPILES.search(read_bytes(path)):
+                    found.append(path)
+        return frozenset(found)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 LATEST_TORCH = (2, 13)
 
@@ -46,6 +47,53 @@ class Unit(NamedTuple):
     scope: str
 
 
+class TorchSetting(NamedTuple):
+    """A setting of PyTorch with the value that it is given.
+
+    ``kind``: what ``name`` is: an attribute of ``torch._dynamo.config``, a set there to which ``value`` is added (a
+    dotted name), or an argument of ``torch.compile``.
+    """
+
+    kind: Literal["config", "member", "argument"]
+    name: str
+    value: bool | int | str = True
+
+    @property
+    def told(self) -> str:
+        """As code says it, without where it stands: ``allow_rnn = True``."""
+        if self.kind == "member":
+            return f"{self.name}.add({str(self.value).removeprefix('builtins.')})"
+        return f"{self.name} = {self.value!r}" if self.kind == "config" else f"{self.name}={self.value!r}"
+
+    @property
+    def written(self) -> str:
+        """As it can be written into a program: a line of its own, or what a call of ``torch.compile`` is given."""
+        return f"torch.compile(..., {self.told})" if self.kind == "argument" else f"torch._dynamo.config.{self.told}"
+
+
+_WRITTEN = re.compile(
+    r"torch\._dynamo\.config\.(?P<config>\w+) = (?P<given>\S+)"
+    r"|torch\._dynamo\.config\.(?P<member>\w+)\.add\((?P<added>[\w.]+)\)"
+    r"|torch\.compile\(\.\.\., (?P<argument>\w+)=(?P<passed>\w+)\)"
+)
+_VALUES: Mapping[str, bool] = {"True": True, "False": False}
+
+
+def torch_setting(code: str) -> TorchSetting | None:
+    """The setting that is written so, the reverse of `TorchSetting.written`; None where there is no such value."""
+    found = _WRITTEN.fullmatch(code)
+    if found is None:
+        return None
+    if found["member"]:
+        name = found["added"]
+        return TorchSetting("member", found["member"], name if "." in name else f"builtins.{name}")
+    given = found["given"] or found["passed"]
+    value = int(given) if given.isdecimal() else _VALUES.get(given)
+    if value is None:
+        return None
+    return TorchSetting("config" if found["config"] else "argument", found["config"] or found["argument"], value)
+
+
 @dataclass(frozen=True)
 class Varied:
     """What a run has compiled again for: a parameter of a function, as a failed guard names it.
@@ -70,7 +118,7 @@ class Settings:
     run of the user's model has shown, for rules that cannot tell from the source. ``distrusted``: the codes of rules
     that fix nothing here, whatever they find, and why. ``severities``: of the findings that count.
     ``per_file_ignores``: what is silenced in some files. ``device_asserts``: whether a fix that asserts on the device
-    may be safe.
+    may be safe. ``torch_settings``: what of PyTorch is set where the model is compiled, as a run has shown to help.
     """
 
     select: tuple[str, ...] = ()
@@ -84,6 +132,7 @@ class Settings:
     severities: frozenset[str] = frozenset(SEVERITIES)
     per_file_ignores: tuple[IgnoredIn, ...] = ()
     device_asserts: bool = True
+    torch_settings: tuple[TorchSetting, ...] = ()
 
     def wants(self, code: str, name: str) -> bool:
         """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins."""

@@ -21,7 +21,7 @@ from patcher.harness.compare import Judgement, Verdict
 from patcher.harness.measured import CaseResult, Counts, Environment, Figures, Measurement, Results, Site, Warm
 from patcher.harness.plan import Options
 from patcher.results import FileResult, PatchResult, Reported
-from patcher.settings import Settings, Unit
+from patcher.settings import Settings, TorchSetting, Unit
 from rules import load_rules
 
 CLASS = """
@@ -70,7 +70,13 @@ class World:
 
     # --- what the search asks of a bench
 
-    def measure(self, files: Sequence[FileResult], options: Options | None = None, fresh: bool = False) -> State:
+    def measure(
+        self,
+        files: Sequence[FileResult],
+        options: Options | None = None,
+        fresh: bool = False,
+        settings: Sequence[TorchSetting] = (),
+    ) -> State:
         (text,) = [file.after.decode() if file.changed else Path(self.path).read_text() for file in files]
         fixed = frozenset(
             n for n in self.cost if "torch.where" in text.partition(f"class {n}(")[2].partition("class ")[0]

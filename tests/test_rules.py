@@ -43,6 +43,7 @@ def settings_for(example: Example, scope: str = "") -> Settings:
         strategies=example.strategies,
         target_torch=OLDEST_TORCH,
         evidence=evidence_of(example, scope),
+        torch_settings=example.torch_settings,
     )
 
 
@@ -152,7 +153,12 @@ def test_near_miss_is_left_alone(rule: Rule, miss: NearMiss) -> None:
     source = PREAMBLE + miss.source
     ast.parse(source)
     for unsafe in (False, True):
-        settings = Settings(unsafe=unsafe, target_torch=OLDEST_TORCH, evidence=evidence_of(miss))
+        settings = Settings(
+            unsafe=unsafe,
+            target_torch=OLDEST_TORCH,
+            evidence=evidence_of(miss),
+            torch_settings=miss.torch_settings,
+        )
         result = patched(source, (rule,), settings)
         assert result.text == source
         if not miss.reported:

@@ -18,6 +18,7 @@ from patcher.harness.forks import Forks
 from patcher.harness.measured import Figures, Results, Tree, from_json
 from patcher.harness.run import Progress, forking, run
 from patcher.results import FileResult
+from patcher.settings import TorchSetting
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,14 @@ class Bench:
         with self._forks:  # they end with this
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def measure(self, files: Sequence[FileResult], options: plan.Options | None = None, fresh: bool = False) -> State:
-        """A state of the tree; raises what ``run`` and ``from_json`` raise.
+    def measure(
+        self,
+        files: Sequence[FileResult],
+        options: plan.Options | None = None,
+        fresh: bool = False,
+        settings: Sequence[TorchSetting] = (),
+    ) -> State:
+        """A state of the tree, under settings of PyTorch; raises what ``run`` and ``from_json`` raise.
 
         ``fresh``: with the original measured beside it, since a machine is not as fast at one time as at another.
         """
@@ -101,7 +108,7 @@ class Bench:
         )
         folder = self._folder / f"{self.measured:03d}"
         folder.mkdir()
-        asked = replace(asked, keep=not asked.reuse)
+        asked = replace(asked, keep=not asked.reuse, settings=tuple(settings))
         document = run(plan.write(folder, files, self.cases, asked), self.python, self.progress, self._forks)
         if asked.keep and not fresh:
             self._kept[asked.quick] = str(folder / "work")

@@ -85,6 +85,26 @@ def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
     return Change((*runs, *counted.better), (*fails, *counted.worse), tuple(faster), tuple(slower))
 
 
+def standing(state: State, tree: Tree) -> tuple[int, int, int, int, int]:
+    """How far a measured tree is from one graph for each call; less is better, the first number that differs decides.
+
+    What does not run compiled; calls in which no graph starts; graphs that start in a settled pass, and frames that are
+    not compiled at all; breaks; recompiles.
+    """
+    figures = state.figures(tree).values()
+    empty = sum(not call.launches for one in figures for call in one.settled)
+    counted = totals(list(figures))
+    every = len(state.results.cases) * len(state.results.modes)
+    graphs = counted.launches + counted.dropped_frames + counted.limit_hits
+    return every - len(figures), empty, graphs, counted.breaks, counted.recompiles
+
+
+def compiles_less(one: State, tree: Tree, other: State, others: Tree) -> bool:
+    """Whether far fewer operators are captured in ``one``: few graphs are no gain when most of the code is in none."""
+    fewer, more = (totals(list(s.figures(t).values())).operators for s, t in ((one, tree), (other, others)))
+    return more - fewer >= _FEW and 2 * fewer < more
+
+
 def _named(key: tuple[str, str]) -> str:
     return "{} ({})".format(*key)
 

@@ -146,7 +146,8 @@ def _written(
     """Put the proven files on disk; the status, the report with how to take them back, and lines for stderr."""
     proof = diagnosed.diagnosis.proof
     changed = any(file.changed for file in diagnosed.files)
-    status = FINDINGS if proof is not None and proof.judgement is not None and not changed else OK
+    kept = changed or bool(proof and proof.to_write)
+    status = FINDINGS if proof is not None and proof.judgement is not None and not kept else OK
     if not diagnosed.ran:
         status = FAILURE
     files = tuple(file for file in diagnosed.files if file.changed and not installed(file, request))

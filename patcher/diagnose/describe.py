@@ -8,8 +8,9 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from patcher.diagnose.advice import advice, registry_id
-from patcher.diagnose.diagnosis import Advice, Cause, Fate, ProposedFix
+from patcher.diagnose.advice import registry_id
+from patcher.diagnose.asked_settings import advised
+from patcher.diagnose.diagnosis import Cause, Fate, ProposedFix
 from patcher.diagnose.groups import Group, Key, severity
 from patcher.diagnose.guards import parsed, told
 from patcher.diagnose.places import Places
@@ -59,6 +60,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
     codes = sorted({f.reported.code for f in found if f.reported.applicability != "display-only"})
     steady = context.again is None or group.key in context.again
     known = context.after is not None and steady
+    mended = bool(codes) or group.follows
     later = (context.after or {}).get(group.key)
     fate: Fate = "unknown" if not known else "remains" if later else "removed"
     return Cause(
@@ -75,7 +77,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         code=file.excerpt(place.line) if file and place else (),
         explanation=first.explanation,
         hints=first.hints,
-        advice=_advice(group, registry, line, context) if not codes and not group.follows and fate != "removed" else (),
+        advice=() if mended or fate == "removed" else advised(group, context.places, context.torch),
         registry=registry,
         reference=first.url,
         fixes=tuple(_proposed(f, context) for f in found),
@@ -86,20 +88,6 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         fate=fate,
         after=later.impact if later else None,
         note=_FOLLOWS if group.follows else _LIMIT if group.impact.limit_hits else "",
-    )
-
-
-def _advice(group: Group, registry: str, line: str, context: Context) -> tuple[Advice, ...]:
-    first = group.first
-    return advice(
-        "; ".join(dict.fromkeys(event.reason for event in group.events)),
-        first.explanation,
-        first.context,
-        first.hints,
-        registry,
-        context.torch,
-        trigger=line,
-        limit_hit=group.impact.limit_hits > 0,
     )
 
 

@@ -80,7 +80,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
             return Diagnosed(whole.diagnosis(whole.causes()), ran=ran)
         costs = {rule.code: rule.costs for rule in analysis.rules}
         quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1])
-        search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies)
+        search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies, whole.torch)
         ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
         causes = whole.causes()
         moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]
@@ -127,7 +127,8 @@ def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]
     tried = ending.tried
     if final is not None and not proven:
         tried = tuple(replace(t, outcome="not written") if t.outcome == "kept" else t for t in tried)
-    return Proof(tried, before, after, measurements, told, results, judgement)
+    to_write = tuple(setting.written for setting in ending.unwritten) if proven else ()
+    return Proof(tried, before, after, measurements, told, results, judgement, to_write=to_write)
 
 
 class _Whole:
@@ -142,6 +143,11 @@ class _Whole:
         self._diffs: dict[frozenset[Unit], str] = {}
         self._told: set[Found] = set()
         self._vain: dict[Found, Group] = {}  # findings at causes that remain with their fix in
+
+    @property
+    def torch(self) -> str:
+        """The version that runs."""
+        return self.state.results.environment.torch
 
     @property
     def measurable(self) -> bool:
@@ -178,7 +184,7 @@ class _Whole:
             after,
             None if again is None else frozenset(group.key for group in again),
             settled_launches(self.state.before),
-            self.state.results.environment.torch,
+            self.torch,
             self.wanted.spelled,
         )
         costs = {rule.code: rule.costs for rule in self.analysis.rules}

@@ -177,7 +177,8 @@ class Tried:
 class Proof:
     """What ``--prove`` has done: each fix, and the state that the tree ends in against the original.
 
-    ``before``: None when the original does not come to its end compiled.
+    ``before``: None when the original does not come to its end compiled. ``to_write``: settings of PyTorch that were
+    kept, as lines of code that no file has a place for: nothing that was looked at compiles the model.
     """
 
     tried: tuple[Tried, ...]
@@ -188,6 +189,7 @@ class Proof:
     results: Results | None = None
     judgement: Judgement | None = None
     restore: str = ""
+    to_write: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patcher.analysis import Analysis
+from patcher.diagnose.asked_settings import CAPTURING, asked_settings
 from patcher.diagnose.bench import Bench, State
-from patcher.diagnose.better import Change, difference
+from patcher.diagnose.better import Change, compiles_less, difference, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups
@@ -17,30 +18,47 @@ from patcher.harness.plan import Options
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
 from patcher.rule import Cost
-from patcher.settings import Settings, Unit, Varied
+from patcher.settings import Settings, TorchSetting, Unit, Varied
 
 _ROUNDS = 5
 _TURNS = 3
 _FAILED = ("different", "failed", "invalid")
 
-_Key = tuple[frozenset[Unit], tuple[tuple[str, str], ...]]  # what is fixed, and with which strategies
+_SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch, and whose place they take here
+
+# what is fixed, with which strategies, under which settings of PyTorch
+_Key = tuple[frozenset[Unit], tuple[tuple[str, str], ...], frozenset[TorchSetting]]
+_Fates = dict[tuple[str, ...], tuple[Outcome, str, Totals | None]]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What the search has come to: the files with what is kept, how they were measured, and each fix's fate."""
+    """What the search has come to: the files with what is kept, how they were measured, and each fix's fate.
+
+    ``unwritten``: settings of PyTorch that are kept, and for which no file has a place.
+    """
 
     files: tuple[FileResult, ...]
     state: State | None
     tried: tuple[Tried, ...]
     chosen: tuple[Bundle, ...] = ()
+    unwritten: tuple[TorchSetting, ...] = ()
+
+
+@dataclass
+class _Line:
+    """One way to go: fixes and settings that were taken on it, and the fates that it gave to others."""
+
+    chosen: list[Bundle]
+    fates: _Fates
 
 
 @dataclass
 class Search:
     """One search. ``costs``: what each rule's findings may show as. ``quick``: how to measure on the way.
 
-    ``strategies``: for each rule with several, its key and their names, when all are to be tried.
+    ``strategies``: for each rule with several, its key and their names, when all are to be tried. ``torch``: the
+    version that runs.
     """
 
     analysis: Analysis
@@ -49,9 +67,10 @@ class Search:
     costs: Mapping[str, tuple[Cost, ...]]
     quick: Options
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    torch: str = ""
     _states: dict[_Key, State] = field(default_factory=dict)
     _known: dict[tuple[str, ...], Bundle] = field(default_factory=dict)
-    _fates: dict[tuple[str, ...], tuple[Outcome, str, Totals | None]] = field(default_factory=dict)
+    _fates: _Fates = field(default_factory=dict)
     _evidence: tuple[Varied, ...] = ()
 
     def run(self, causes: Sequence[Group], uncompiled: bool = False) -> Ending:
@@ -59,29 +78,125 @@ class Search:
 
         ``uncompiled``: the original of a case does not come to its end compiled, so that any fix may be what it needs.
         """
-        return self._ended(self._other_strategies(self._pruned(self._grown(causes, uncompiled))))
+        line = self._best(causes, uncompiled) if self._may_set else self._line([], causes, uncompiled)
+        self._fates = line.fates
+        return self._ended(self._other_strategies(self._pruned(line.chosen)))
 
     def at_length(self, ending: Ending, options: Options) -> Ending:
         """The end, measured once more with the original beside it; should results differ, without what is to blame."""
         if not ending.chosen:
             return ending
         self.quick, self._states = options, {}
-        self._states[self._key(ending.chosen)] = self.bench.measure(ending.files, options, fresh=True)
+        key = self._key(ending.chosen)
+        measured = self.bench.measure(self._patched(ending.chosen), options, fresh=True, settings=_in_order(key[2]))
+        self._states[key] = measured
         return self._ended(self._equivalent([], ending.chosen))
 
     def _ended(self, chosen: Sequence[Bundle]) -> Ending:
         state = self._state(chosen) if chosen else None
-        return Ending(self._patched(chosen), state, self._told(chosen), tuple(chosen))
+        files, unwritten = self._written(chosen)
+        return Ending(files, state, self._told(chosen), tuple(chosen), unwritten)
+
+    # --- ways to go: fixes, settings of PyTorch, or both ------------------------------------------------------------
+
+    @property
+    def _may_set(self) -> bool:
+        return self.settings.unsafe and self.settings.wants(*_SETTING)
+
+    def _line(self, start: Sequence[Bundle], causes: Sequence[Group], uncompiled: bool) -> _Line:
+        """Fixes on top of ``start``."""
+        self._fates = {}
+        return _Line(self._grown(causes, uncompiled, start), self._fates)
+
+    def _best(self, causes: Sequence[Group], uncompiled: bool) -> _Line:
+        """Of all ways the one that comes closest to one graph for each call.
+
+        A fix may be in the way of a setting (what is called eagerly is not captured), or be what it needs. So each is
+        tried alone, and on top of the other.
+        """
+        fixes = self._line([], causes, uncompiled)
+        alone = self._set([], causes, uncompiled)
+        lines = [fixes, alone]
+        if not self._states:  # nothing was tried
+            return fixes
+        if alone.chosen:
+            lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
+        if fixes.chosen:
+            state = self._state(fixes.chosen)
+            lines.append(self._set(fixes.chosen, self._causes(state.after), not state.figures("patched")))
+        whole = [line for line in lines if not any(self._compiles_less(line, other) for other in lines)]
+        best = min(whole or lines, key=self._standing)
+        for line in lines:  # what was tried elsewhere only
+            for key, fate in line.fates.items():
+                best.fates.setdefault(key, fate)
+            for bundle in line.chosen:
+                if bundle not in best.chosen:
+                    why = f"without it, and with what is kept: {self._short(best)}; with it: {self._short(line)}"
+                    best.fates.setdefault(bundle.key, ("not better", why, None))
+        return best
+
+    def _standing(self, line: _Line) -> tuple[int, int, int, int, int]:
+        return standing(*self._at(line))
+
+    def _compiles_less(self, line: _Line, other: _Line) -> bool:
+        return compiles_less(*self._at(line), *self._at(other))
+
+    def _at(self, line: _Line) -> tuple[State, Tree]:
+        """Where a way has come to; without anything taken that is the original, which every state has measured."""
+        if line.chosen:
+            return self._state(line.chosen), "patched"
+        return next(iter(self._states.values())), "original"
+
+    def _short(self, line: _Line) -> str:
+        _, _, graphs, breaks, recompiles = self._standing(line)
+        return f"{graphs} graphs in a pass, {breaks} breaks, {recompiles} recompiles"
+
+    def _set(self, start: Sequence[Bundle], causes: Sequence[Group], uncompiled: bool) -> _Line:
+        """The settings that causes ask for, on top of ``start``: as many as leave the results what they are."""
+        chosen, self._fates = list(start), {}
+        seen: set[TorchSetting] = set()
+        for _ in range(_ROUNDS):
+            asked = asked_settings(causes, self.bench.places, self.torch)
+            broken = uncompiled or any(group.category == "graph break" for group in causes)
+            new = [s for s in dict.fromkeys((*asked, *(CAPTURING if broken else ()))) if s not in seen]
+            if not new:
+                break
+            seen.update(new)
+            offered = [self._known.setdefault(bundle.key, bundle) for bundle in map(_bundle_of, new)]
+            taken = self._equivalent(chosen, offered)
+            if taken:  # what failed alone may work beside what was taken after it
+                failed = [bundle for bundle in offered if bundle not in taken]
+                taken += self._equivalent([*chosen, *taken], failed) if failed else []
+            for bundle in taken:
+                self._fates.pop(bundle.key, None)
+            if not taken:
+                break
+            chosen += taken
+            causes, uncompiled = self._causes(self._state(chosen).after), False
+        return _Line(chosen, self._fates)
+
+    def _written(self, chosen: Sequence[Bundle]) -> tuple[tuple[FileResult, ...], tuple[TorchSetting, ...]]:
+        """The files with what is chosen, the settings written where the model is compiled; and those with no place."""
+        units = frozenset(unit for bundle in chosen for unit in bundle.units)
+        wanted = _in_order(_settings_of(chosen))
+        files = self._files(units | self._places(wanted), wanted)
+        return files, tuple(setting for setting in wanted if not self._places((setting,)))
+
+    def _places(self, settings: tuple[TorchSetting, ...]) -> frozenset[Unit]:
+        """Where these would be written."""
+        only_those = replace(self._now(settings), select=(_SETTING[0],))
+        made = bundles(self.analysis.again(only_those), self.bench.places) if settings else ()
+        return frozenset(unit for bundle in made for unit in bundle.units if unit.code == _SETTING[0])
 
     # --- growing: what the run gives a reason for -------------------------------------------------------------------
 
-    def _grown(self, causes: Sequence[Group], uncompiled: bool) -> list[Bundle]:
-        chosen: list[Bundle] = []
+    def _grown(self, causes: Sequence[Group], uncompiled: bool, start: Sequence[Bundle] = ()) -> list[Bundle]:
+        chosen = list(start)
         for _ in range(_ROUNDS):
             self._evidence = tuple(dict.fromkeys((*self._evidence, *evidence(causes, self.bench.places))))
             offered = self._offered(chosen)
-            new = offered if uncompiled and not chosen else self._confirmed(offered, causes)
-            if not new and causes and chosen:
+            new = offered if uncompiled and not chosen else self._confirmed(offered, causes, chosen)
+            if not new and causes and len(chosen) > len(start):
                 new = self._behind(chosen, offered)
             if not new:
                 break
@@ -107,16 +222,18 @@ class Search:
 
     def _offered(self, chosen: Sequence[Bundle]) -> list[Bundle]:
         """The fixes that could be made now and were not tried yet."""
-        every = bundles(self.analysis.again(replace(self.settings, evidence=self._evidence)), self.bench.places)
+        now = self._now(_in_order(_settings_of(chosen)))
+        made = bundles(self.analysis.again(now), self.bench.places)
+        every = [bundle for bundle in made if bundle.key[0] != _SETTING[0]]  # written when all is decided
         for bundle in every:
             known = self._known.get(bundle.key)
             self._known[bundle.key] = replace(bundle, units=bundle.units | known.units) if known else bundle
         keys = {bundle.key for bundle in chosen}
         return [self._known[b.key] for b in every if b.key not in keys and b.key not in self._fates]
 
-    def _confirmed(self, offered: Sequence[Bundle], causes: Sequence[Group]) -> list[Bundle]:
+    def _confirmed(self, offered: Sequence[Bundle], causes: Sequence[Group], chosen: Sequence[Bundle]) -> list[Bundle]:
         """Those with a finding at a place that costs something."""
-        found = findings(self.analysis.again(replace(self.settings, evidence=self._evidence)))
+        found = findings(self.analysis.again(self._now(_in_order(_settings_of(chosen)))))
         guilty = {f.unit for group in causes for f in related(group, found, self.costs, self.bench.places)}
         return [bundle for bundle in offered if bundle.units & guilty]
 
@@ -147,7 +264,7 @@ class Search:
             if found.by_time:
                 found = self._timed(rest, chosen)
             without = self._totals(rest)
-            if found.gain:
+            if found.gain or (bundle.setting is not None and self._closer(rest, chosen)):
                 self._fates[bundle.key] = ("kept", f"without it and with it: {found.told}", without)
                 continue
             outcome: Outcome = "not better" if found.worse or found.slower else "no-op"
@@ -161,6 +278,11 @@ class Search:
     def _gain(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> Change:
         """What ``chosen`` has over ``rest``."""
         return difference(self._tree(rest, self._state(chosen)), (self._state(chosen), "patched"))
+
+    def _closer(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> bool:
+        """Whether ``chosen`` comes closer to one graph for each call, even if something else gets more."""
+        old, tree = self._tree(rest, self._state(chosen))
+        return standing(self._state(chosen), "patched") < standing(old, tree)
 
     def _timed(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> Change:
         """The same where the clock decides: both are measured in turns, and every time has to say the same.
@@ -217,7 +339,7 @@ class Search:
 
     def _with_strategy(self, chosen: Sequence[Bundle]) -> list[Bundle]:
         """The chosen fixes, with what the strategy in force makes in the same class or function."""
-        offered = bundles(self.analysis.again(replace(self.settings, evidence=self._evidence)), self.bench.places)
+        offered = bundles(self.analysis.again(self._now(_in_order(_settings_of(chosen)))), self.bench.places)
         made = {bundle.key: bundle.units for bundle in offered}
         return [replace(bundle, units=bundle.units | made.get(bundle.key, frozenset())) for bundle in chosen]
 
@@ -226,22 +348,31 @@ class Search:
     def _state(self, chosen: Iterable[Bundle], again: bool = False) -> State:
         key = self._key(chosen)
         if again or key not in self._states:
-            self._states[key] = self.bench.measure(self._files(key[0]), self.quick)
+            under = _in_order(key[2])
+            files = self._files(key[0], under)
+            self._states[key] = self.bench.measure(files, self.quick, settings=under)
         return self._states[key]
 
     def _key(self, chosen: Iterable[Bundle]) -> _Key:
+        chosen = tuple(chosen)
         units = frozenset(unit for bundle in chosen for unit in bundle.units)
-        return units, tuple(sorted(self.settings.strategies.items()))
+        return units, tuple(sorted(self.settings.strategies.items())), _settings_of(chosen)
 
-    def _patched(self, chosen: Iterable[Bundle]) -> tuple[FileResult, ...]:
-        return self._files(frozenset(unit for bundle in chosen for unit in bundle.units))
+    def _patched(self, chosen: Sequence[Bundle]) -> tuple[FileResult, ...]:
+        units = frozenset(unit for bundle in chosen for unit in bundle.units)
+        return self._files(units, _in_order(_settings_of(chosen)))
 
-    def _files(self, units: frozenset[Unit]) -> tuple[FileResult, ...]:
-        return self.analysis.again(replace(self.settings, only=units, evidence=self._evidence))
+    def _files(self, units: frozenset[Unit], under: tuple[TorchSetting, ...] = ()) -> tuple[FileResult, ...]:
+        return self.analysis.again(replace(self._now(under), only=units))
+
+    def _now(self, under: tuple[TorchSetting, ...]) -> Settings:
+        """What the rules are told: what was seen so far, and the settings of PyTorch that are in force."""
+        return replace(self.settings, evidence=self._evidence, torch_settings=under)
 
     def _diff(self, bundle: Bundle) -> str:
         shown = self.bench.places.shown
-        files = [file for file in self._files(bundle.units) if file.changed]
+        under = () if bundle.setting is None else (bundle.setting,)
+        files = [file for file in self._files(bundle.units | self._places(under), under) if file.changed]
         return "".join(file_diff(file, shown(file.path)).decode(file.encoding, "replace") for file in files)
 
     def _causes(self, seen: Sequence[Seen]) -> tuple[Group, ...]:
@@ -259,6 +390,19 @@ class Search:
         told += [Tried(("=".join(key),), (), *fate) for key, fate in self._fates.items() if key not in self._known]
         order = ("kept", "no-op", "not better", "different", "failed", "not tried")
         return tuple(sorted(told, key=lambda tried: order.index(tried.outcome)))
+
+
+def _bundle_of(setting: TorchSetting) -> Bundle:
+    """What is tried as a fix is."""
+    return Bundle((*_SETTING, setting.told), f"{_SETTING[0]} {setting.told}", frozenset(), (), setting)
+
+
+def _settings_of(chosen: Iterable[Bundle]) -> frozenset[TorchSetting]:
+    return frozenset(bundle.setting for bundle in chosen if bundle.setting is not None)
+
+
+def _in_order(settings: Iterable[TorchSetting]) -> tuple[TorchSetting, ...]:
+    return tuple(sorted(settings, key=lambda setting: (setting.kind, setting.name, str(setting.value))))
 
 
 def _texts(files: Iterable[FileResult]) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from patcher.diagnose.guards import parsed
 from patcher.diagnose.places import Place, Places
 from patcher.results import FileResult, Reported
 from patcher.rule import Cost
-from patcher.settings import Unit, Varied
+from patcher.settings import TorchSetting, Unit, Varied
 
 _OF_A_CLASS = "FC3"  # caches and mutated state: what one method is given, the others have to follow
 
@@ -34,13 +34,14 @@ class Bundle:
     """Fixes that are tried together: those of one rule in one function, or of one family in one class.
 
     ``key``: what tells it from others. ``label``: for people (``FC502 in Attention.forward``). ``where``: the places of
-    its findings.
+    its findings. ``setting``: of PyTorch, which is tried as a fix is; it has no units.
     """
 
     key: tuple[str, str, str]
     label: str
     units: frozenset[Unit]
     where: tuple[str, ...] = ()
+    setting: TorchSetting | None = None
 
 
 def findings(results: Iterable[FileResult]) -> tuple[Found, ...]:

@@ -70,6 +70,7 @@ class _Trial(NamedTuple):
     tolerance: float
     exact: bool
     files: tuple[str, ...]
+    settings: tuple[str, ...] = ()
 
     @property
     def compiled(self) -> tuple[Figures | None, Figures | None]:
@@ -93,7 +94,7 @@ def judge(results: Results, tolerance: float | None = None) -> Judgement:
     for case in results.cases:
         asked = case.tolerance if tolerance is None else tolerance
         exact = results.promise == "bitwise" and not _noisy(case)
-        verdicts += [_verdict(_Trial(case, mode, asked, exact, files)) for mode in results.modes]
+        verdicts += [_verdict(_Trial(case, mode, asked, exact, files, results.settings)) for mode in results.modes]
     return Judgement(tuple(verdicts), _unexercised(results, files))
 
 
@@ -182,7 +183,8 @@ def _failed(trial: _Trial) -> Iterator[_Said]:
 
 def _unproven(trial: _Trial) -> Iterator[_Said]:
     if not trial.files:
-        yield _Said("unproven", "no file is patched")
+        if not trial.settings:
+            yield _Said("unproven", "no file is patched")
         return
     loaded: set[str] = set()
     for measurement in (trial.case.variant("patched", "eager"), trial.case.variant("patched", "compiled", trial.mode)):

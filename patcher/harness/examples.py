@@ -129,6 +129,17 @@ def _torch_loggers() -> list[str]:
     return [name for name in logging.root.manager.loggerDict if name == "torch" or name.startswith("torch.")]
 
 
+#: Settings that examples may change.
+_SET = (
+    "capture_scalar_outputs",
+    "capture_dynamic_output_shape_ops",
+    "allow_rnn",
+    "allow_unspec_int_on_nn_module",
+    "recompile_limit",
+    "reorderable_logging_functions",
+)
+
+
 class _Backend:
     """Counts graphs, launches and the operators launched, on top of one of Dynamo's own backends."""
 
@@ -169,7 +180,7 @@ def count(
     counting = _Backend(backend or ("aot_eager" if train else "eager"))
     outputs: list[Any] = []
     try:
-        with _listening() as records:
+        with _listening() as records, _own_configuration():
             compiled = hook(fn, counting) if hook else torch.compile(fn, backend=counting)
             torch.manual_seed(SEED)
             for call in calls:
@@ -188,6 +199,14 @@ def count(
         notes=tuple(" ".join(note) for note in _notes(records)),
         outputs=tuple(outputs),
     )
+
+
+@contextlib.contextmanager
+def _own_configuration() -> Iterator[None]:
+    """What a source sets of Dynamo's configuration ends with it."""
+    config = torch._dynamo.config
+    with config.patch(**{name: getattr(config, name) for name in _SET if hasattr(config, name)}):
+        yield
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,10 @@ class Environment:
 
 @dataclass(frozen=True)
 class Results:
-    """A run of the harness. ``seconds``: wall time. ``document``: all of it, as it was read."""
+    """A run of the harness. ``seconds``: wall time. ``document``: all of it, as it was read.
+
+    ``settings``: of PyTorch, in force where what is patched ran compiled.
+    """
 
     tool: str
     command: tuple[str, ...]
@@ -308,6 +311,7 @@ class Results:
     started: str
     seconds: float
     cases: tuple[CaseResult, ...]
+    settings: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -339,6 +343,7 @@ def from_json(document: object) -> Results:
         started=root.text("started"),
         seconds=root.number("seconds"),
         cases=tuple(_case(item) for item in root.tables("cases")),
+        settings=tuple(_setting(item) for item in plan.maybe("settings", plan.tables) or ()),
         document=document,
     )
 
@@ -350,6 +355,10 @@ def _patched_file(table: _Table) -> PatchedFile:
             raise table.wrong("changed", "a list of pairs of lines", pair)
         changed.append((pair[0], pair[1]))
     return PatchedFile(table.text("shown"), table.text("before"), table.text("after"), tuple(changed))
+
+
+def _setting(table: _Table) -> str:
+    return f"{table.text('name')} = {table.values.get('value')!r}"
 
 
 def _environment(table: _Table) -> Environment:

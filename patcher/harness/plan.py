@@ -17,6 +17,7 @@ from typing import Any, Literal
 from patcher.harness import trees
 from patcher.harness.cases import Case
 from patcher.results import FileResult
+from patcher.settings import TorchSetting
 from patcher.source import reason
 from patcher.version import VERSION
 
@@ -44,6 +45,7 @@ class Options:
     ``repeat``: a second run of the original compiled in the first mode. ``keep``: the work folder stays. ``reuse``: the
     work folder of an earlier run, from which the original's variants are taken. ``trace``: where torch writes its
     structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on each case.
+    ``settings``: of PyTorch, in force while what is patched runs compiled; the original runs without.
     """
 
     command: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ class Options:
     reuse: str = ""
     trace: str = ""
     probes: tuple[str, ...] = ()
+    settings: tuple[TorchSetting, ...] = ()
 
 
 def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
@@ -192,7 +195,9 @@ def _document(results: Sequence[FileResult], options: Options) -> dict[str, Any]
 
 def _asked_for(options: Options) -> dict[str, Any]:
     """What a plan only mentions when it is wanted; folders are those of this machine."""
+    settings = [setting._asdict() for setting in options.settings]
     asked: dict[str, Any] = {"repeat": options.repeat, "keep": options.keep, "probes": list(options.probes)}
+    asked["settings"] = settings
     asked |= {
         key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path
     }

@@ -109,7 +109,7 @@ class _Run:
         finally:
             if not keep:
                 shutil.rmtree(self._work, ignore_errors=True)
-        told = ("tool", "command", "tree", "modes", "backend", "promise", "quick")
+        told = ("tool", "command", "tree", "modes", "backend", "promise", "quick", "settings")
         overlay = [{k: entry[k] for k in ("shown", "before", "after", "changed")} for entry in self._plan["overlay"]]
         results = {
             "schema": SCHEMA,
@@ -133,6 +133,9 @@ class _Run:
             patched: Json = {"status": "skipped"}  # without a patch it is the original once more
             if self._plan["overlay"]:
                 patched = self._measure(work, number, told, "patched", "eager", **known)
+            elif self._plan.get("settings"):  # eager code does not ask for them: it is the original's
+                patched = {**told["variants"][0], "tree": "patched"}
+                variants.append(patched)
             if self._plan["overlay"] and not self._plan["quick"]:
                 self._measure(work, number, told, "original", "float64", **known)
             trees = ("original", "patched") if patched["status"] == "ok" else ("original",)
@@ -327,6 +330,7 @@ class _Run:
             modes, quick = len(self._plan["modes"]), self._plan["quick"]
             asked = bool(modes and self._plan.get("repeat")) + len(self._plan.get("probes", ()))
             each = 3 + 2 * modes + (not quick) if self._plan["overlay"] else 2 + modes
+            each += modes if self._plan.get("settings") and not self._plan["overlay"] else 0
             total = len(self._plan["cases"]) * (each + asked)
             seconds = round(time.monotonic() - self._start, 1)
             self._progress(Event(what, case, variant, status, self._number, total, seconds))

@@ -64,6 +64,7 @@ OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memo
 
 Json = dict[str, Any]
 _Place = tuple[str, int, str]  # file, line and function
+_COMPILE_ARGUMENTS = frozenset(inspect.signature(torch.compile).parameters)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -72,6 +73,10 @@ _Place = tuple[str, int, str]  # file, line and function
 
 class CaseError(Exception):
     """The case cannot be run as it is written; the message is one line."""
+
+
+class MissingSettingError(Exception):
+    """A setting that is asked for does not exist in this torch; the message is one line."""
 
 
 def answer(spec: Json) -> Json:
@@ -100,7 +105,7 @@ def _status_of(error: BaseException) -> str:
 
 def _message_of(error: BaseException) -> str:
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    if isinstance(error, (CaseError, UnsuitedError)):
+    if isinstance(error, (CaseError, UnsuitedError, MissingSettingError)):
         return first[:LINE_CHARACTERS]
     return f"{type(error).__name__}: {first}"[:LINE_CHARACTERS] + _place_of(error)
 
@@ -1117,13 +1122,14 @@ def measure(plan: Json) -> Json:
         listener.count_graphs()
         if job.get("draws_random"):
             torch._inductor.config.fallback_random = True  # else compiled code draws other numbers than eager code
-    with listening(listener, plan["verbose"]) if compiling else contextlib.nullcontext():
+    settings = plan.get("settings", []) if compiling and job["tree"] == "patched" else []
+    with listening(listener, plan["verbose"]) if compiling else contextlib.nullcontext(), in_force(settings):
         if watched:
             overlay.watch(True)
         case = load_case(plan, job)
         if case.vary and not case.sizes:
             case.sizes = sizes_that_work(case)
-        run = _Run(plan, case, listener)
+        run = _Run(plan, case, listener, {s["name"]: s["value"] for s in settings if s["kind"] == "argument"})
         if compiling:
             attend(listener, plan["verbose"])
         if job["kind"] == "float64":
@@ -1148,6 +1154,32 @@ def measure(plan: Json) -> Json:
         "dtype": str(case.dtype).removeprefix("torch.") if case.dtype else None,
     }
     return told
+
+
+@contextlib.contextmanager
+def in_force(settings: Sequence[Json]) -> Iterator[None]:
+    """The settings that are Dynamo's configuration; raises ``MissingSettingError`` for any that this torch lacks."""
+    config = torch._dynamo.config
+    for setting in settings:
+        argument = setting["kind"] == "argument"
+        if not (setting["name"] in _COMPILE_ARGUMENTS if argument else hasattr(config, setting["name"])):
+            raise MissingSettingError(f"torch {torch.__version__} has no setting {setting['name']}")
+    changed: Json = {s["name"]: s["value"] for s in settings if s["kind"] == "config"}
+    for setting in (s for s in settings if s["kind"] == "member"):
+        name = setting["name"]
+        changed[name] = {*changed.get(name, getattr(config, name)), _named_object(setting["value"])}
+    with config.patch(**changed) if changed else contextlib.nullcontext():
+        yield
+
+
+def _named_object(dotted: str) -> Any:
+    """What a dotted name stands for: ``builtins.print``, ``logging.Logger.info``."""
+    parts = dotted.split(".")
+    for number in range(len(parts) - 1, 0, -1):
+        with contextlib.suppress(ImportError):
+            found: Any = importlib.import_module(".".join(parts[:number]))
+            return functools.reduce(getattr, parts[number:], found)
+    raise MissingSettingError(f"there is no {dotted}")
 
 
 def limit_memory(limit: int | None) -> None:
@@ -1212,8 +1244,8 @@ def _step(case: Case, model: Any, runner: Any, call: Any, optimizer: Any) -> Any
 class _Run:
     """One model of one variant, and the passes over the case's calls."""
 
-    def __init__(self, plan: Json, case: Case, listener: Listener) -> None:
-        self.plan, self.case, self.listener = plan, case, listener
+    def __init__(self, plan: Json, case: Case, listener: Listener, arguments: Json | None = None) -> None:
+        self.plan, self.case, self.listener, self.arguments = plan, case, listener, arguments or {}
         self.kind, self.mode, self.folder = plan["job"]["kind"], plan["job"]["mode"], Path(plan["job"]["folder"])
         self.model = case.build()
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
@@ -1232,7 +1264,7 @@ class _Run:
         options = {"backend": self.plan["backend"]}
         if self.mode != "default" and self.plan["backend"] == "inductor":
             options["mode"] = self.mode
-        return options
+        return options | self.arguments
 
     def counted(self, overlay: Overlay | None) -> Json:
         """The passes that are counted: the first, cold one, and on until nothing is compiled any more.

@@ -15,6 +15,8 @@ NOT_WRITTEN_MEANS = (
     "Not written: the fix measured well, but the whole was not proven equivalent at full length. No file was changed."
 )
 
+TO_WRITE = "Nothing that was looked at compiles the model. Write this where you do, before the first call:"
+
 
 @dataclass(frozen=True)
 class Recommendation:

@@ -95,6 +95,7 @@ def seeds() -> tuple[Seed, ...]:
                 strategies=example.strategies,
                 target_torch=OLDEST_TORCH,
                 evidence=tuple(replace(v, path="example.py") for v in example.evidence),
+                torch_settings=example.torch_settings,
             )
             rewritten = example.after is not None and not example.unsafe
             found.append(Seed(rule.code, example.title, example.before, example.run, settings, rewritten))

@@ -32,7 +32,7 @@ from patcher.report.markdown.blocks import (
     shortened,
     table,
 )
-from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, compared
+from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, TO_WRITE, compared
 from patcher.report.sections import TITLES
 
 
@@ -64,6 +64,11 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"**{inline(', '.join(item.fixes))}** ({item.outcome})"
             yield ""
             yield block(item.diff, "diff")
+    if proof.to_write:
+        yield ""
+        yield from prose(TO_WRITE)
+        yield ""
+        yield block("\n".join(proof.to_write), "python")
     if proof.restore:
         yield ""
         yield "To undo it:"

@@ -1,0 +1,43 @@
+"""Which settings of PyTorch causes ask for: those that would do away with them, as `advice` knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from patcher.diagnose.advice import advice, registry_id
+from patcher.diagnose.diagnosis import Advice
+from patcher.diagnose.groups import Group
+from patcher.diagnose.places import Places
+from patcher.settings import TorchSetting, torch_setting
+
+#: What makes most graphs whole, whether or not a message names it: behind one break there may be another.
+CAPTURING = (
+    TorchSetting("config", "capture_scalar_outputs"),
+    TorchSetting("config", "capture_dynamic_output_shape_ops"),
+    TorchSetting("config", "allow_rnn"),
+)
+_LIMIT = 64  # compilations of one function, where more than PyTorch's usual 8 are needed
+
+
+def advised(group: Group, places: Places, torch_version: str) -> tuple[Advice, ...]:
+    """The settings that would do away with a cause on this torch."""
+    first, place = group.first, group.place
+    file = places.file(place.path) if place else None
+    number = file.head(place.line) if place and file else 0
+    return advice(
+        "; ".join(dict.fromkeys(event.reason for event in group.events)),
+        first.explanation,
+        first.context,
+        first.hints,
+        registry_id(first.url),
+        torch_version,
+        trigger=file.lines[number - 1].strip() if file and 0 < number <= len(file.lines) else "",
+        limit_hit=group.impact.limit_hits > 0,
+    )
+
+
+def asked_settings(causes: Iterable[Group], places: Places, torch_version: str) -> tuple[TorchSetting, ...]:
+    """Of all causes, each once, but for those that have to be written beside a tensor or hold a choice."""
+    told = [item for group in causes for item in advised(group, places, torch_version)]
+    found = [torch_setting(item.flag.replace(" = N", f" = {_LIMIT}")) for item in told]
+    return tuple(dict.fromkeys(setting for setting in found if setting is not None))

@@ -1,0 +1,1 @@
+"""FC710 and the places where it writes settings."""

@@ -1,0 +1,125 @@
+"""Where a setting of PyTorch is written: beside the calls that compile, once for each function that has some."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.values.compile_calls import CompileCall, compile_calls
+from patcher.facts.values.module_values import imported
+from patcher.rule import Code, Edit, Insert, Replace
+from patcher.settings import TorchSetting
+
+_CONFIG = "torch._dynamo.config"
+_COMPILING = ("call", "decorator", "factory", "in place")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A call that compiles, and what has to change there. ``settings``: those that it is about.
+
+    ``edits``: none where it cannot be done, for the reason ``why_not``.
+    """
+
+    node: ast.expr
+    settings: tuple[TorchSetting, ...]
+    edits: tuple[Edit, ...] = ()
+    why_not: str = ""
+
+
+class SettingPlaces(Analysis):
+    """The places of one module where the settings that are in force have to be written, and are not yet."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        calls = compile_calls(self.syntax)
+        self._sites = [call for call in calls if call.kind in _COMPILING and isinstance(call.node, ast.expr)]
+        self._set = [call for call in calls if call.kind == "setting"]
+        self._known: dict[ast.AST, Written] | None = None
+
+    def at(self, node: ast.AST) -> Written | None:
+        """What has to change at ``node``, a call or a decorator that compiles; None when nothing has to."""
+        if self._known is None:
+            self._known = {written.node: written for written in self._all()}
+        return self._known.get(node)
+
+    def _all(self) -> Iterator[Written]:
+        lined: set[FunctionNode | None] = set()
+        for call in self._sites:
+            assert isinstance(call.node, ast.expr)
+            anchor = self._anchor(call)
+            function = self.syntax.function_of(anchor)
+            lines = [s for s in self.facts.settings.torch_settings if s.kind != "argument"]
+            lines = [s for s in lines if function not in lined and not self._is_set(s, function)]
+            lined.add(function)
+            given = [s for s in self.facts.settings.torch_settings if s.kind == "argument" and not _is_given(s, call)]
+            if not lines and not given:
+                continue
+            told = (*lines, *given)
+            if not self.syntax.alone(anchor) and lines:
+                yield Written(call.node, told, why_not="there is no place for a line before it")
+                continue
+            passed = self._passed(call, given) if given else []
+            if passed is None:
+                yield Written(call.node, told, why_not="its arguments cannot be told")
+                continue
+            config = self.facts.writing.spelling(_CONFIG, anchor)
+            written = tuple(Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
+            yield Written(call.node, told, (*([Insert(anchor, written)] if lines else []), *passed))
+
+    def _anchor(self, call: CompileCall) -> ast.stmt:
+        """The statement before which a line is run before the model is compiled: not in the middle of a class."""
+        assert isinstance(call.node, ast.expr)
+        statement = self.syntax.statement_of(call.node)
+        cls = self.syntax.class_of(statement)
+        while cls is not None and self.syntax.function_of(statement) is None:
+            statement, cls = cls, self.syntax.class_of(cls)
+        return statement
+
+    def _is_set(self, setting: TorchSetting, function: FunctionNode | None) -> bool:
+        """Whether code of the same function, or of the module, gives it this value."""
+        if setting.kind == "member":
+            added = [c for c in self.syntax.by_type[ast.Call] if self._is_addition(c, setting)]
+            return any(self.syntax.function_of(c) in (None, function) for c in added)
+        for call in self._set:
+            if self.syntax.function_of(call.node) not in (None, function) or not call.what.startswith(_CONFIG):
+                continue
+            value = call.argument(setting.name)
+            if isinstance(value, ast.Constant) and value.value == setting.value:
+                return True
+        return False
+
+    def _is_addition(self, call: ast.Call, setting: TorchSetting) -> bool:
+        if imported(self.syntax, call.func) != f"{_CONFIG}.{setting.name}.add" or len(call.args) != 1:
+            return False
+        return self._spelled(setting, call) == f"{setting.name}.add({ast.unparse(call.args[0])})"
+
+    def _spelled(self, setting: TorchSetting, at: ast.AST) -> str:
+        if setting.kind != "member":
+            return setting.told
+        builtin = str(setting.value).removeprefix("builtins.")
+        return f"{setting.name}.add({self.facts.writing.spelling(builtin, at)})"
+
+    def _passed(self, call: CompileCall, given: list[TorchSetting]) -> list[Edit] | None:
+        """The call with more arguments; None where it is not plain."""
+        node = call.node
+        more = ", ".join(setting.told for setting in given)
+        if not isinstance(node, ast.Call):
+            return [Replace(node, Code(f"{{0}}({more})", (node,)))] if isinstance(node, ast.expr) else None
+        if any(k.arg is None or k.arg in {s.name for s in given} for k in node.keywords):
+            return None
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            return None
+        parts: list[ast.expr] = [node.func, *node.args, *(k.value for k in node.keywords)]
+        names = [*("" for _ in node.args), *(f"{k.arg}=" for k in node.keywords)]
+        holes = [f"{name}{{{number}}}" for number, name in enumerate(names, 1)]
+        return [Replace(node, Code(f"{{0}}({', '.join([*holes, more])})", tuple(parts)))]
+
+
+def _is_given(setting: TorchSetting, call: CompileCall) -> bool:
+    value = call.argument(setting.name)
+    return isinstance(value, ast.Constant) and value.value == setting.value
