@@ -81,21 +81,16 @@ class Forked:
         self._parent, self.pid = parent, pid
         self.returncode: int | None = None
 
-    def poll(self) -> int | None:
-        """The exit status once it has ended, negative for a signal; it is -9 when its parent is gone."""
-        return self._told(0)
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, when it has ended. Raises ``subprocess.TimeoutExpired`` when it has not within the time.
 
-    def wait(self) -> int:
-        """The exit status, when it has ended."""
-        status = self._told(None)
-        assert status is not None
-        return status
-
-    def _told(self, seconds: float | None) -> int | None:
+        It is negative for a signal, and -9 when its parent is gone.
+        """
         if self.returncode is None:
-            line = self._parent.line(seconds)
-            if line is not None:
-                self.returncode = int(line) if line else -signal.SIGKILL
+            line = self._parent.line(timeout)
+            if line is None:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            self.returncode = int(line) if line else -signal.SIGKILL
         return self.returncode
 
 

@@ -38,6 +38,7 @@ SCHEMA = 1
 HERE = Path(__file__).resolve().parent
 TAIL_LINES, LINE_CHARACTERS = 12, 400
 LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints without end the last lines are enough
+LISTEN_SECONDS, LOOK_SECONDS = 0.1, 0.5  # for the end of a process, and at its log and memory
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
 KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
@@ -287,7 +288,7 @@ class _Run:
         seconds, memory = self._plan["seconds"], self._plan["memory"]
         heard = time.monotonic()
         deadline, look = heard + seconds, 0.0
-        while process.poll() is None:
+        while not _has_ended(process, LISTEN_SECONDS):
             now = time.monotonic()
             if now > deadline:
                 return "timeout", f"did not end within {seconds:g} seconds"
@@ -295,13 +296,12 @@ class _Run:
                 heard = now
                 self._tell("running", *named, "")
             if now >= look:
-                look = now + 0.1
+                look = now + LOOK_SECONDS
                 if os.fstat(log.fileno()).st_size > LOG_BYTES:
                     os.ftruncate(log.fileno(), 0)
                 used = _resident(process.pid) if memory else 0
                 if memory and used > memory:
                     return "out-of-memory", f"used {used / 2**30:.1f} GiB, the limit is {memory / 2**30:.1f} GiB"
-            time.sleep(0.02)
         return None
 
     def _variables(self, job: Json, folder: Path) -> dict[str, str]:
@@ -395,17 +395,30 @@ def _result(out: Path, code: int, tail: list[str]) -> Json:
     return {"status": "exited", "message": f"ended by itself with exit status {code}, without a result"}
 
 
+def _has_ended(process: Forked | subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether it ends within that time."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.returncode is not None
+
+
 def _resident(session: int) -> int:
     """Bytes of resident memory of all processes of a session; 0 where there is no /proc to tell."""
     return sum(_pages_of(session)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _pages_of(session: int) -> Iterator[int]:
-    for entry in Path("/proc").glob("[0-9]*"):
+    for name in _running():
         with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended
-            fields = (entry / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                yield int((entry / "statm").read_text(encoding="ascii").split()[1])
+            if os.getsid(int(name)) == session:
+                yield int(Path("/proc", name, "statm").read_text(encoding="ascii").split()[1])
+
+
+def _running() -> list[str]:
+    """The numbers of all processes, where the system tells them."""
+    with contextlib.suppress(OSError), os.scandir("/proc") as entries:
+        return [entry.name for entry in entries if entry.name.isdecimal()]
+    return []
 
 
 def _copy(source: IO[bytes], log: IO[bytes]) -> None:
