@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -21,11 +22,14 @@ from toy import RULES
 
 from patcher import calls, cli
 from patcher.cli import showing
+from patcher.diagnose.diagnosing import Diagnosed
 from patcher.kept import default_folder
 from patcher.newer import needed
+from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.reverse import without_patch
 from patcher.version import VERSION
 from rules import load_rules
+from tests.diagnosis_samples import SAMPLES
 
 ROOT = Path(__file__).parent.parent
 TOY = str(Path(__file__).parent / "toy.py")
@@ -617,6 +621,26 @@ def test_a_report_of_80_columns(tool: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert max(map(len, out.splitlines())) <= 80
     assert "  compiled before  10.0\n" in out
     assert "    removed  2x m.py:3: a print that" in out
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_a_diagnosis_of_80_columns(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    asked = ("diagnose", "--case", "case.py", "m.py")
+    monkeypatch.setattr("patcher.diagnose.call.need_torch", lambda python: None)
+    monkeypatch.setattr("patcher.diagnose.call.diagnose", lambda *anything: Diagnosed(SAMPLES[name]()))
+    page = tool(*asked)[1]
+    assert page == diagnosis_markdown(SAMPLES[name]())
+    monkeypatch.setattr(sys.modules["patcher.cli.diagnosing"].sys.stdout, "isatty", lambda: True, raising=False)
+    assert tool(*asked, "--wide")[1] == tool(*asked, "--format", "markdown")[1] == page
+    tool(*asked, "-o", "report.md")
+    assert (tmp_path / "report.md").read_text() == page
+    out = tool(*asked)[1]
+    command = "fix-compile diagnose"  # with a path that cannot be parted
+    assert [line for line in out.splitlines() if len(line) > 80 and "onerror" not in line] == []
+    assert (command in out, "```" in out, "**" in out) == (command in page, False, False)
+    kept = "".join(out.split())
+    words = {word for word in re.findall(r"\w{3,}", page.replace("\\", "")) if word not in kept}
+    assert words <= {"text", "bash", "diff", "python"}  # what a fence says
 
 
 def test_what_is_compiled_without_a_compiler_is_said_at_the_top(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:

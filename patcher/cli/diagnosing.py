@@ -39,6 +39,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
     @diagnose_options
     @click.option("--format", "format_", type=click.Choice(tuple(REPORTS)), help="Of the report (default: markdown).")
     @click.option("-o", "--output", multiple=True, type=click.Path(dir_okay=False), metavar="FILE", help=_OUTPUT)
+    @click.option("--wide", is_flag=True, help="The report as Markdown on a terminal, too, as wide as it is.")
     @click.option("--only", multiple=True, type=click.Choice(NAMES), help="Only this diagnostic; may be repeated.")
     @click.option(
         "--trace", type=click.Path(file_okay=False), metavar="DIR", help="Keep torch's structured trace there."
@@ -59,6 +60,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         paths: tuple[str, ...],
         format_: str | None,
         output: tuple[str, ...],
+        wide: bool,
         only: tuple[str, ...],
         trace: str | None,
         prove: bool,
@@ -101,7 +103,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         asked = Asked(
             paths=paths,
             outputs=tuple((Path(file), format_ or _format_of(file)) for file in output),
-            format=format_ or "markdown",
+            format=format_ or ("narrow" if sys.stdout.isatty() and not wide else "markdown"),
             only=only,
             trace=trace or "",
             prove=prove,

@@ -22,6 +22,7 @@ from patcher.report import Outcome
 from patcher.report.diagnosis_html import diagnosis_html
 from patcher.report.diagnosis_json import diagnosis_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
+from patcher.report.fitted import fitted
 from patcher.results import FileResult
 from patcher.settings import Settings
 
@@ -31,6 +32,10 @@ FORMATS: Mapping[str, Callable[[Diagnosis], str]] = {
     "html": diagnosis_html,
 }
 
+_SHAPES: Mapping[str, Callable[[Diagnosis], str]] = {
+    **FORMATS,
+    "narrow": lambda diagnosis: fitted(diagnosis_markdown(diagnosis)),
+}
 _DRY = "nothing was changed, as --dry-run asks"
 _INSTALLED = "nothing was changed, for installed packages are never patched in place"
 
@@ -41,7 +46,7 @@ class Asked:
 
     ``strategies``: for each key the names to try when all are to be. ``command``: the call as typed. ``spelled``: a
     call with other options, for cases and paths of this one. ``outputs``: files for the report with their formats;
-    without any it goes to stdout, in ``format``.
+    without any it goes to stdout, in ``format``, which may also be "narrow": for a terminal.
     """
 
     paths: tuple[str, ...]
@@ -91,12 +96,12 @@ def report(
     if not asked.prove:
         last = ()
     if not asked.outputs:
-        return Told(status, FORMATS[asked.format](diagnosed.diagnosis), last)
+        return Told(status, _SHAPES[asked.format](diagnosed.diagnosis), last)
     tried = [_kept(file, FORMATS[format_](diagnosed.diagnosis)) for file, format_ in asked.outputs]
     errors = [line for line in tried if line]
     written = "".join(f"{file}\n" for file, _ in asked.outputs)
     if errors:  # it took long to make
-        written = FORMATS[asked.format](diagnosed.diagnosis)
+        written = _SHAPES[asked.format](diagnosed.diagnosis)
     told = () if asked.only else _summary(diagnosed.diagnosis)
     return Told(FAILURE if errors else status, written, (*told, *errors, *last))
 
