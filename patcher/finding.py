@@ -227,6 +227,9 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         reason = settings.distrusted.get(rule.code, "") or _why_not_made(finding.fix, facts)
         if reason:
             finding = replace(finding, fix=None, strategy="", assumption=reason)
+    reach = facts.ask(Frequency).of(finding.node)
+    if reach.often in (Often.NEVER, Often.ELSEWHERE) and finding.applicability is Applicability.SAFE:
+        finding = replace(finding, fix=None, strategy="", assumption=f"it runs {reach}")
     if finding.applicability is Applicability.SAFE and (scripted := _why_scripted(finding.fix, facts)):
         assert finding.fix is not None
         unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)
@@ -245,7 +248,7 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     imports = _imports(finding, facts)
     if imports is None:
         finding = Finding(at, finding.message, assumption=_NO_TORCH)
-    return Found(rule, finding, covered, scope, facts.ask(Frequency).of(at), imports or frozenset(), by)
+    return Found(rule, finding, covered, scope, reach, imports or frozenset(), by)
 
 
 def _told_of_devices(finding: Finding, settings: Settings) -> Finding:

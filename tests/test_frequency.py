@@ -164,3 +164,94 @@ def test_a_flag_that_the_file_itself_sets_is_not_off_by_default() -> None:
 def test_nothing_is_read_from_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "SHOWN", "1")
     assert reached("if SHOWN:\n    mark('m')")["Head"]["m"].startswith("only when")
+
+
+USED = """
+import torch
+from torch import nn
+
+if has_xla():
+    import torch_xla
+    from torch_xla.kernels import flash
+    THERE = True
+else:
+    THERE = False
+
+def table(size, shift=None):
+    mark("table")
+    if shift is not None:
+        mark("shifted")
+    return size
+
+def base(x, starts=None, first=None):
+    if starts is not None:
+        mark("starts")
+    if first is not None:
+        mark("first")
+    return x
+
+def turned(x, starts=None):
+    parts = [base(y, starts=(starts[0] if starts is not None else None)) for y in x]
+    return base(x, starts, first=parts)
+
+class Flash(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 9:
+            return flash(x)
+        mark("flash")
+        return x
+
+class Either(nn.Module):
+    def forward(self, x):
+        mark("either")
+        return flash(x) if THERE else x
+
+class Model(nn.Module):
+    def forward(self, x):
+        if x.shape not in self.tables:
+            self.tables[x.shape] = table(x.shape, x)
+        return turned(x)
+"""
+
+
+def used(more: str = "", beside: str = "") -> dict[str, str]:
+    """How often each ``mark("...")`` is reached, with ``more`` below the model, and ``beside`` in another file."""
+    tree = ast.parse(USED + textwrap.dedent(more))
+    files = [summarise(tree, "model.py"), summarise(ast.parse(textwrap.dedent(beside)), "other.py")]
+    facts = Facts(tree, "model.py", Project(files), Settings(), frozenset())
+    marks = [c for c in ast.walk(tree) if isinstance(c, ast.Call) and ast.unparse(c.func) == "mark"]
+    return {c.args[0].value: str(facts.ask(Frequency).of(c)) for c in marks}  # type: ignore[attr-defined]
+
+
+NEVER = "only when `starts` is given: no call of the project does"
+
+
+def test_a_function_that_fills_a_cache_is_reached_as_often_as_that() -> None:
+    assert used()["table"] == "only when a cache is filled"
+
+
+def test_what_no_call_gives_is_said_to_be_never_given() -> None:
+    told = used()
+    assert told["starts"] == NEVER
+    assert told["first"] == "some calls"  # one call gives it, another one does not
+
+
+@pytest.mark.parametrize(
+    ("more", "beside"),
+    [
+        ("class Two(nn.Module):\n    def forward(self, x):\n        return turned(x, x)", ""),
+        ("class Two(nn.Module):\n    def forward(self, x, **more):\n        return turned(x, **more)", ""),
+        ("ways = {'turned': turned}", ""),
+        ("__all__ = ['turned']", ""),
+        ("", "from model import turned"),
+        ("", "import model\n\ndef other(x):\n    return model.turned(x, x)"),
+    ],
+)
+def test_what_others_may_give_is_not(more: str, beside: str) -> None:
+    assert used(more, beside)["starts"] != NEVER
+
+
+def test_functions_of_another_compiler_are_told() -> None:
+    told = used()
+    assert told["flash"] == "only with `torch_xla`, which compiles by itself"
+    assert told["either"] == "each call"

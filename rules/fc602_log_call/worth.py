@@ -36,7 +36,7 @@ class Worth(Analysis):
     def why_not(self, call: ast.Call, statement: ast.stmt) -> str | None:
         """None when ``call``, which writes a message, may break the graph of a model that is used as it is meant."""
         reach = self.frequency.of(call)
-        if reach.often in (Often.ONCE, Often.FLAG, Often.ERROR):
+        if reach.often in (Often.ONCE, Often.FLAG, Often.NEVER, Often.ELSEWHERE, Often.ERROR):
             return f"it runs {reach}"
         if (misused := self._why_misused(call)) is not None:
             return misused

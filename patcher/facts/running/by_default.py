@@ -11,6 +11,7 @@ from typing import Any
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.running.callers import Callers
 from patcher.facts.syntax.classes import INITIALISERS, parameter_at
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.syntax.written import defaults, is_none, short
@@ -38,10 +39,14 @@ _DEEPEST = 8
 
 @dataclass(frozen=True)
 class Default:
-    """``value``, unless somebody sets one of ``flags`` (as the source calls them; none: it is a constant)."""
+    """``value``, unless somebody sets one of ``flags`` (as the source calls them; none: it is a constant).
+
+    ``unset``: arguments that no call of the project gives, and that would have to be given as well.
+    """
 
     value: object
     flags: frozenset[str] = frozenset()
+    unset: frozenset[str] = frozenset()
 
 
 class ByDefault(Analysis):
@@ -64,7 +69,11 @@ class ByDefault(Analysis):
                 return Default(value)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 held = self.of(operand, depth)
-                return held and Default(not held.value, held.flags)
+                return held and Default(not held.value, held.flags, held.unset)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                held = self.of(test, depth)
+                taken = held and self.of(body if held.value else orelse, depth)
+                return taken and held and _joined(taken.value, [held, taken])
             case ast.BoolOp(op=op, values=values):
                 return self._chain([self.of(v, depth) for v in values], isinstance(op, ast.Or))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARING:
@@ -83,11 +92,11 @@ class ByDefault(Analysis):
         """``and`` ends with what is false, ``or`` (``until``) with what is true, wherever that stands."""
         ends = [p for p in parts if p is not None and bool(p.value) is until]
         if ends:
-            return Default(until, ends[0].flags)
+            return Default(until, ends[0].flags, ends[0].unset)
         known = [p for p in parts if p is not None]
         if len(known) < len(parts):
             return None
-        return Default(not until, frozenset().union(*(p.flags for p in known)))
+        return _joined(not until, known)
 
     def _worked_out(self, how: Callable[..., object], parts: Iterable[ast.expr], depth: int) -> Default | None:
         held = [self.of(p, depth) for p in parts]
@@ -98,13 +107,14 @@ class ByDefault(Analysis):
             value = how(*(h.value for h in known))
         except (TypeError, ValueError):
             return None
-        return Default(value, frozenset().union(*(h.flags for h in known)))
+        return _joined(value, known)
 
     def _call(self, func: ast.expr, args: list[ast.expr], depth: int) -> Default | None:
         what = imported(self.syntax, func) or dotted(func)  # also one that is imported in the function
         if what in _ENVIRONMENT and args:
             held = self.of(args[1], depth) if len(args) > 1 else Default(None)
-            return held and Default(held.value, held.flags | {f"the environment variable {short(args[0])}"})
+            named = frozenset({f"the environment variable {short(args[0])}"})
+            return held and Default(held.value, held.flags | named, held.unset)
         match func, args:
             case ast.Name(id=name), [part] if name in _CONVERTING and self.syntax.is_builtin(func):
                 return self._worked_out(_CONVERTING[name], [part], depth)
@@ -132,7 +142,7 @@ class ByDefault(Analysis):
         known = [h for h in held if h is not None]
         if len(known) < len(held) or len({bool(h.value) for h in known}) != 1:
             return None
-        return Default(known[0].value, frozenset().union(*(h.flags for h in known)))
+        return _joined(known[0].value, known)
 
     def _bound(self, d: Definition, depth: int) -> Default | None:
         if d.how == "parameter" and isinstance(d.node, ast.arg):
@@ -152,7 +162,8 @@ class ByDefault(Analysis):
         match [self.syntax.parents[n] for n in stores]:
             case [ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value)]:
                 held = self.of(value, depth)
-                return held and Default(held.value, held.flags or frozenset({f"`{name.id}`"}))
+                flags = held.flags if held is not None else frozenset()
+                return held and Default(held.value, flags or frozenset({f"`{name.id}`"}), held.unset)
         return None
 
     def _parameter(self, function: FunctionNode, parameter: ast.arg, depth: int) -> Default | None:
@@ -163,12 +174,20 @@ class ByDefault(Analysis):
         said = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
         flag = isinstance(default, ast.Constant) and isinstance(default.value, bool)
         if not flag and not (is_none(default) and "bool" in said.replace("boolean", "")):
-            return None
+            return self._never_given(function, parameter, depth) if is_none(default) else None
         for argument in self._given(function, parameter):
             held = self.of(argument, depth)
             if held is None or bool(held.value) is not bool(default.value):  # type: ignore[attr-defined]
                 return None
         return Default(default.value, frozenset({f"`{parameter.arg}`"}))  # type: ignore[attr-defined]
+
+    def _never_given(self, function: FunctionNode, parameter: ast.arg, depth: int) -> Default | None:
+        """None, where each call of ``function`` in the project leaves ``parameter`` out, or gives None for it."""
+        given = self.facts.ask(Callers).given(function, parameter)
+        held = [Default(None) if e is None else self.of(e, depth) for e in given]
+        if not held or any(h is None or h.value is not None for h in held):
+            return None
+        return Default(None, unset=frozenset({f"`{parameter.arg}`"}))
 
     def _handed_on(self, function: FunctionNode, parameter: ast.arg, depth: int) -> Default | None:
         """What all calls of ``function`` give for ``parameter``, where they are known and alike."""
@@ -177,7 +196,7 @@ class ByDefault(Analysis):
         known = [h for h in held if h is not None]
         if len(held) != len(calls) or len(known) < len(held) or len({bool(h.value) for h in known}) != 1:
             return None
-        return Default(known[0].value, frozenset().union(*(h.flags for h in known)))
+        return _joined(known[0].value, known)
 
     def _given(self, function: FunctionNode, parameter: ast.arg) -> Iterator[ast.expr]:
         """What calls in this file give for ``parameter``, as far as names tell which function they call."""
@@ -213,3 +232,10 @@ class ByDefault(Analysis):
             return None  # it is filled in, or counted: no flag
         flags = frozenset().union(*(h.flags for h in known)) or frozenset({f"`{ast.unparse(e)}`"})
         return Default(known[0].value, flags)
+
+
+def _joined(value: object, parts: Iterable[Default]) -> Default:
+    """``value``, which is so as long as all of ``parts`` are."""
+    known = list(parts)
+    flags = frozenset[str]().union(*(p.flags for p in known))
+    return Default(value, flags, frozenset[str]().union(*(p.unset for p in known)))

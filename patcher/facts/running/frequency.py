@@ -10,6 +10,8 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.errors import raises
 from patcher.facts.running.by_default import ByDefault
+from patcher.facts.running.callers import Callers
+from patcher.facts.running.other_compilers import OtherCompilers
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.values.module_values import CONTAINERS
 
@@ -20,7 +22,10 @@ _LAYERS = frozenset("layers blocks stages".split())
 
 
 class Often(enum.IntEnum):
-    """From what costs most to what costs least. UNKNOWN: no module's ``forward`` and nothing compiled reaches it."""
+    """From what costs most to what costs least. UNKNOWN: no module's ``forward`` and nothing compiled reaches it.
+
+    NEVER: in no call that the project makes; somebody else may make one. ELSEWHERE: where another compiler is at work.
+    """
 
     TURN = 0
     LAYER = 1
@@ -29,7 +34,9 @@ class Often(enum.IntEnum):
     SOME = 4
     ONCE = 5
     FLAG = 6
-    ERROR = 7
+    NEVER = 7
+    ELSEWHERE = 8
+    ERROR = 9
 
 
 _SAID = {
@@ -40,13 +47,18 @@ _SAID = {
     Often.SOME: "some calls",
     Often.ONCE: "only when a cache is filled",
     Often.FLAG: "only when a flag is set",
+    Often.NEVER: "in no call that the project makes",
+    Often.ELSEWHERE: "only where another compiler is at work",
     Often.ERROR: "only on the way to an error",
 }
 
 
 @dataclass(frozen=True)
 class Reach:
-    """``often``, and the ``flags`` that are not so by default (FLAG), as the source calls them."""
+    """``often``, and the ``flags`` that are not so by default (FLAG), or not given (NEVER), as the source calls them.
+
+    ELSEWHERE: the package of the other compiler.
+    """
 
     often: Often
     flags: frozenset[str] = frozenset()
@@ -54,6 +66,10 @@ class Reach:
     def __str__(self) -> str:
         if self.often is Often.FLAG and self.flags:
             return f"only when {' or '.join(sorted(self.flags))} is set"
+        if self.often is Often.NEVER and self.flags:
+            return f"only when {' or '.join(sorted(self.flags))} is given: no call of the project does"
+        if self.often is Often.ELSEWHERE and self.flags:
+            return f"only with {' or '.join(sorted(self.flags))}, which compiles by itself"
         return _SAID[self.often]
 
     def inside(self, outer: Reach) -> Reach:
@@ -72,6 +88,7 @@ class Frequency(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.by_default = facts.ask(ByDefault)
+        self.callers = facts.ask(Callers)
         self._functions: dict[FunctionNode, Reach] = {}
         self._open: set[FunctionNode] = set()
 
@@ -87,8 +104,10 @@ class Frequency(Analysis):
         if function not in self._functions:
             if function in self._open:
                 return _EACH
+            if package := self.facts.ask(OtherCompilers).of(function):
+                return self._functions.setdefault(function, Reach(Often.ELSEWHERE, frozenset({f"`{package}`"})))
             self._open.add(function)
-            calls = self.inference.calls_of(function)
+            calls = self.callers.of(function)
             reached = [r for r in map(self.of, calls) if r.often is not Often.UNKNOWN]
             found = min(reached, key=lambda r: r.often) if reached else self._layer(function)
             self._open.discard(function)
@@ -142,7 +161,10 @@ class Frequency(Analysis):
         held = self.by_default.of(test)
         if held is None:
             return Reach(Often.SOME)
-        return _EACH if bool(held.value) is outcome else Reach(Often.FLAG, held.flags)
+        if bool(held.value) is outcome:
+            return _EACH
+        never = held.unset and not held.flags
+        return Reach(Often.NEVER, held.unset) if never else Reach(Often.FLAG, held.flags)
 
     def _in_block(self, statement: ast.stmt) -> Reach:
         """What the statements around ``statement`` in its block say: errors that follow, tests that have left above."""
@@ -153,7 +175,7 @@ class Frequency(Analysis):
         for above in block[:at]:
             if isinstance(above, ast.If) and not above.orelse and isinstance(above.body[-1], _LEAVING):
                 reach = self._under(above.test, False)
-                if reach.often is Often.FLAG:
+                if reach.often in (Often.FLAG, Often.NEVER):
                     return reach
         return _EACH
 

@@ -48,3 +48,5 @@ NOT_TRACED = frozenset(
     "gc.collect datetime.datetime.now torch.save torch.load torch.cuda.empty_cache torch.cuda.memory_allocated "
     "torch.cuda.max_memory_allocated torch.cuda.memory_reserved threading.Thread".split()
 )
+#: Packages that bring a compiler and tensors of their own, which are no matter of ``torch.compile``.
+OTHER_COMPILERS = frozenset({"torch_xla"})
