@@ -64,3 +64,42 @@ def test_a_message_stays_where_another_break_of_the_function_does(body: str, sta
     assert (message.applicability == "safe") is not bool(stays), message.assumption
     assert stays in message.assumption  # also when a zone that is never compiled has taken the place of the other
     assert ("is_compiling()" in result.text) is not bool(stays)
+
+
+TOWER = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, lengths: torch.Tensor):
+        return torch.cat([part - part.mean(0) for part in torch.split(self.lin(x), {lengths})])
+
+class Merger(nn.Module):
+    def forward(self, x):
+        return x.relu().sum(0)
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = Merger()
+
+    def forward(self, x, lengths):
+        print('in')
+        x = self.merger(x) + self.merger(x * 2)
+        for block in self.blocks:
+            x = x + block(x, lengths)
+        return self.merger(x).tanh()
+"""
+
+
+@pytest.mark.parametrize(("lengths", "fixed"), [("lengths.tolist()", {"FC104"}), ("2", {"FC602"})])
+def test_a_message_stays_beside_a_loop_that_breaks_and_is_moved(lengths: str, fixed: set[str]) -> None:
+    """Its break costs less where the loop is a function of its own, and is still one."""
+    result = patch(TOWER.format(lengths=lengths), "tower.py", load_rules(), Settings())
+    assert {f.code for f in result.fixed} == fixed
+    assert result.bugs == ()

@@ -101,9 +101,9 @@ class BreakInLoop(Rule):
 
 def _message(function: FunctionNode, frame: LoopFrame, facts: Facts) -> str:
     where = facts.syntax.qualname(frame.ending.function) or frame.ending.function.name
-    line = frame.ending.node.lineno if isinstance(frame.ending.node, (ast.expr, ast.stmt)) else 0
     often = "ends" if frame.ending.sure else "may end"
-    message = f"a graph {often} in this loop (`{where}`, line {line}): all of `{function.name}` runs in pieces"
+    place = f"`{where}`, line {frame.ending.line}"
+    message = f"a graph {often} in this loop ({place}): all of `{function.name}` runs in pieces"
     return f"{message}, some {frame.operations} operations; as a function of its own, the loop takes nothing with it"
 
 

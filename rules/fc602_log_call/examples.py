@@ -657,6 +657,25 @@ class Timed(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="what it calls reads data: that break stays",
+        source="""\
+class Layer(nn.Module):
+    def forward(self, x, lengths):
+        return torch.cat([part * 2 for part in x.split(lengths.unique().tolist())])
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+
+    def forward(self, x, lengths):
+        print("rows", x.shape)
+        return self.layer(x, lengths)
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="for compiled code alone",
         source="""\
 class Told(nn.Module):

@@ -14,6 +14,7 @@ from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.syntax.written import defaults, is_none, short
 from patcher.facts.tables import host_api
 from patcher.facts.values.module_values import imported
+from patcher.facts.zones.endings import Endings
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: What a message says of a call that is not meant to be made.
@@ -32,6 +33,7 @@ class Worth(Analysis):
         super().__init__(facts)
         self.by_default = facts.ask(ByDefault)
         self.frequency = facts.ask(Frequency)
+        self.endings = facts.ask(Endings)
 
     def why_not(self, call: ast.Call, statement: ast.stmt) -> str | None:
         """None when ``call``, which writes a message, may break the graph of a model that is used as it is meant."""
@@ -45,7 +47,7 @@ class Worth(Analysis):
             return None
         if any(last_name(d) in ("setter", "deleter") for d in function.decorator_list):
             return "it runs when somebody sets a property"
-        other = next(self._untraced(statement, function), None)
+        other = next(self._breaking(statement, function), None)
         if other is not None:
             return f"`{short(other.func)}` in line {other.lineno} ends the graph as well, and stays"
         return None
@@ -104,19 +106,28 @@ class Worth(Analysis):
         default = defaults(function.args).get(name.id) if isinstance(function, _FUNCTIONS) else None
         return default is not None and is_none(default)
 
-    def _untraced(self, statement: ast.stmt, function: FunctionNode) -> Iterator[ast.Call]:
-        """Calls of what Dynamo does not trace, that run in ``function`` whenever ``statement`` does."""
+    def _breaking(self, statement: ast.stmt, function: FunctionNode) -> Iterator[ast.Call]:
+        """Calls of what ends the graph, that run in ``function`` whenever ``statement`` does.
+
+        That is what Dynamo does not trace, and what reads data whenever it is called.
+        """
         around = {id(statement), *(id(a) for a in self.syntax.ancestors(statement))}
         for call in self.syntax.own(function, ast.Call):
             assert isinstance(call, ast.Call)
-            what = imported(self.syntax, call.func) or (dotted(call.func) if self._is_builtin(call.func) else None)
             inner = self.syntax.statement_of(call)
-            if inner is statement or not (what in host_api.NOT_TRACED or self._is_disabled(call.func)):
+            if inner is statement or self.facts.eager_only(call) or not self._ends(call, inner):
                 continue
-            if id(self.syntax.parents[inner]) in around and not self.facts.eager_only(call):
-                block = self.syntax.block_of(inner)
-                if any(id(s) in around for s in block):
-                    yield call
+            # a loop is taken to have a turn
+            while id(parent := self.syntax.parents[inner]) not in around and isinstance(parent, (ast.For, ast.With)):
+                inner = parent
+            if id(parent) in around and any(id(s) in around for s in self.syntax.block_of(inner)):
+                yield call
+
+    def _ends(self, call: ast.Call, statement: ast.stmt) -> bool:
+        what = imported(self.syntax, call.func) or (dotted(call.func) if self._is_builtin(call.func) else None)
+        if what in host_api.NOT_TRACED or self._is_disabled(call.func):
+            return True
+        return self.endings.any_here and any(e.sure for e in self.endings.called([call], statement))
 
     def _is_disabled(self, func: ast.expr) -> bool:
         """Whether ``func`` is a function of this file that is never compiled."""

@@ -34,6 +34,8 @@ class Callees(Analysis):
         if isinstance(func, ast.Attribute):
             owner = self.class_of(func.value)
             found = self.project.methods(owner, func.attr) if owner is not None else []
+            if not found and self.here(f"{owner}.{func.attr}") is not None:
+                found = [f"{owner}.{func.attr}"]  # new since the project was read: nothing else has that name
             if found:
                 return found
         if (called := self.class_of(func)) is not None:
