@@ -41,7 +41,7 @@ class Request:
     ``wide``: the report may be wider than 80 columns.
 
     ``export`` and ``imported``: a folder to carry to another machine, and one that has come back. ``python``: the
-    interpreter that has the model's dependencies.
+    interpreter that has the model's dependencies. ``tune``: how the ways to compile are tried, if they are.
     """
 
     cases: tuple[Case, ...]
@@ -58,6 +58,7 @@ class Request:
     export: Path | None = None
     imported: Path | None = None
     wide: bool = True
+    tune: plan.Tune | None = None
 
 
 def test(
@@ -217,19 +218,25 @@ def options_for(
         verbose=request.verbose,
         seconds=seconds,
         memory=request.memory or (None if request.export else available_memory()),
+        tune=request.tune,
     )
 
 
 def _exported(outcome: Outcome, request: Request, options: plan.Options, errors: tuple[str, ...]) -> Told:
+    return Told(FAILURE if outcome.failed else OK, exported(outcome.results, request, options), errors)
+
+
+def exported(results: Sequence[FileResult], request: Request, options: plan.Options) -> str:
+    """Write the folder to carry, and tell what to do with it. Raises ``PlanError``."""
     assert request.export is not None
-    left_out = plan.export(request.export, outcome.results, request.cases, options)
+    left_out = plan.export(request.export, results, request.cases, options)
     lines = [
         f"{request.export} holds all that is needed; on the other machine, in that folder:",
         f"  python {plan.WORKER} {plan.PLAN}",
         f"then bring {plan.RESULTS} back into it and repeat the call here with --import-results {request.export}",
         *(f"left out: {name}" for name in left_out),
     ]
-    return Told(FAILURE if outcome.failed else OK, "".join(f"{line}\n" for line in lines), errors)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _document(

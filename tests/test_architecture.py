@@ -133,8 +133,16 @@ WALLS: dict[str, set[str]] = {
     "patcher.diagnose.diagnostics": {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.timings",
+        "patcher.diagnose.tuned",
         "patcher.diagnose.varied",
         "patcher.harness.measured",
+    },
+    "patcher.diagnose.tuned": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.figures",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+        "patcher.harness.ways",
     },
     "patcher.diagnose.figures": {"patcher.harness.compare", "patcher.harness.measured"},
     "patcher.diagnose.varied": {
@@ -166,7 +174,10 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.measured": set(),
     "patcher.harness.compare": {"patcher.harness.measured"},
     # what is carried to another machine needs nothing else of ours
-    "patcher.harness.run": {"patcher.harness.forks"},
+    "patcher.harness.run": {"patcher.harness.forks", "patcher.harness.tuning"},
+    "patcher.harness.tuning": {"patcher.harness.ways"},
+    "patcher.harness.ways": set(),
+    "patcher.harness.way": {"patcher.harness.probes", "patcher.harness.ways", "patcher.harness.worker"},
     "patcher.harness.forks": set(),
     "patcher.harness.parent": set(),
     "patcher.harness.worker": set(),
@@ -282,6 +293,8 @@ WALLS: dict[str, set[str]] = {
         "patcher.calls",
         "patcher.diagnose.diagnosing",
         "patcher.diagnose.diagnosis",
+        "patcher.diagnose.diagnostics",
+        "patcher.harness.carried",
         "patcher.harness.measured",
         "patcher.harness.plan",
         "patcher.harness.run",
@@ -330,6 +343,7 @@ TORCH_IS_FOR = {
     "patcher.harness.probes",
     "patcher.harness.examples",
     "patcher.harness.captured",
+    "patcher.harness.way",
 }
 # fix_compile before there is a command line; run.py where it was carried to and there is none; the worker into a log
 PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.run", "patcher.harness.worker"}

@@ -85,6 +85,8 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         paths = given_paths(paths, how["package"], word)
         if only and prove:
             raise click.UsageError("--only and --prove exclude each other")
+        if prove and (how["export"] or how["import_results"]):
+            raise click.UsageError("--prove cannot be done on another machine")
         if dry_run and not prove:
             raise click.UsageError("--dry-run goes with --prove: without it nothing is written anyway")
         config = load(paths[0] if paths else os.curdir)

@@ -12,12 +12,14 @@ from patcher import atomic
 from patcher.analysis import Analysis
 from patcher.backup import BackupError
 from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told
-from patcher.diagnose.diagnosing import Diagnosed, Wanted, diagnose
+from patcher.diagnose.diagnosing import Diagnosed, Wanted, diagnose, imported
 from patcher.diagnose.diagnosis import Diagnosis, Proof
-from patcher.harness.measured import CaseResult, ResultsError
+from patcher.diagnose.diagnostics import TUNE
+from patcher.harness.carried import CarriedError, load
+from patcher.harness.measured import CaseResult, ResultsError, from_json
 from patcher.harness.plan import PlanError
 from patcher.harness.run import Progress, RunError
-from patcher.measure import Request, installed, need_torch, options_for
+from patcher.measure import Request, exported, installed, need_torch, options_for
 from patcher.report import Outcome
 from patcher.report.diagnosis_html import diagnosis_html
 from patcher.report.diagnosis_json import diagnosis_json
@@ -86,11 +88,17 @@ def report(
         if locked:
             return Told(FAILURE, err=tuple(locked))
     try:
-        need_torch(request.python)
-        diagnosed = diagnose(analysis, settings, _wanted(analysis, request, asked, progress))
+        wanted = _wanted(analysis, request, asked, progress)
+        if request.export is not None:
+            return Told(OK, exported((), request, replace(wanted.options, memory=request.memory)))
+        if request.imported is not None:
+            diagnosed = imported(analysis, settings, wanted, from_json(load(request.imported)))
+        else:
+            need_torch(request.python)
+            diagnosed = diagnose(analysis, settings, wanted)
     except KeyboardInterrupt:
         return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
-    except (RunError, ResultsError, PlanError, OSError) as error:
+    except (RunError, CarriedError, ResultsError, PlanError, OSError) as error:
         return Told(FAILURE, err=(f"diagnose: error: {error} (your files are as they were)",))
     status, diagnosed, last = _written(diagnosed, request, outcome, write if asked.prove else None)
     if not asked.prove:
@@ -127,11 +135,15 @@ def _kept(file: Path, text: str) -> str:
 
 
 def _wanted(analysis: Analysis, request: Request, asked: Asked, progress: Progress | None) -> Wanted:
+    only = (*asked.only, TUNE) if request.tune and not asked.prove else asked.only
+    options = options_for(analysis.first, request, asked.paths, asked.command)
+    if options.tune is not None:
+        options = replace(options, tune=replace(options.tune, alone=asked.prove or only == (TUNE,)))
     return Wanted(
         cases=request.cases,
-        options=options_for(analysis.first, request, asked.paths, asked.command),
+        options=options,
         python=request.python,
-        only=asked.only,
+        only=only,
         trace=asked.trace,
         prove=asked.prove,
         strategies=asked.strategies,

@@ -11,7 +11,7 @@ from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
-from patcher.diagnose.diagnostics import QUICK, USUAL, diagnostics, probes
+from patcher.diagnose.diagnostics import QUICK, TUNE, USUAL, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, groups, settled_launches
@@ -22,8 +22,8 @@ from patcher.diagnose.sites import compile_sites
 from patcher.diagnose.trace import rendered
 from patcher.harness import plan
 from patcher.harness.cases import Case
-from patcher.harness.compare import ended
-from patcher.harness.measured import CaseResult
+from patcher.harness.compare import Judgement, ended
+from patcher.harness.measured import CaseResult, Results
 from patcher.harness.run import Progress
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
@@ -69,6 +69,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     roots = plan.import_roots(analysis.first, wanted.options)
     places = Places(analysis.files, wanted.options.base, roots)
     options = _options(wanted)
+    tune, options = options.tune, replace(options, tune=None if wanted.prove else options.tune)
     with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
         stamps = {path: _stamp(path) for path in analysis.files}
         state = bench.measure(() if wanted.only else analysis.first)
@@ -86,7 +87,19 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]
         proof = _proof(state, ending, bench.measured, moved)
         proven = ending.state is not None and ending.state.proven and not moved
-        return Diagnosed(replace(whole.diagnosis(causes), proof=proof), ending.files if proven else (), ran)
+        files = ending.files if proven else ()
+        told = replace(whole.diagnosis(causes), proof=proof)
+        if tune is not None:  # on what the tree will be
+            tuned = bench.measure(files, replace(options, tune=tune, probes=()), fresh=True).results
+            told = replace(told, diagnostics=(*told.diagnostics, *diagnostics(tuned, (TUNE,))))
+        return Diagnosed(told, files, ran)
+
+
+def imported(analysis: Analysis, settings: Settings, wanted: Wanted, results: Results) -> Diagnosed:
+    """The report of diagnostics that were run alone, on another machine."""
+    places = Places(analysis.files, wanted.options.base, plan.import_roots(analysis.first, wanted.options))
+    whole = _Whole(analysis, settings, wanted, places, State((), results, Judgement(()), (), ()))
+    return Diagnosed(whole.diagnosis(()), ran=whole.ran)
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
@@ -162,6 +175,8 @@ class _Whole:
     def ran(self) -> bool:
         """Whether that is so compiled too, and all files could be read."""
         cases, modes = self.state.results.cases, self.state.results.modes
+        if self.wanted.only == (TUNE,):
+            return self.measurable and all(told.status == "ok" and told.rows for told in self._diagnostics())
         compiled = [case.variant("original", "compiled", mode).status for case in cases for mode in modes]
         return self.measurable and set(compiled) == {"ok"} and not any(file.error for file in self.analysis.first)
 

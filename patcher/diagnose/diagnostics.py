@@ -7,6 +7,7 @@ from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.timings import ablation, baseline, latency
+from patcher.diagnose.tuned import tuned
 from patcher.diagnose.varied import varied
 from patcher.harness.measured import CaseResult, ProbeResult, Results
 
@@ -21,6 +22,7 @@ TITLES = {
     "ablation": "Options of inductor, one at a time",
 }
 NAMES = tuple(TITLES)
+TUNE = "tune"
 QUICK = ("fullgraph", "baseline")
 USUAL = tuple(name for name in NAMES if name not in ("latency", "ablation"))  # these compile a case many times over
 _MADE_OF_VARIANTS = "baseline"
@@ -28,7 +30,7 @@ _MADE_OF_VARIANTS = "baseline"
 
 def probes(names: Sequence[str]) -> tuple[str, ...]:
     """Those of the diagnostics for which the harness has to run a process of their own: the plan's ``probes``."""
-    return tuple(name for name in names if name != _MADE_OF_VARIANTS)
+    return tuple(name for name in names if name not in (_MADE_OF_VARIANTS, TUNE))
 
 
 def diagnostics(results: Results, names: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -37,7 +39,7 @@ def diagnostics(results: Results, names: Sequence[str]) -> tuple[Diagnostic, ...
 
 
 def _diagnostic(results: Results, case: CaseResult, name: str) -> Diagnostic:
-    title = TITLES.get(name, name)
+    title = "Ways to compile" if name == TUNE else TITLES.get(name, name)
     if name == _MADE_OF_VARIANTS:
         return baseline(results, case, title)
     found = next((probe for probe in case.probes if probe.name == name), None)
@@ -59,6 +61,8 @@ def _of_probe(results: Results, case: CaseResult, found: ProbeResult, title: str
         return varied(case, found, title)
     if name == "latency":
         return latency(case, found, title)
+    if name == TUNE:
+        return tuned(case, found, title, results.environment.device)
     return ablation(case, found, title)
 
 

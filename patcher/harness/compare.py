@@ -127,6 +127,19 @@ def ended(measurement: Measurement) -> str:
     return f"{told} after {measurement.seconds:.0f} s" if measurement.status == "timeout" else told
 
 
+def apart(found: Comparison, tolerance: float) -> tuple[str, ...]:
+    """Why what was computed is not what original eager computes, within the limits of the harness; () when it is.
+
+    There is no excuse here: what compiling alone does to the original is what is asked about.
+    """
+    said = [*_differences("it", found.differences)]
+    said += _beyond("outputs", found.outputs, tolerance, _output_limit(found))
+    for what, distance in _trained(found):
+        said += _beyond(what, distance, None, _trained_limit(found))
+    said += _unexplained("it", found)
+    return tuple(item.text for item in said if item.status == "different")
+
+
 _ORDER: tuple[VerdictStatus, ...] = ("invalid", "failed", "different", "unproven", "worse")
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,12 +25,29 @@ SCHEMA = 1
 PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
 
 _TOOL = "fix-compile"
-_PROGRAMS = (WORKER, "run.py", "differences.py", "probes.py", "forks.py", "parent.py")
+_PROGRAMS = (
+    WORKER, "run.py", "differences.py", "probes.py", "forks.py", "parent.py", "tuning.py", "ways.py", "way.py",
+)  # fmt: skip
 _FOLDERS = ("patched", "tree", "cases", "work")  # of an exported folder; the worker makes the last
 
 
 class PlanError(Exception):
     """A folder that cannot be exported to, or trees that cannot be; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Tune:
+    """How ways to compile are tried (``tuning.py``). ``goal``: one of ``ways.GOALS``. ``seconds``: for all of a case.
+
+    ``each``: for each process. ``alone``: nothing else is measured than these, and original eager to compare with.
+    """
+
+    goal: str = "latency"
+    fast_math: bool = False
+    quick: bool = False
+    seconds: float | None = None
+    each: float | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +63,7 @@ class Options:
     work folder of an earlier run, from which the original's variants are taken. ``trace``: where torch writes its
     structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on each case.
     ``settings``: of PyTorch, in force while what is patched runs compiled; the original runs without.
+    ``tune``: whether the ways to compile each case are tried, and how.
     """
 
     command: tuple[str, ...] = ()
@@ -65,6 +83,7 @@ class Options:
     trace: str = ""
     probes: tuple[str, ...] = ()
     settings: tuple[TorchSetting, ...] = ()
+    tune: Tune | None = None
 
 
 def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
@@ -201,6 +220,7 @@ def _asked_for(options: Options) -> dict[str, Any]:
     asked |= {
         key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path
     }
+    asked["tune"] = None if options.tune is None else asdict(options.tune)
     return {key: value for key, value in asked.items() if value}
 
 

@@ -4,8 +4,8 @@
 
 One process per variant (original or patched source, eager or compiled, in each mode), then one per case that compares
 what they saved, and one for each experiment that the plan asks for. The outcome is ``results.json`` beside the plan;
-docs/harness.md describes both. ``worker.py``, ``differences.py``, ``probes.py``, ``forks.py`` and ``parent.py`` lie in
-the same folder; the six can be carried together to a machine that has torch.
+docs/harness.md describes both. What it starts and imports lies in the same folder, and can be carried with it to a
+machine that has torch.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING or __name__ != "__main__":
     from patcher.harness.forks import Forked, Forks
+    from patcher.harness.tuning import Tuning
 else:  # carried
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     from forks import Forks
+    from tuning import Tuning
 
 SCHEMA = 1
 HERE = Path(__file__).resolve().parent
@@ -140,19 +142,22 @@ class _Run:
             if self._plan["overlay"] and not self._plan["quick"]:
                 self._measure(work, number, told, "original", "float64", **known)
             trees = ("original", "patched") if patched["status"] == "ok" else ("original",)
-            for mode in self._plan["modes"]:
+            for mode in () if self._tunes_alone else self._plan["modes"]:
                 for tree in trees:
                     self._measure(work, number, told, tree, "compiled", mode, **known)
-            if self._plan.get("repeat") and self._plan["modes"]:
+            if self._plan.get("repeat") and self._plan["modes"] and not self._tunes_alone:
                 told["repeated"] = self._repeated(work, number, told, **known)
-            job = {"case": number, "variants": variants, "folder": str(work)}
-            compared = self._job("differences.py", job, work / "compare", case["name"], "comparing")
-            told["comparisons"] = compared.get("comparisons", [])
-            told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
+            if not self._tunes_alone:
+                job = {"case": number, "variants": variants, "folder": str(work)}
+                compared = self._job("differences.py", job, work / "compare", case["name"], "comparing")
+                told["comparisons"] = compared.get("comparisons", [])
+                told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
             if self._plan.get("probes"):
                 told["probes"] = [
                     self._probe(name, work, number, case["name"], **known) for name in self._plan["probes"]
                 ]
+            if self._plan.get("tune"):
+                told.setdefault("probes", []).append(self._tuned(work, number, told, **known))
         for key, standard in (("train", False), ("device", None), ("dtype", None), ("tolerance", 1e-3)):
             told.setdefault(key, case.get(key) if case.get(key) is not None else standard)
         if not self._plan.get("keep"):
@@ -194,6 +199,36 @@ class _Run:
         result = self._job("probes.py", job, folder, case, f"probe {name}")
         return {**{key: value for key, value in result.items() if key not in ("environment", "case")}, "name": name}
 
+    @property
+    def _tunes_alone(self) -> bool:
+        return bool((self._plan.get("tune") or {}).get("alone"))
+
+    def _tuned(self, work: Path, number: int, told: Json, **known: object) -> Json:
+        """The ways to compile the case, and how far what each computes is from original eager."""
+        asked, start = self._plan["tune"], time.monotonic()
+        tree = "patched" if self._plan["overlay"] else "original"
+
+        def run_way(job: Json, variant: str, seconds: float) -> Json:
+            result = self._job("way.py", job, Path(job["folder"]), told["name"], variant, seconds)
+            return {key: value for key, value in result.items() if key not in ("environment", "case")}
+
+        tuning = Tuning(asked, work, run_way, self._plan["seconds"], {"case": number, "tree": tree, **known})
+        try:
+            found = tuning.run()
+        finally:
+            tuning.clear()
+        rows = [row for row in found.get("rows", ()) if row["status"] == "ok" and row.get("warm")]
+        if rows:
+            reference = next(v for v in told["variants"] if (v["tree"], v["kind"]) == ("original", "eager"))
+            kept = [{"tree": tree, "kind": "compiled", "mode": row["name"], **row} for row in rows]
+            job = {"case": number, "variants": [reference, *kept], "folder": str(work)}
+            compared = self._job("differences.py", job, work / "compare-ways", told["name"], "comparing")
+            rows_apart = {one["mode"]: one for one in compared.get("comparisons", [])}
+            for row in rows:
+                row["comparison"] = rows_apart.get(row["name"])
+            found["compare_error"] = None if compared["status"] == "ok" else compared["message"]
+        return {"tail": [], **found, "name": "tune", "seconds": round(time.monotonic() - start, 1)}
+
     def _worked(self, job: Json, told: Json, variant: str) -> Json:
         """What a worker tells; written down beside what it has saved when the work folder stays."""
         folder = Path(job["folder"])
@@ -227,16 +262,19 @@ class _Run:
             old.unlink()
         return {"trace": str(folder)}
 
-    def _job(self, program: str, job: Json, folder: Path, case: str, variant: str) -> Json:
-        """One process. Whatever happens to it, the answer has a status and a message."""
+    def _job(
+        self, program: str, job: Json, folder: Path, case: str, variant: str, seconds: float | None = None
+    ) -> Json:
+        """One process. Whatever happens to it, the answer has a status and a message. ``seconds``: its own limit."""
         self._number += 1
         self._tell("start", case, variant, "")
         folder.mkdir(parents=True)
         out, log, spec = folder / "result.json", folder / "log.txt", folder / "spec.json"
-        write_json(spec, {**self._full, "job": job})
+        limit = self._plan["seconds"] if seconds is None else seconds
+        write_json(spec, {**self._full, "seconds": limit, "job": job})
         start = time.monotonic()
         with log.open("ab") as stream:  # also what is written after the log was emptied goes to its end
-            ended, code = self._ended(program, job, folder, stream, (case, variant))
+            ended, code = self._ended(program, job, folder, stream, (case, variant), limit)
         tail = _tail(log)
         result: Json = {"status": ended[0], "message": ended[1]} if ended else _result(out, code, tail)
         result["tail"] = [] if result["status"] == "ok" else tail
@@ -245,13 +283,15 @@ class _Run:
         return {**result, "seconds": round(time.monotonic() - start, 1)}
 
     def _ended(
-        self, program: str, job: Json, folder: Path, log: IO[bytes], named: tuple[str, str]
+        self, program: str, job: Json, folder: Path, log: IO[bytes], named: tuple[str, str], seconds: float
     ) -> tuple[tuple[str, str] | None, int]:
         """Run a process to its end: for what it was ended by us (status, message), and its exit status."""
         file, spec, variables = HERE / program, str(folder / "spec.json"), self._variables(job, folder)
         process: Forked | subprocess.Popen[bytes] | None = None
         if not (self._plan["verbose"] or self._plan.get("trace")):  # torch reads what to log when it is imported
-            generates = self._plan.get("backend") == "inductor" and ("probe" in job or job.get("kind") == "compiled")
+            generates = self._plan.get("backend") == "inductor" and (
+                "probe" in job or "way" in job or job.get("kind") == "compiled"
+            )
             process = self._forks.start(file, spec, variables, log.fileno(), generates)
         process = process or self._started([self._python, str(file), spec], variables, log)
         heard = process.stderr if isinstance(process, subprocess.Popen) else None
@@ -259,7 +299,7 @@ class _Run:
         try:
             if copying:
                 copying.start()
-            ended = self._waited(process, log, named)
+            ended = self._waited(process, log, named, seconds)
         finally:
             if process.returncode is None or isinstance(process, subprocess.Popen):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -283,9 +323,9 @@ class _Run:
             raise RunError(f"{command[0]} cannot be started: {error.strerror}") from None
 
     def _waited(
-        self, process: Forked | subprocess.Popen[bytes], log: IO[bytes], named: tuple[str, str]
+        self, process: Forked | subprocess.Popen[bytes], log: IO[bytes], named: tuple[str, str], seconds: float
     ) -> tuple[str, str] | None:
-        seconds, memory = self._plan["seconds"], self._plan["memory"]
+        memory = self._plan["memory"]
         heard = time.monotonic()
         deadline, look = heard + seconds, 0.0
         while not _has_ended(process, LISTEN_SECONDS):
@@ -305,8 +345,8 @@ class _Run:
         return None
 
     def _variables(self, job: Json, folder: Path) -> dict[str, str]:
-        """A fresh cache for each process, so that every compilation is a cold one."""
-        given = dict(os.environ)
+        """A fresh cache for each process, so that every compilation is a cold one; or the one that the job names."""
+        given, cache = dict(os.environ), Path(job.get("cache") or folder / "cache")
         logs = given.pop("TORCH_LOGS", "")
         given.pop("TORCH_TRACE", None)
         if self._plan["verbose"]:
@@ -315,8 +355,8 @@ class _Run:
             PYTHONDONTWRITEBYTECODE="1",
             PYTHONHASHSEED="0",
             PYTHONUNBUFFERED="1",
-            TORCHINDUCTOR_CACHE_DIR=str(folder / "cache" / "inductor"),
-            TRITON_CACHE_DIR=str(folder / "cache" / "triton"),
+            TORCHINDUCTOR_CACHE_DIR=str(cache / "inductor"),
+            TRITON_CACHE_DIR=str(cache / "triton"),
         )
         given.pop("TORCHDYNAMO_DISABLE", None)
         if job.get("kind") in ("eager", "float64"):
@@ -329,9 +369,11 @@ class _Run:
         if self._progress is not None:
             modes, quick = len(self._plan["modes"]), self._plan["quick"]
             asked = bool(modes and self._plan.get("repeat")) + len(self._plan.get("probes", ()))
-            each = 3 + 2 * modes + (not quick) if self._plan["overlay"] else 2 + modes
+            if self._tunes_alone:
+                modes = 0
+            each = 3 + 2 * modes + (not quick) if self._plan["overlay"] else 2 + modes - self._tunes_alone
             each += modes if self._plan.get("settings") and not self._plan["overlay"] else 0
-            total = len(self._plan["cases"]) * (each + asked)
+            total = max(len(self._plan["cases"]) * (each + asked), self._number)
             seconds = round(time.monotonic() - self._start, 1)
             self._progress(Event(what, case, variant, status, self._number, total, seconds))
 

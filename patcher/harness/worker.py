@@ -1399,9 +1399,12 @@ class _Run:
             raise UnsuitedError(f"the model does not run in float64: {_message_of(error)}") from error
         return {"draws_random": False}
 
-    def warm(self) -> Json:
-        """The time of a pass over all calls when everything is compiled, and the memory that it takes."""
-        budget = QUICK_SECONDS if self.plan["quick"] else WARM_SECONDS
+    def warm(self, seconds: float | None = None) -> Json:
+        """The time of a pass over all calls when everything is compiled, and the memory that it takes.
+
+        ``seconds``: about how long it is measured; None: as long as is usual.
+        """
+        budget = (QUICK_SECONDS if self.plan["quick"] else WARM_SECONDS) if seconds is None else seconds
         gc.collect()
         _reset_peak(self.device)
         times: list[float] = []
