@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +41,7 @@ class Shared(Forks):
 
     def start(
         self, program: Path, argument: str, variables: Mapping[str, str], out: int, code: bool = False
-    ) -> Forked | None:
+    ) -> Forked | subprocess.Popen[bytes] | None:
         """As that of all forks; variables that pytest changes from test to test are no reason for another parent."""
         same = {key: value for key, value in variables.items() if key not in OF_EACH_TEST}
         return super().start(program, argument, same, out, code)

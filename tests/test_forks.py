@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,13 +13,14 @@ from typing import Any
 import pytest
 from forked import PARENT, Shared, parent_without_torch
 
+from patcher.harness import forks as forking
 from patcher.harness import run as running
 from patcher.harness.cases import Case
 from patcher.harness.forks import Forked, Forks
 from patcher.harness.plan import Options, write
 
 VARIABLES = {"PATH": os.environ.get("PATH", ""), "PYTHONUNBUFFERED": "1"}
-Start = Callable[..., tuple["Forked | None", Path]]
+Start = Callable[..., tuple["Forked | subprocess.Popen[bytes] | None", Path]]
 
 
 @pytest.fixture
@@ -28,7 +30,9 @@ def hollow(tmp_path: Path) -> Iterator[Forks]:
         yield forks
 
 
-def started(forks: Forks, folder: Path, text: str, **variables: str) -> tuple[Forked | None, Path]:
+def started(
+    forks: Forks, folder: Path, text: str, **variables: str
+) -> tuple[Forked | subprocess.Popen[bytes] | None, Path]:
     """A program of these lines, and the file that its words go to."""
     program, log = folder / "program.py", folder / f"log{len(list(folder.glob('log*')))}"
     program.write_text(text, encoding="utf-8")
@@ -87,6 +91,37 @@ def test_forks_share_a_parent_as_long_as_the_variables_are_the_same(hollow: Fork
     assert first == second
     assert first[0] != other[0]
     assert (first[1], other[1]) == ("None", "3")
+
+
+GPU = "sys.modules['torch'].cuda = types.SimpleNamespace(device_count=lambda: 1)"
+
+
+def test_where_there_can_be_no_fork_an_interpreter_waits_for_each_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forking, "CORES", 1)
+    text = (
+        "import os, sys, torch\n"
+        "print(os.getpid(), os.getsid(0), sys.argv[1], vars(torch).get('mark'), os.environ.get('TRITON_CACHE_DIR'))\n"
+        "torch.mark = 1\n"
+        "sys.exit(3)\n"
+    )
+    with Forks(sys.executable, parent_without_torch(tmp_path, GPU)) as forks:
+        first, second = (told(forks, tmp_path, text, TRITON_CACHE_DIR=cache) for cache in "ab")
+        third = told(forks, tmp_path, text, OMP_NUM_THREADS="3")
+    pids = [said.split()[0] for _, said in (first, second, third)]
+    assert len(set(pids)) == 3
+    assert first == (3, f"{pids[0]} {pids[0]} argument None a\n")
+    assert second == (3, f"{pids[1]} {pids[1]} argument None b\n")
+    assert third == (3, f"{pids[2]} {pids[2]} argument None None\n")
+
+
+def test_no_interpreter_waits_where_it_would_slow_the_program_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forking, "CORES", 10**6)
+    with Forks(sys.executable, parent_without_torch(tmp_path, GPU)) as forks:
+        assert started(forks, tmp_path, "print(1)")[0] is None
 
 
 def test_a_parent_that_has_ended_is_replaced(hollow: Forks, tmp_path: Path) -> None:

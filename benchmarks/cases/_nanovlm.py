@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from _settings import DEVICE, REAL_TOKENIZER, RELEASED
+from _settings import DEVICE, REAL_TOKENIZER, RELEASED, layers
 
 if TYPE_CHECKING:
     from models.config import VLMConfig
@@ -27,13 +27,11 @@ SMALL = {
     "vit_patch_size": 16,
     "vit_img_size": 64,
     "vit_n_heads": 4,
-    "vit_n_blocks": 4,
     "lm_hidden_dim": 256,
     "lm_inter_dim": 512,
     "lm_vocab_size": 512,
     "lm_n_heads": 8,
     "lm_n_kv_heads": 4,
-    "lm_n_blocks": 4,
     "lm_max_position_embeddings": 64,  # less than the longest sequence: the rotary embedding has to stretch
     "lm_max_length": 128,
     "mp_pixel_shuffle_factor": 2,
@@ -45,7 +43,9 @@ def config() -> VLMConfig:
     """The configuration of the chosen size; the released one is what the class itself says."""
     from models.config import VLMConfig
 
-    return VLMConfig() if RELEASED else VLMConfig(**SMALL)
+    usual = VLMConfig()
+    blocks = {"vit_n_blocks": layers(usual.vit_n_blocks, 4), "lm_n_blocks": layers(usual.lm_n_blocks, 4)}
+    return VLMConfig(**blocks) if RELEASED else VLMConfig(**SMALL, **blocks)
 
 
 def model(real_tokenizer: bool = REAL_TOKENIZER) -> VisionLanguageModel:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from _settings import DEVICE, RELEASED
+from _settings import DEVICE, RELEASED, layers
 from toto.model.backbone import TotoBackbone
 
 device = DEVICE
@@ -57,9 +57,9 @@ def build() -> Backbone:
         toto = TotoBackbone(
             patch_size=PATCH,
             stride=PATCH,
-            num_layers=12,
+            num_layers=layers(12, 12),
             dropout=0.0,
-            spacewise_every_n_layers=12,
+            spacewise_every_n_layers=layers(12, 12),
             spacewise_first=False,
             use_memory_efficient_attention=False,
             **SIZE,

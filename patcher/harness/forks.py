@@ -1,13 +1,15 @@
 """Start programs as forks of one interpreter that has imported torch: what costs seconds is done once for all of them.
 
 A fork is as much by itself as a new process: nothing that it compiles, sets or breaks reaches another. Where it would
-not be the same as a new one there is none (``parent.py``, the interpreter, says where): the caller starts a process.
-Standard library only.
+not be the same as a new one there is none (``parent.py``, the interpreter, says where). There, when the machine has
+cores to spare, an interpreter for the next program imports torch while one program runs; else the caller starts a
+process. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -18,7 +20,8 @@ from pathlib import Path
 #: What each job may set for itself: torch reads none of it when it is imported.
 OWN = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHDYNAMO_DISABLE")
 PREFIX = "FIX_COMPILE_"  # of settings that mean nothing to a job
-READY, READY_SECONDS = b"ready", 120.0
+READY, SINGLE, READY_SECONDS = b"ready", b"single", 120.0
+CORES = 8  # with fewer, what imports torch for the next program would slow the one that is measured
 
 
 class _Parent:
@@ -26,6 +29,7 @@ class _Parent:
 
     def __init__(self, python: str, program: Path, variables: dict[str, str]) -> None:
         self.variables, self._rest = variables, b""
+        self.greeting: bytes | None = None  # once it was waited for
         self._connection, theirs = socket.socketpair()
         try:
             with theirs:
@@ -41,6 +45,19 @@ class _Parent:
         except OSError:
             self._connection.close()
             raise
+
+    def greeted(self) -> bytes | None:
+        """What it says of itself when it has imported torch; None or nothing when it does not get there."""
+        if self.greeting is None:
+            self.greeting = self.line(READY_SECONDS)
+        return self.greeting
+
+    def become(self, request: object, out: int) -> subprocess.Popen[bytes] | None:
+        """Its own process, which from now on is the program that is asked for."""
+        if not self.ask(request, out):
+            return None
+        self._connection.close()
+        return self._process
 
     def ask(self, request: object, out: int) -> bytes | None:
         """What it says to a request; None or nothing: it is of no use any more."""
@@ -104,6 +121,7 @@ class Forks:
     def __init__(self, python: str, parent: Path) -> None:
         self._python, self._program = python, parent
         self._possible = sys.platform == "linux"
+        self._single = False  # whether an interpreter is there for one program only
         self._parent: _Parent | None = None
 
     def __enter__(self) -> Forks:
@@ -114,7 +132,7 @@ class Forks:
 
     def start(
         self, program: Path, argument: str, variables: Mapping[str, str], out: int, code: bool = False
-    ) -> Forked | None:
+    ) -> Forked | subprocess.Popen[bytes] | None:
         """Run ``python program argument`` with stdout and stderr to ``out``, in a session of its own.
 
         ``code``: whether it generates code, for which this machine's vector instructions have to be known. None when it
@@ -131,17 +149,37 @@ class Forks:
             "variables": own,
             "code": code,
         }
+        if self._single:
+            return self._next(told, fixed, out)
         if self._parent is not None and self._parent.variables == fixed:
             number = self._parent.ask(told, out)
             if number:
                 return Forked(self._parent, int(number))
         self.close()
         self._open(fixed)
+        if self._single:
+            return self._next(told, fixed, out)
         number = self._parent.ask(told, out) if self._parent is not None else None
         if self._parent is not None and number:
             return Forked(self._parent, int(number))
         self.close()
         self._possible = False
+        return None
+
+    def _next(self, told: object, variables: dict[str, str], out: int) -> subprocess.Popen[bytes] | None:
+        """The interpreter that waits becomes the program, and another one begins to import torch."""
+        if self._parent is not None and self._parent.variables != variables:
+            self.close()
+        if self._parent is None:
+            self._begin(variables)
+        parent, self._parent = self._parent, None
+        process = parent.become(told, out) if parent is not None and parent.greeted() == SINGLE else None
+        if process is not None:
+            self._begin(variables)
+            return process
+        if parent is not None:
+            parent.end()
+        self._possible = self._single = False
         return None
 
     def close(self) -> None:
@@ -150,14 +188,20 @@ class Forks:
             self._parent.end()
         self._parent = None
 
-    def _open(self, variables: dict[str, str]) -> None:
+    def _begin(self, variables: dict[str, str]) -> None:
         try:
             self._parent = _Parent(self._python, self._program, variables)
         except OSError:  # the caller will say so
+            self._parent = None
+
+    def _open(self, variables: dict[str, str]) -> None:
+        self._begin(variables)
+        if self._parent is None:
             return
-        ready = False
+        greeting = None
         try:
-            ready = self._parent.line(READY_SECONDS) == READY
+            greeting = self._parent.greeted()
         finally:
-            if not ready:
+            self._single = greeting == SINGLE and (os.cpu_count() or 1) >= CORES
+            if greeting != READY and not self._single:
                 self.close()

@@ -3,7 +3,8 @@
     python parent.py DESCRIPTOR
 
 Over the socket of that number it is told what to run, and answers with the fork's number and later with how it ended.
-No tensor is computed before a fork: threads do not survive one.
+No tensor is computed before a fork: threads do not survive one. Where a fork could not do what a new process can, the
+interpreter itself becomes the first program that is asked for.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def serve(connection: socket.socket) -> tuple[str, str] | None:
     """
     _die_with_parent()
     if not fit():
-        return None
+        connection.sendall(b"single\n")
+        data, descriptors, _, _ = socket.recv_fds(connection, LONGEST, 1)
+        return _become(json.loads(data), connection, descriptors[0]) if data else None
     gc.collect()
     gc.freeze()  # else each fork would collect what it has inherited
     connection.sendall(b"ready\n")
@@ -64,7 +67,8 @@ def serve(connection: socket.socket) -> tuple[str, str] | None:
 
 def _become(request: dict[str, Any], connection: socket.socket, out: int) -> tuple[str, str]:
     """What a new process would have: a session, streams, a folder, variables."""
-    os.setsid()
+    if os.getsid(0) != os.getpid():
+        os.setsid()
     _die_with_parent()
     connection.sendall(b"%d\n" % os.getpid())  # before what can fail: the next number is taken for the status
     connection.close()

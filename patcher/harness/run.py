@@ -221,7 +221,7 @@ class _Run:
         if rows:
             reference = next(v for v in told["variants"] if (v["tree"], v["kind"]) == ("original", "eager"))
             kept = [{"tree": tree, "kind": "compiled", "mode": row["name"], **row} for row in rows]
-            job = {"case": number, "variants": [reference, *kept], "folder": str(work)}
+            job = {"case": number, "variants": [reference, *kept], "folder": str(work), "weights": False}
             compared = self._job("differences.py", job, work / "compare-ways", told["name"], "comparing")
             rows_apart = {one["mode"]: one for one in compared.get("comparisons", [])}
             for row in rows:

@@ -90,6 +90,12 @@ class Run(worker._Run):
             marks = probes.Marking(torch._dynamo.maybe_mark_dynamic, {path: [*dims] for path, dims in facts.marks})
             self.runner = probes.Attended(self.runner, marks.attach)
 
+    def _watched(self) -> dict[str, Any]:
+        """Without the parameters where nothing is trained: to hash gigabytes takes longer than to run them."""
+        every = super()._watched()
+        fixed = {} if self.case.train else worker._parameters(self.model)
+        return {name: tensor for name, tensor in every.items() if name not in fixed}
+
     def passes(self) -> Json:
         """Cold, and on until nothing is compiled any more; what the calls return is kept, as by ``counted``."""
         enough = worker.QUICK_PASSES if self.plan["quick"] else worker.COUNTED_PASSES
@@ -105,7 +111,6 @@ class Run(worker._Run):
             needed = number if compiling else needed
             if number >= enough and not compiling:
                 break
-        worker._write_json(self.folder / "weights.json", {"digests": self.weights, "kinds": self.kinds})
         again = Counter(row[:2] for row in self.listener.recompiles)
         return {
             "cold_seconds": cold,

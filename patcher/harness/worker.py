@@ -1248,7 +1248,7 @@ class _Run:
         self.plan, self.case, self.listener, self.arguments = plan, case, listener, arguments or {}
         self.kind, self.mode, self.folder = plan["job"]["kind"], plan["job"]["mode"], Path(plan["job"]["folder"])
         self.model = case.build()
-        self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+        self.weights = {name: digest(t) for name, t in self._watched().items()}
         self.kinds = _kinds(self.model)
         self.plain = {name: digest_all([(name, leaf)]) for name, leaf in _module_attributes(self.model).items()}
         calls = case.calls()
@@ -1259,6 +1259,10 @@ class _Run:
         self.optimizer = case.optimizer(self.model) if case.train else None
         self.first, self.draws_random, self.comparable = "", False, False
         self.facts: dict[str, Any] = {}  # of eager modes alone, in the first pass: compiling may change them
+
+    def _watched(self) -> dict[str, Any]:
+        """The tensors of the model that a call might change."""
+        return _state(self.model)
 
     def _options(self) -> Json:
         options = {"backend": self.plan["backend"]}
@@ -1322,7 +1326,7 @@ class _Run:
         if save == 1 and self.kind == "eager":
             self._note_attributes()
         if save:
-            state = _state(self.model).items()
+            state = self._watched().items()
             changed = [(n, t.detach()) for n, t in state if digest(t) != self.weights.get(n)]
             self._keep(f"pass{save}-state.pt", condensed(on_host(changed), TRAINED_ELEMENTS))
             self.comparable |= bool(changed)

@@ -1,0 +1,54 @@
+"""A denoising step of a transformer of FLUX's kind (_flux.py), for two image sizes; see _settings.py.
+
+The released size has blocks as large as FLUX's and, unless ``CASE_LAYERS`` says another number, as many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from _flux import Flux, Shape
+from _settings import DEVICE, RELEASED, layers
+
+device = DEVICE
+dtype = torch.bfloat16 if DEVICE == "cuda" else torch.float32
+SMALL = {"width": 64, "heads": 2, "mlp": 256, "axes": (8, 12, 12), "channels": 16, "text": 48, "pooled": 32}
+SIDES = (64, 48) if RELEASED else (6, 4)  # tokens: 1024 and 768 pixels a side
+WORDS = 512 if RELEASED else 8
+STEADY = 0.02  # weights as they are made add up over many blocks; of the modulation, they would drown everything
+
+
+def shape() -> Shape:
+    double, single = layers(19, 2), layers(38, 4)
+    return Shape(double=double, single=single) if RELEASED else Shape(**SMALL, double=double, single=single)
+
+
+def build() -> Flux:
+    with torch.device(DEVICE), torch.no_grad():
+        torch.manual_seed(0)
+        made = Flux(shape())
+        for parameter in made.parameters():
+            if parameter.dim() > 1:
+                parameter.copy_(torch.randn_like(parameter) * STEADY)
+    return made.eval()
+
+
+def calls() -> list[Any]:
+    return [(call(side), {}) for side in SIDES]
+
+
+def call(side: int) -> tuple[torch.Tensor, ...]:
+    """Random latents of an image of ``side`` by ``side`` tokens, and a text."""
+    given, size = torch.Generator().manual_seed(side), shape()
+    rows, columns = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    places = torch.stack((torch.zeros_like(rows), rows, columns), -1).flatten(0, 1)
+    positions = torch.cat((torch.zeros(WORDS, 3, dtype=places.dtype), places))
+    return (
+        torch.randn(1, side * side, size.channels, generator=given),
+        positions,
+        torch.randn(1, WORDS, size.text, generator=given),
+        torch.randn(1, size.pooled, generator=given),
+        torch.tensor([0.7]),
+        torch.tensor([3.5]),
+    )
