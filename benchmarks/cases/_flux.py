@@ -173,7 +173,7 @@ class Flux(nn.Module):
     def forward(
         self, image: Tensor, positions: Tensor, text: Tensor, pooled: Tensor, time: Tensor, guidance: Tensor
     ) -> Tensor:
-        """``image`` (batch, tokens, channels), ``positions`` (text and image tokens, axes) to (batch, tokens, channels)."""
+        """``image`` (batch, tokens, channels) to the same; ``positions`` (text and image tokens, axes)."""
         x, y = self.image_in(image), self.text_in(text)
         vector = self.time(sinusoids(time).type_as(x)) + self.guidance(sinusoids(guidance).type_as(x))
         vector = vector + self.pooled(pooled)

@@ -1,4 +1,4 @@
-"""A denoising step of a transformer of FLUX's kind (_flux.py), for two image sizes; see _settings.py.
+"""A denoising step of a transformer of FLUX's kind (_flux.py); see _settings.py for what the environment chooses.
 
 The released size has blocks as large as FLUX's and, unless ``CASE_LAYERS`` says another number, as many.
 """
@@ -14,7 +14,7 @@ from _settings import DEVICE, RELEASED, layers
 device = DEVICE
 dtype = torch.bfloat16 if DEVICE == "cuda" else torch.float32
 SMALL = {"width": 64, "heads": 2, "mlp": 256, "axes": (8, 12, 12), "channels": 16, "text": 48, "pooled": 32}
-SIDES = (64, 48) if RELEASED else (6, 4)  # tokens: 1024 and 768 pixels a side
+SIDE = 64 if RELEASED else 6  # tokens: 1024 pixels in the released one
 WORDS = 512 if RELEASED else 8
 STEADY = 0.02  # weights as they are made add up over many blocks; of the modulation, they would drown everything
 
@@ -35,20 +35,16 @@ def build() -> Flux:
 
 
 def calls() -> list[Any]:
-    return [(call(side), {}) for side in SIDES]
-
-
-def call(side: int) -> tuple[torch.Tensor, ...]:
-    """Random latents of an image of ``side`` by ``side`` tokens, and a text."""
-    given, size = torch.Generator().manual_seed(side), shape()
-    rows, columns = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    given, size = torch.Generator().manual_seed(5), shape()
+    rows, columns = torch.meshgrid(torch.arange(SIDE), torch.arange(SIDE), indexing="ij")
     places = torch.stack((torch.zeros_like(rows), rows, columns), -1).flatten(0, 1)
     positions = torch.cat((torch.zeros(WORDS, 3, dtype=places.dtype), places))
-    return (
-        torch.randn(1, side * side, size.channels, generator=given),
+    call = (
+        torch.randn(1, SIDE * SIDE, size.channels, generator=given),
         positions,
         torch.randn(1, WORDS, size.text, generator=given),
         torch.randn(1, size.pooled, generator=given),
         torch.tensor([0.7]),
         torch.tensor([3.5]),
     )
+    return [call]

@@ -5,6 +5,7 @@ Standard library only; ``run.py`` starts the processes, ``ways.py`` says what th
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +21,8 @@ Json = dict[str, Any]
 #: Runs ``way.py`` for a job, told as what, with a limit of seconds.
 Start = Callable[[Json, str, float], Json]
 
-WARM_SECONDS = 2.0
+WARM_SECONDS, AGAIN_SECONDS = 2.0, 1.0
+FIRST = 0.75  # of the time for a case, for the first processes; the rest is for the second ones
 LEAST = 5.0  # seconds without which no process is worth its start
 
 
@@ -30,7 +32,7 @@ class Tuning:
     def __init__(self, asked: Mapping[str, Any], folder: Path, start: Start, limit: float, known: Json) -> None:
         self._asked, self._folder, self._start = asked, folder, start
         self._limit, self._known = min(limit, asked.get("each") or limit), known
-        self._end = time.monotonic() + asked["seconds"] if asked.get("seconds") else None
+        self._began, self._seconds = time.monotonic(), asked.get("seconds") or math.inf
         self._facts: Json = {}
         self._number = 0
 
@@ -76,35 +78,30 @@ class Tuning:
         self._number += 1
         name = f"way-{self._number:02d}"
         row = {**way.json(), "lines": lines(way, facts), "folder": name}
-        seconds = self._seconds()
-        if seconds < LEAST:
-            return {**row, "status": "skipped", "message": "there was no time left for it", "tail": [], "seconds": 0.0}
         reuse = way.name in ("default", "default, blocks")
         job = self._job(name, way=way.json(), facts=self._facts, reuse=reuse)
-        told = f"way {number} of {of}: {way.name} (at most {seconds:.0f} s)"
-        return {**row, **self._start(job, told, seconds)}
+        return {**row, **self._measured(job, f"way {number} of {of}: {way.name}", FIRST)}
 
     def _again(self, rows: list[Json]) -> None:
         """A second process each, with the cache of the first; the best first, for there may not be time for all."""
         ran = by_goal(self._asked["goal"], rows)
         for number, row in enumerate(ran, 1):
-            seconds = self._seconds()
-            name = f"{row['folder']}-again"
-            if seconds < LEAST:
-                told: Json = {"status": "skipped", "message": "there was no time left for it"}
-            else:
-                way = {key: row[key] for key in ("name", "preset", "scope", "arguments", "config", "marked", "why")}
-                job = self._job(name, way=way, facts=self._facts, cache=row["folder"])
-                told = self._start(
-                    job, f"second process {number} of {len(ran)}: {row['name']} (at most {seconds:.0f} s)", seconds
-                )
+            way, name = Way.of(row).json(), f"{row['folder']}-again"
+            job = self._job(name, row["folder"], way=way, facts=self._facts, warm_seconds=AGAIN_SECONDS)
+            told = self._measured(job, f"second process {number} of {len(ran)}: {row['name']}", 1.0)
             next(r for r in rows if r is row)["second"] = told
+
+    def _measured(self, job: Json, told: str, share: float) -> Json:
+        """A process, if there is time for it in this share of the time for all."""
+        left = self._began + share * self._seconds - time.monotonic()
+        over = {"status": "skipped", "message": "there was no time left for it", "tail": [], "seconds": 0.0}
+        if left < LEAST:
+            return over
+        seconds = min(self._limit, left)
+        result = self._start(job, f"{told} (at most {seconds:.0f} s)", seconds)
+        return over if result["status"] == "timeout" and left < self._limit else result
 
     def _job(self, name: str, cache: str = "", **own: object) -> Json:
         folder = self._folder / name
         kept = self._folder / f"{cache or name}.cache"
         return {**self._known, "warm_seconds": WARM_SECONDS, "folder": str(folder), "cache": str(kept), **own}
-
-    def _seconds(self) -> float:
-        """For the next process."""
-        return self._limit if self._end is None else max(0.0, min(self._limit, self._end - time.monotonic()))

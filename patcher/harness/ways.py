@@ -123,10 +123,10 @@ def _listed(facts: Facts, fast_math: bool) -> Iterator[Way]:
     yield Way("default", "default", arguments=_backend(facts))
     yield Way("default, blocks", "default", "blocks", arguments=_backend(facts))
     yield Way("dynamic", "default", arguments=(*_backend(facts), ("dynamic", True)))
-    yield Way("marked", "default", arguments=_backend(facts), marked=True)
     if fast_math:
         yield Way("fast-math", "fast-math", arguments=_backend(facts), config=((FAST_MATH, True),))
     yield Way("reduce-overhead", "reduce-overhead", arguments=_mode("reduce-overhead"))
+    yield Way("marked", "default", arguments=_backend(facts), marked=True)
     yield Way("reduce-overhead, blocks", "reduce-overhead", "blocks", arguments=_mode("reduce-overhead"))
     yield Way("latency", "latency", arguments=(*_mode("reduce-overhead"), ("dynamic", False)))
     yield Way(_AUTOTUNE, _AUTOTUNE, arguments=_mode(_AUTOTUNE))
