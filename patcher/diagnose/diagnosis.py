@@ -140,6 +140,11 @@ class Diagnostic:
     conclusions: tuple[str, ...] = ()
     seconds: float = 0.0
 
+    @property
+    def option(self) -> str:
+        """What asks for it on the command line."""
+        return "--tune" if self.name == "tune" else f"--only {self.name}"
+
 
 @dataclass(frozen=True)
 class Totals:

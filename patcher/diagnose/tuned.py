@@ -37,7 +37,7 @@ _GOALS = {
     "startup": "the first pass of a process that finds the cache of an earlier one",
     "memory": "the peak of warm passes",
 }
-_UNITS = {"latency": "ms", "throughput": "ms", "startup": "s", "memory": "MB"}
+_GAINED = 0.8  # of the first pass: a cache that saves less is hardly worth a line
 
 
 @dataclass(frozen=True)
@@ -213,21 +213,27 @@ def _recommended(figures: Figures, facts: Facts, best: Tried) -> Iterator[str]:
         yield f"Before it: {', '.join(map(code, before))}."
     if row["marked"]:
         yield f"And before each call, outside of compiled code: {', '.join(map(code, figures['marking']))}."
-    second = row.get("second") or {}
-    if second.get("status") == "ok":
-        told = (
-            f"{number(row['cold_seconds'])} s in an empty cache, {number(second['cold_seconds'])} s in a second process"
-        )
-        yield (
-            f"Keep `TORCHINDUCTOR_CACHE_DIR` between processes: the first pass takes {told} with the cache of the"
-            f" first. There a warm pass takes {spread(_warm(second['warm']))} ms."
-        )
+    yield from _of_cache(row)
     passes = row["passes"]
     if row["settled"]:
         times = "once" if passes == 1 else f"{passes} times"
         yield f"Warm up by running all calls {times}, in the mode (training or not) that is used."
     else:
         yield f"After {passes} passes something is still compiled: no number of warm-up runs is enough."
+
+
+def _of_cache(row: Figures) -> Iterator[str]:
+    """What a second process gained by the first one's cache, and its warm time, which should be the same again."""
+    second = row.get("second") or {}
+    if second.get("status") != "ok":
+        return
+    first, later = row["cold_seconds"], second["cold_seconds"]
+    both = f"the first pass takes {number(first)} s with an empty cache, {number(later)} s in a second process"
+    if later < _GAINED * first:
+        yield f"Keep the folder of `TORCHINDUCTOR_CACHE_DIR` between processes: {both} that finds it filled."
+    else:
+        yield f"Keeping the compiler's cache between processes gains little: {both} that finds it filled."
+    yield f"In that second process a warm pass takes {spread(_warm(second['warm']))} ms."
 
 
 def _told(figures: Figures, best: Tried) -> str:

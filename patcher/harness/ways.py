@@ -149,7 +149,7 @@ def _unsuited(way: Way, facts: Facts) -> str:
     mode = given.get("mode")
     gone = [name for name, _ in way.config if name in facts.missing]
     if gone:
-        return f"this torch has no {gone[0]}"
+        return f"this torch has no `{gone[0]}`"
     if mode and facts.backend != "inductor":
         return f"the backend {facts.backend} takes no mode"
     if way.config and facts.backend != "inductor":
@@ -197,22 +197,22 @@ def _attribute(path: str) -> str:
 def following(way: Way, result: Mapping[str, Any], facts: Facts, known: Sequence[str]) -> list[Way]:
     """What is to be tried next because of how a way has ended; ``known``: the names of all so far."""
     added: list[Way] = []
-    if result["status"] == "out-of-memory" and LOWER_LIMIT not in dict(way.config).values():
+    base = way.name.partition(",")[0]
+    if result["status"] == "out-of-memory" and way.preset != "debug":
         why = f"{way.name} ran out of memory"
-        scope: Scope = "blocks" if facts.blocks else "whole"
-        name = way.preset if scope == "whole" else f"{way.preset}, blocks"
-        if scope != way.scope:
-            added.append(replace(way, name=name, scope=scope, why=why))
-        lower = _limited(replace(way, scope=scope, why=why), facts, LOWER_LIMIT)
-        added.append(replace(lower, name=f"{name}, limit {LOWER_LIMIT}"))
+        if way.scope == "whole" and facts.blocks:
+            added.append(replace(way, name=f"{base}, blocks", scope="blocks", why=why))
+        elif not any(name == facts.limit for name, _ in way.config):
+            lower = _limited(replace(way, why=why), facts, LOWER_LIMIT)
+            added.append(replace(lower, name=f"{way.name}, limit {LOWER_LIMIT}"))
     hits = (result.get("counts") or {}).get("limit_hits")
     if hits and way.preset == "default" and not way.marked and "dynamic" not in dict(way.arguments):
         limits = dict(way.config).get(facts.limit)
         higher = next((n for n in LIMITS if limits is None or n > limits), None)
         if higher:
-            base = way.name.partition(", limit")[0]
-            limited = _limited(replace(way, why=f"{base} hit the recompile limit"), facts, higher)
-            added.append(replace(limited, name=f"{base}, limit {higher}"))
+            without = way.name.partition(", limit")[0]
+            limited = _limited(replace(way, why=f"{way.name} hit the recompile limit"), facts, higher)
+            added.append(replace(limited, name=f"{without}, limit {higher}"))
     return [one for one in added if one.name not in known]
 
 

@@ -15,6 +15,8 @@ _FEW = 10  # operators
 def verdict(diagnosis: Diagnosis) -> str:
     """How many causes, what becomes of them, and whether that shows in the counts of the whole."""
     if not diagnosis.causes:
+        if diagnosis.diagnostics and all(one.name == "tune" for one in diagnosis.diagnostics):
+            return "Only the ways to compile were tried."
         if not ran_compiled(diagnosis.results, "original"):
             then = " With all fixes in, it does." if ran_compiled(diagnosis.results, "patched") else ""
             return f"The original did not come to its end compiled, so no cause can be told.{then}"

@@ -46,7 +46,7 @@ def experiments(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
         for conclusion in diagnostic.conclusions:
             yield from point(conclusion)
         yield ""
-        yield f"`--only {inline(diagnostic.name)}`, {decimal(diagnostic.seconds)} s"
+        yield f"`{inline(diagnostic.option)}`, {decimal(diagnostic.seconds)} s"
 
 
 def trace(told: str) -> Iterator[str]:
