@@ -21,7 +21,17 @@ from patcher.harness.trees import commit, copy_tree, needed, roots
 from patcher.results import FileResult
 
 HARNESS = Path(plan.__file__).parent
-PROGRAMS = {"worker.py", "run.py", "differences.py", "probes.py", "forks.py", "parent.py"}
+PROGRAMS = {
+    "worker.py",
+    "run.py",
+    "differences.py",
+    "probes.py",
+    "forks.py",
+    "parent.py",
+    "tuning.py",
+    "ways.py",
+    "way.py",
+}
 OLD, NEW = b"x = slow()\n", b"import torch\nx = fast()\n"
 
 

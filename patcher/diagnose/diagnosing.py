@@ -90,7 +90,8 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         files = ending.files if proven else ()
         told = replace(whole.diagnosis(causes), proof=proof)
         if tune is not None:  # on what the tree will be
-            tuned = bench.measure(files, replace(options, tune=tune, probes=()), fresh=True).results
+            kept = ending.settings if proven else ()
+            tuned = bench.measure(files, replace(options, tune=tune, probes=()), fresh=True, settings=kept).results
             told = replace(told, diagnostics=(*told.diagnostics, *diagnostics(tuned, (TUNE,))))
         return Diagnosed(told, files, ran)
 

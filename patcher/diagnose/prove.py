@@ -44,6 +44,11 @@ class Ending:
     chosen: tuple[Bundle, ...] = ()
     unwritten: tuple[TorchSetting, ...] = ()
 
+    @property
+    def settings(self) -> tuple[TorchSetting, ...]:
+        """Those of PyTorch that are kept."""
+        return _in_order(_settings_of(self.chosen))
+
 
 @dataclass
 class _Line:

@@ -156,8 +156,7 @@ class Forks:
             if number:
                 return Forked(self._parent, int(number))
         self.close()
-        self._open(fixed)
-        if self._single:
+        if self._opened(fixed) == SINGLE:
             return self._next(told, fixed, out)
         number = self._parent.ask(told, out) if self._parent is not None else None
         if self._parent is not None and number:
@@ -194,10 +193,11 @@ class Forks:
         except OSError:  # the caller will say so
             self._parent = None
 
-    def _open(self, variables: dict[str, str]) -> None:
+    def _opened(self, variables: dict[str, str]) -> bytes | None:
+        """What a new interpreter says of itself, when it is of use."""
         self._begin(variables)
         if self._parent is None:
-            return
+            return None
         greeting = None
         try:
             greeting = self._parent.greeted()
@@ -205,3 +205,4 @@ class Forks:
             self._single = greeting == SINGLE and (os.cpu_count() or 1) >= CORES
             if greeting != READY and not self._single:
                 self.close()
+        return greeting if self._parent is not None else None

@@ -206,13 +206,14 @@ class _Run:
     def _tuned(self, work: Path, number: int, told: Json, **known: object) -> Json:
         """The ways to compile the case, and how far what each computes is from original eager."""
         asked, start = self._plan["tune"], time.monotonic()
-        tree = "patched" if self._plan["overlay"] else "original"
+        tree = "patched" if self._plan["overlay"] or self._plan.get("settings") else "original"
 
         def run_way(job: Json, variant: str, seconds: float) -> Json:
             result = self._job("way.py", job, Path(job["folder"]), told["name"], variant, seconds)
             return {key: value for key, value in result.items() if key not in ("environment", "case")}
 
-        tuning = Tuning(asked, work, run_way, self._plan["seconds"], {"case": number, "tree": tree, **known})
+        known |= {"case": number, "tree": tree, "under": self._plan.get("settings", [])}
+        tuning = Tuning(asked, work, run_way, self._plan["seconds"], known)
         try:
             found = tuning.run()
         finally:

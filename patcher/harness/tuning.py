@@ -45,7 +45,8 @@ class Tuning:
         facts = Facts.of(self._facts)
         picked = chosen(facts, self._asked["fast_math"], self._asked["quick"])
         left = [{"name": name, "message": why} for name, why in picked.left]
-        todo, rows = list(picked.ways), list[Json]()
+        under = tuple((s["name"], s["value"]) for s in self._known["under"] if s["kind"] == "argument")
+        todo, rows = [way.given(under) for way in picked.ways], list[Json]()
         while todo:
             way = todo.pop(0)
             of = len(rows) + 1 + len(todo)

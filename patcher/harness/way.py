@@ -228,7 +228,7 @@ def told(plan: Json) -> Json:
     listener.count_graphs()
     if job.get("draws_random"):
         torch._inductor.config.fallback_random = True
-    with worker.listening(listener, plan["verbose"]):
+    with worker.listening(listener, plan["verbose"]), worker.in_force(job["under"]):
         case = worker.load_case(plan, job)
         if case.vary and not case.sizes:
             case.sizes = worker.sizes_that_work(case)

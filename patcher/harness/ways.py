@@ -39,6 +39,10 @@ class Way:
     marked: bool = False
     why: str = ""
 
+    def given(self, arguments: Sequence[tuple[str, Any]]) -> Way:
+        """With these arguments too, where it does not say otherwise."""
+        return replace(self, arguments=tuple({**dict(arguments), **dict(self.arguments)}.items()))
+
     def json(self) -> Json:
         """For a plan, or a result."""
         return {**asdict(self), "arguments": dict(self.arguments), "config": dict(self.config)}
