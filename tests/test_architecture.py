@@ -511,11 +511,19 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
     assert not found, f"{module} imports {found}; a rule knows no files and no environment, only {sorted(PURE)}"
 
 
-@pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
+@pytest.mark.parametrize(
+    "module", ["patcher.harness.run", "patcher.harness.tuning", "patcher.harness.ways", *sorted(TORCH_IS_FOR)]
+)
 def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
     # these import what lies beside them; by its full name only for types, or where they are imported
-    neighbour = {"run": "forks", "probes": "worker", "examples": "worker"}.get(module.rpartition(".")[2])
-    beside = {neighbour, "patcher"} if neighbour else set()
+    neighbours = {
+        "run": {"forks", "tuning"},
+        "tuning": {"ways"},
+        "probes": {"worker"},
+        "way": {"probes", "ways", "worker"},
+        "examples": {"worker"},
+    }.get(module.rpartition(".")[2], set())
+    beside = {*neighbours, "patcher"} if neighbours else set()
     found = sorted({n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside)
     assert not found, f"{module} imports {found}, which a machine that it is carried to need not have"
 
