@@ -1,0 +1,283 @@
+"""What settings of PyTorch and fixes earn together on models of installed packages that nobody tuned the tool for.
+
+    python benchmarks/settings.py census --python PY --work FOLDER [--jobs N] [--only NAMES]
+    python benchmarks/settings.py fixes  --python PY --work FOLDER [--jobs N] [--only NAMES]
+    python benchmarks/settings.py prove  --python PY --work FOLDER [--jobs N] [--only NAMES]
+    python benchmarks/settings.py report --work FOLDER [--into docs/results/settings.md]
+    python benchmarks/settings.py cases  --work FOLDER
+
+The classes are those of ``zoo.py`` beside this file; PY is the Python of an environment that holds the packages of
+``zoo.txt``. ``census`` runs each class as it is, without settings and with the three that are asked for most often.
+``fixes`` measures the safe fixes, and the unsafe ones (``fix-compile --test``); ``prove`` runs ``fix-compile diagnose
+--prove --unsafe``. Each answer is kept in FOLDER and not asked for again; ``--fresh`` does. ``cases`` only writes the
+case files. NAMES: beginnings of classes, with commas.
+
+All is counted by the harness, in an eager backend, quick: graphs of the first call less one are extra graphs, breaks
+and recompiles those of all passes over three calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from tables import put, table
+from zoo import CLASSES
+
+from patcher.harness import plan, run
+from patcher.harness.cases import Case
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+Json = dict[str, Any]
+SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn")
+SECONDS, MEMORY = 400.0, 8 * 2**30  # the limits of a process
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Asking: one class, one question.
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where it is measured."""
+
+    python: str
+    work: Path
+
+    def case(self, name: str, settings: Sequence[str] = ()) -> Path:
+        """The case file of a class; with settings, they are in force while it runs."""
+        folder = self.work / ("cases-set" if settings else "cases")
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = ["import sys", f"sys.path.append({str(HERE)!r})", "import zoo"]
+        if settings:
+            lines += ["import torch._dynamo", *(f"torch._dynamo.config.{name} = True" for name in settings)]
+        lines += [f"build, calls = zoo.case({name!r})"]
+        if CLASSES[name].train:
+            lines.append("train = True")
+        file = folder / f"{name}.py"
+        text = "\n".join(lines) + "\n"
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+        return file
+
+    def as_it_is(self, name: str, settings: Sequence[str] = ()) -> Json:
+        """What the harness counts of a class in the installed packages."""
+        case = Case(name, str(self.case(name, settings).resolve()))
+        options = plan.Options(backend="eager", quick=True, seconds=SECONDS, memory=MEMORY, base=str(self.work))
+        folder = self.work / "plans" / (name + ("-set" if settings else ""))
+        folder.mkdir(parents=True, exist_ok=True)
+        found: Json = run.run(plan.write(folder, [], [case], options), self.python)
+        return found
+
+    def tool(self, name: str, *words: str) -> Json:
+        """What ``fix-compile`` says of a class, in JSON; ``failed`` when it says nothing."""
+        packages = [word for package in CLASSES[name].packages for word in ("--package", package)]
+        command = [sys.executable, str(ROOT / "fix_compile.py"), *words, "--case", str(self.case(name)), *packages]
+        command += ["--python", self.python, "--backend", "eager", "--quick", "--format", "json", "-q"]
+        command += ["--time-limit", f"{SECONDS:g}", "--memory-limit", f"{MEMORY / 2**30:g}"]
+        start = time.monotonic()
+        done = subprocess.run(
+            command,
+            cwd=self.work,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        try:
+            told: Json = json.loads(done.stdout)
+        except ValueError:
+            told = {"failed": f"status {done.returncode}: {done.stderr.strip()[-600:]}"}
+        return {"status": done.returncode, "took": round(time.monotonic() - start, 1), **told}
+
+
+QUESTIONS: dict[str, Callable[[Bench, str], Json]] = {
+    "plain": lambda bench, name: bench.as_it_is(name),
+    "set": lambda bench, name: bench.as_it_is(name, SETTINGS),
+    "safe": lambda bench, name: bench.tool(name, "--test", "--dry-run"),
+    "unsafe": lambda bench, name: bench.tool(name, "--test", "--dry-run", "--unsafe"),
+    "prove": lambda bench, name: bench.tool(name, "diagnose", "--prove", "--unsafe", "--dry-run"),
+}
+PARTS = {"census": ("plain", "set"), "fixes": ("safe", "unsafe"), "prove": ("prove",)}
+
+
+def answers(work: Path, question: str) -> dict[str, Json]:
+    """What has been answered so far, by class."""
+    files = (work / question / f"{name}.json" for name in CLASSES)
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()}
+
+
+def ask(bench: Bench, questions: Sequence[str], names: Sequence[str], jobs: int, fresh: bool) -> None:
+    """Ask what is not answered yet, ``jobs`` classes at a time."""
+
+    def one(name: str) -> None:
+        for question in questions:
+            file = bench.work / question / f"{name}.json"
+            if file.is_file() and not fresh:
+                continue
+            file.parent.mkdir(parents=True, exist_ok=True)
+            start = time.monotonic()
+            try:
+                told = QUESTIONS[question](bench, name)
+            except Exception as error:  # one class must not end the others
+                told = {"failed": f"{type(error).__name__}: {error}"}
+            file.write_text(json.dumps(told, indent=1), encoding="utf-8")
+            print(f"{time.monotonic() - start:6.1f} s  {question:6s} {name:45s} {short(told)}", flush=True)
+
+    with ThreadPoolExecutor(jobs) as threads:
+        list(threads.map(one, names))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading: what an answer says.
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a compiled variant costs. ``extra``: graphs of the first call less one."""
+
+    extra: int
+    breaks: int
+    recompiles: int
+    limits: int
+    error: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.extra} extra, {self.breaks} breaks, {self.recompiles} recompiles"
+
+
+def results(told: Json) -> Json | None:
+    """The harness's document in an answer."""
+    if "proof" in told:
+        told = (told["proof"] or {}).get("measured") or told.get("measured") or {}
+    found: Json | None = told.get("results", told if "cases" in told else None)
+    return found
+
+
+def variant(told: Json, tree: str, kind: str = "compiled") -> Json | None:
+    document = results(told)
+    case = (document or {}).get("cases") or [None]
+    every = case[0]["variants"] if case[0] else []
+    return next((v for v in every if (v["tree"], v["kind"]) == (tree, kind)), None)
+
+
+def count(told: Json, tree: str = "original") -> Count:
+    """What ``tree`` costs compiled; the error when it does not run."""
+    found = variant(told, tree)
+    if found is None:
+        eager = variant(told, tree, "eager") or variant(told, "original", "eager")
+        why = told.get("failed") or (eager or {}).get("message") or "nothing was measured"
+        return Count(0, 0, 0, 0, f"not measured: {why}")
+    if found["status"] != "ok":
+        return Count(0, 0, 0, 0, f"{found['status']}: {found['message']}")
+    counts = found["counts"]
+    extra = max(found["calls"][0]["graphs"] - 1, 0)
+    return Count(extra, counts["breaks"], counts["recompiles"], counts["limit_hits"])
+
+
+def same(told: Json, tree: str = "original") -> str:
+    """Whether compiled outputs are those of original eager: "exact", "close" or what differs."""
+    document = results(told)
+    case = (document or {}).get("cases") or [{}]
+    for found in case[0].get("comparisons", []):
+        if (found["tree"], found["kind"]) == (tree, "compiled"):
+            if found["differences"]:
+                return f"{len(found['differences'])} differ: {found['differences'][0]}"
+            return "exact" if found["bitwise"] else f"{found['relative']}"
+    return case[0].get("compare_error") or "not compared"
+
+
+def places(told: Json, tree: str = "original") -> dict[str, str]:
+    """Where it breaks, and PyTorch's words."""
+    found = variant(told, tree)
+    return {b["where"]: b["reason"] for b in found.get("breaks", [])} if found else {}
+
+
+def in_package(place: str, packages: Iterable[str]) -> bool:
+    path = place.partition("site-packages/")[2] or place
+    return any(path.startswith(f"{package.partition('.')[0]}/") for package in packages)
+
+
+def breaking(name: str, told: Json) -> bool:
+    """Whether the first call has an extra graph or a break, at a line of the package."""
+    found = variant(told, "original")
+    if not found or found["status"] != "ok":
+        return False
+    first = found["calls"][0]
+    return (first["graphs"] > 1 or first["breaks"] > 0) and any(
+        in_package(place, CLASSES[name].packages) for place in places(told)
+    )
+
+
+def short(told: Json) -> str:
+    rows = [(tree, count(told, tree)) for tree in ("original", "patched") if variant(told, tree)]
+    if not rows:
+        return count(told).error[:200]
+    return "; ".join(f"{tree}: {c.error[:160] or f'{c.shown}, {same(told, tree)}'}" for tree, c in rows)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def census(work: Path) -> str:
+    """Each class as it is, and with the three settings alone."""
+    plain, with_settings = answers(work, "plain"), answers(work, "set")
+    rows: list[list[object]] = []
+    for name, told in plain.items():
+        old, new = count(told), count(with_settings.get(name, {}))
+        kind = "does not run" if old.error else "breaking" if breaking(name, told) else "clean"
+        after = new.error or f"{new.extra}, {new.breaks}, {new.recompiles}"
+        rows.append(
+            [
+                name,
+                kind,
+                old.error or f"{old.extra}, {old.breaks}, {old.recompiles}",
+                after,
+                same(with_settings.get(name, {})),
+            ]
+        )
+    rows.sort(key=lambda row: (row[1] != "breaking", row[1], row[0]))
+    return table(["class", "", "extra graphs, breaks, recompiles", "with the three settings", "outputs"], rows)
+
+
+def chosen(names: str | None) -> list[str]:
+    wanted = names.split(",") if names else [""]
+    return [name for name in CLASSES if any(name.startswith(word) for word in wanted)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=[*PARTS, "cases", "report"])
+    parser.add_argument("--python", default=sys.executable, metavar="PY", help="of the environment with the packages")
+    parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="classes at a time")
+    parser.add_argument("--only", metavar="NAMES")
+    parser.add_argument("--fresh", action="store_true", help="ask again")
+    parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    bench = Bench(given.python, given.work.resolve())
+    names = chosen(given.only)
+    if given.what == "cases":
+        print("\n".join(str(bench.case(name)) for name in names))
+    elif given.what == "report":
+        put(given.into, "census", census(bench.work))
+    else:
+        ask(bench, PARTS[given.what], names, given.jobs, given.fresh)
+
+
+if __name__ == "__main__":
+    main()
