@@ -239,18 +239,131 @@ def census(work: Path) -> str:
     for name, told in plain.items():
         old, new = count(told), count(with_settings.get(name, {}))
         kind = "does not run" if old.error else "breaking" if breaking(name, told) else "clean"
-        after = new.error or f"{new.extra}, {new.breaks}, {new.recompiles}"
-        rows.append(
-            [
-                name,
-                kind,
-                old.error or f"{old.extra}, {old.breaks}, {old.recompiles}",
-                after,
-                same(with_settings.get(name, {})),
-            ]
-        )
+        outputs = same(with_settings.get(name, {}))
+        rows.append([name, kind, old.error or old.shown, new.error or new.shown, outputs])
     rows.sort(key=lambda row: (row[1] != "breaking", row[1], row[0]))
-    return table(["class", "", "extra graphs, breaks, recompiles", "with the three settings", "outputs"], rows)
+    return table(["class", "", "as it is", "with the three settings", "outputs"], rows)
+
+
+def before(told: Json) -> Count:
+    return count(told, "original")
+
+
+def after(told: Json) -> Count:
+    """Of what ``--prove`` has kept; where nothing is kept that is the original."""
+    return count(told, "patched") if kept(told) and variant(told, "patched") else before(told)
+
+
+def tried(told: Json, *outcomes: str) -> list[Json]:
+    every = ((told.get("proof") or {}).get("tried")) or []
+    return [entry for entry in every if entry["outcome"] in outcomes]
+
+
+def kept(told: Json) -> list[Json]:
+    return tried(told, "kept")
+
+
+def is_setting(entry: Json) -> bool:
+    return any("FC710" in fix for fix in entry["fixes"])
+
+
+def named(entry: Json) -> str:
+    """A setting by what it sets, a fix by its rule."""
+    if is_setting(entry):
+        where = entry["where"] if isinstance(entry["where"], str) else ", ".join(entry["where"])
+        return f"`{where.replace('torch._dynamo.config.', '').replace(' = True', '')}`"
+    return ", ".join(dict.fromkeys(entry["fixes"]))
+
+
+def verdict(told: Json) -> str:
+    """What became of the outputs."""
+    if after(told).error:
+        return f"crash: {after(told).error[:120]}"
+    if not kept(told):
+        return "nothing was kept"
+    return same(told, "patched")
+
+
+def share(old: int, new: int) -> str:
+    return f"{100 * (new - old) / old:+.0f} %" if old else "n/a"
+
+
+def groups(proofs: dict[str, Json]) -> tuple[list[str], list[str]]:
+    """The classes that break and those that do not; what was not measured is in neither."""
+    ran = [name for name, told in proofs.items() if not before(told).error]
+    return [n for n in ran if breaking(n, proofs[n])], [n for n in ran if not breaking(n, proofs[n])]
+
+
+def sums(proofs: dict[str, Json], safe: dict[str, Json]) -> str:
+    """All breaking classes together."""
+    names, clean = groups(proofs)
+    packages = {CLASSES[name].packages[0] for name in names}
+    rows: list[list[object]] = [["classes that break", len(names), f"of {len(packages)} packages", ""]]
+    with_safe = [name for name in names if name in safe]
+    for title, field in (("extra graphs", "extra"), ("breaks", "breaks"), ("recompiles", "recompiles")):
+        old = sum(getattr(before(proofs[name]), field) for name in names)
+        new = sum(getattr(after(proofs[name]), field) for name in names)
+        only = [
+            getattr(count(safe[name], "patched" if variant(safe[name], "patched") else "original"), field)
+            for name in with_safe
+        ]
+        part = f"{sum(only)} of {sum(getattr(before(proofs[name]), field) for name in with_safe)}" if with_safe else ""
+        rows.append([title, old, part, f"{new} ({share(old, new)})"])
+    rows.append(["classes without a break", 0, "", sum(not after(proofs[name]).breaks for name in names)])
+    rows.append(["classes that crash", "", "", sum(bool(after(proofs[name]).error) for name in names)])
+    exact = [same(proofs[name], "patched") for name in names if kept(proofs[name])]
+    rows.append(
+        ["outputs equal bit for bit, of those with something kept", "", "", f"{exact.count('exact')} of {len(exact)}"]
+    )
+    rows.append(["clean classes", len(clean), "", f"{sum(bool(kept(proofs[n])) for n in clean)} changed"])
+    return table(["", "original", "safe fixes", "--prove --unsafe"], rows)
+
+
+def each(proofs: dict[str, Json]) -> str:
+    rows = []
+    for name in groups(proofs)[0]:
+        told = proofs[name]
+        old, new = before(told), after(told)
+        counts = [f"{getattr(old, f)} -> {getattr(new, f)}" for f in ("extra", "breaks", "recompiles")]
+        settings = ", ".join(named(entry) for entry in kept(told) if is_setting(entry))
+        fixes = ", ".join(named(entry) for entry in kept(told) if not is_setting(entry))
+        rows.append([name, CLASSES[name].family, *counts, settings, fixes, verdict(told)])
+    head = ["class", "for", "extra graphs", "breaks", "recompiles", "settings kept", "fixes kept", "outputs"]
+    return table(head, rows)
+
+
+def earned(proofs: dict[str, Json]) -> str:
+    rows = [[name, named(entry), entry["reason"]] for name in groups(proofs)[0] for entry in kept(proofs[name])]
+    return table(["class", "kept", "what it earned"], rows)
+
+
+def taken_back(proofs: dict[str, Json]) -> str:
+    outcomes = ("different", "failed", "not better", "not written")
+    rows = [
+        [name, named(entry), entry["outcome"], str(entry["reason"])[:200]]
+        for name in (*groups(proofs)[0], *groups(proofs)[1])
+        for entry in tried(proofs[name], *outcomes)
+    ]
+    return table(["class", "tried", "outcome", "why"], rows)
+
+
+def remaining(proofs: dict[str, Json]) -> str:
+    """What still breaks with all that was kept."""
+    rows = []
+    for name in groups(proofs)[0]:
+        told = proofs[name]
+        left = places(told, "patched" if kept(told) and variant(told, "patched") else "original")
+        for place, reason in left.items():
+            rows.append([name, f"`{place.rpartition('site-packages/')[2]}`", reason[:120]])
+    return table(["class", "place", "PyTorch's words"], rows)
+
+
+def clean(proofs: dict[str, Json]) -> str:
+    rows = []
+    for name in groups(proofs)[1]:
+        told = proofs[name]
+        rows.append([name, before(told).shown, after(told).shown, ", ".join(map(named, kept(told))), verdict(told)])
+    return table(["class", "original", "with what was kept", "kept", "outputs"], rows)
 
 
 def chosen(names: str | None) -> list[str]:
@@ -274,7 +387,15 @@ def main() -> None:
     if given.what == "cases":
         print("\n".join(str(bench.case(name)) for name in names))
     elif given.what == "report":
-        put(given.into, "census", census(bench.work))
+        proofs, safe = answers(bench.work, "prove"), answers(bench.work, "safe")
+        put(given.into, "sums", sums(proofs, safe))
+        put(given.into, "classes", each(proofs))
+        put(given.into, "earned", earned(proofs))
+        put(given.into, "taken-back", taken_back(proofs))
+        put(given.into, "remaining", remaining(proofs))
+        put(given.into, "clean", clean(proofs))
+        if answers(bench.work, "plain"):
+            put(given.into, "census", census(bench.work))
     else:
         ask(bench, PARTS[given.what], names, given.jobs, given.fresh)
 

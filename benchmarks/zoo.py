@@ -204,7 +204,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, size) * 0.3,) for rows, size in ((1, 320), (2, 320), (1, 480))]
 
 
-@zoo("torchaudio.Conformer", "torchaudio", "speech")
+@zoo("torchaudio.Conformer", "torchaudio.models", "speech")
 def _() -> Built:
     from torchaudio.models import Conformer
 
@@ -212,7 +212,7 @@ def _() -> Built:
     return model, lambda: [(normal(*size, 16), lengths(*size, 3)) for size in SIZES]
 
 
-@zoo("torchaudio.Emformer", "torchaudio", "speech")
+@zoo("torchaudio.Emformer", "torchaudio.models", "speech")
 def _() -> Built:
     from torchaudio.models import Emformer
 
@@ -220,7 +220,7 @@ def _() -> Built:
     return model, lambda: [(normal(*size, 16), lengths(*size, 3)) for size in ((2, 21), (3, 21), (2, 29))]
 
 
-@zoo("torchaudio.Tacotron2", "torchaudio", "speech synthesis")
+@zoo("torchaudio.Tacotron2", "torchaudio.models", "speech synthesis")
 def _() -> Built:
     from torchaudio.models import Tacotron2
 
@@ -233,7 +233,7 @@ def _() -> Built:
     return method(model, "infer"), lambda: [(whole(20, *size), lengths(*size, 1)) for size in ((2, 8), (3, 8), (2, 11))]
 
 
-@zoo("torchaudio.RNNT", "torchaudio", "speech")
+@zoo("torchaudio.RNNT", "torchaudio.models", "speech")
 def _() -> Built:
     from torchaudio.models import emformer_rnnt_model
 
@@ -258,7 +258,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in ((2, 36), (3, 36), (2, 52))]
 
 
-@zoo("torchaudio.HDemucs", "torchaudio", "source separation")
+@zoo("torchaudio.HDemucs", "torchaudio.models", "source separation")
 def _() -> Built:
     from torchaudio.models import HDemucs
 
@@ -266,7 +266,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, 1, size) * 0.3,) for rows, size in ((1, 2048), (2, 2048), (1, 3072))]
 
 
-@zoo("torchaudio.SquimObjective", "torchaudio", "speech quality")
+@zoo("torchaudio.SquimObjective", "torchaudio.models", "speech quality")
 def _() -> Built:
     from torchaudio.models import squim_objective_model
 
@@ -274,7 +274,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, size) * 0.3,) for rows, size in ((1, 800), (2, 800), (1, 1200))]
 
 
-@zoo("speechbrain.ECAPA_TDNN", "speechbrain", "speaker recognition")
+@zoo("speechbrain.ECAPA_TDNN", "speechbrain.lobes.models speechbrain.nnet", "speaker recognition")
 def _() -> Built:
     from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
 
@@ -285,7 +285,7 @@ def _() -> Built:
     return model, lambda: [(normal(*size, 16), lengths(*size, 3) / size[1]) for size in SIZES]
 
 
-@zoo("speechbrain.CRDNN", "speechbrain", "speech")
+@zoo("speechbrain.CRDNN", "speechbrain.lobes.models speechbrain.nnet", "speech")
 def _() -> Built:
     from speechbrain.lobes.models.CRDNN import CRDNN
 
@@ -296,7 +296,7 @@ def _() -> Built:
     return model, lambda: [(normal(*size, 16),) for size in SIZES]
 
 
-@zoo("speechbrain.TransformerASR", "speechbrain", "speech")
+@zoo("speechbrain.TransformerASR", "speechbrain.lobes.models speechbrain.nnet", "speech")
 def _() -> Built:
     from speechbrain.lobes.models.transformer.TransformerASR import TransformerASR
 
@@ -312,7 +312,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in SIZES]
 
 
-@zoo("speechbrain.FastSpeech2", "speechbrain", "speech synthesis")
+@zoo("speechbrain.FastSpeech2", "speechbrain.lobes.models speechbrain.nnet", "speech synthesis")
 def _() -> Built:
     from speechbrain.lobes.models.FastSpeech2 import FastSpeech2
 
@@ -369,7 +369,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, 1, size) * 0.3,) for rows, size in ((1, 800), (2, 800), (1, 1200))]
 
 
-@zoo("asteroid.DPRNNTasNet", "asteroid asteroid_filterbanks", "source separation")
+@zoo("asteroid.DPRNNTasNet", "asteroid.models asteroid.masknn asteroid.dsp asteroid_filterbanks", "source separation")
 def _() -> Built:
     bare("asteroid", "asteroid.models")
     from asteroid.models.dprnn_tasnet import DPRNNTasNet
@@ -387,9 +387,19 @@ def _() -> Built:
     return VoiceEncoder("cpu", verbose=False), lambda: [(uniform(*size, 40),) for size in SIZES]
 
 
-@zoo("TTS.StochasticDurationPredictor", "TTS", "speech synthesis")
+@zoo(
+    "TTS.StochasticDurationPredictor",
+    "TTS.tts.layers.vits.transforms TTS.tts.layers.vits.stochastic_duration_predictor",
+    "speech synthesis",
+)
 def _() -> Built:
-    bare("TTS", "TTS.tts", "TTS.tts.layers", "TTS.tts.layers.vits", "TTS.tts.utils")
+    bare(
+        "TTS",
+        "TTS.tts",
+        "TTS.tts.layers",
+        "TTS.tts.layers.vits.transforms TTS.tts.layers.vits.stochastic_duration_predictor",
+        "TTS.tts.utils",
+    )
     from TTS.tts.layers.vits.stochastic_duration_predictor import StochasticDurationPredictor
 
     model = StochasticDurationPredictor(8, 8, 3, 0.0, 2)
@@ -407,7 +417,7 @@ def _count(size: int) -> Any:
     return torch.arange(size)
 
 
-@zoo("funasr.CifPredictorV2", "funasr", "speech")
+@zoo("funasr.CifPredictorV2", "funasr.models.paraformer", "speech")
 def _() -> Built:
     bare("funasr", "funasr.models", "funasr.models.paraformer")
     from funasr.models.paraformer.cif_predictor import CifPredictorV2
@@ -431,7 +441,7 @@ def _() -> Built:
 # Pictures: detection, matching, reading, quality.
 
 
-@zoo("kornia.LoFTR", "kornia", "matching")
+@zoo("kornia.LoFTR", "kornia.feature", "matching")
 def _() -> Built:
     from kornia.feature import LoFTR
 
@@ -443,7 +453,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in ((1, 64), (2, 64), (1, 96))]
 
 
-@zoo("kornia.LightGlue", "kornia", "matching")
+@zoo("kornia.LightGlue", "kornia.feature", "matching")
 def _() -> Built:
     import torch
     from kornia.feature import LightGlue
@@ -478,7 +488,7 @@ def _images() -> list[Call]:
     ]
 
 
-@zoo("torchvision.FasterRCNN", "torchvision", "detection")
+@zoo("torchvision.FasterRCNN", "torchvision.models.detection", "detection")
 def _() -> Built:
     from torchvision.models.detection import FasterRCNN
     from torchvision.models.detection.rpn import AnchorGenerator
@@ -492,7 +502,7 @@ def _() -> Built:
     return model, _images
 
 
-@zoo("torchvision.RetinaNet", "torchvision", "detection")
+@zoo("torchvision.RetinaNet", "torchvision.models.detection", "detection")
 def _() -> Built:
     from torchvision.models.detection import RetinaNet
     from torchvision.models.detection.anchor_utils import AnchorGenerator
@@ -510,7 +520,7 @@ def _() -> Built:
     return model, _images
 
 
-@zoo("torchvision.FCOS", "torchvision", "detection")
+@zoo("torchvision.FCOS", "torchvision.models.detection", "detection")
 def _() -> Built:
     from torchvision.models.detection import FCOS
     from torchvision.models.detection.anchor_utils import AnchorGenerator
@@ -567,7 +577,9 @@ def _() -> Built:
     ]
 
 
-@zoo("ultralytics.DetectionModel-loss", "ultralytics", "detection, loss")
+@zoo(
+    "ultralytics.DetectionModel-loss", "ultralytics.nn ultralytics.utils.loss ultralytics.utils.tal", "detection, loss"
+)
 def _() -> Built:
     from ultralytics.nn.tasks import DetectionModel
 
@@ -610,7 +622,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in ((1, 2), (2, 2), (1, 3))]
 
 
-@zoo("doctr.CRNN", "doctr", "text recognition")
+@zoo("doctr.CRNN", "doctr.models.recognition", "text recognition")
 def _() -> Built:
     import torch
     from doctr.models.recognition import CRNN
@@ -620,7 +632,7 @@ def _() -> Built:
     return model, lambda: [(uniform(rows, 3, 32, size),) for rows, size in ((2, 64), (3, 64), (2, 96))]
 
 
-@zoo("doctr.PARSeq", "doctr", "text recognition")
+@zoo("doctr.PARSeq", "doctr.models.recognition", "text recognition")
 def _() -> Built:
     import torch
     from doctr.models.recognition import PARSeq
@@ -637,7 +649,7 @@ def _() -> Built:
     return model, lambda: [(uniform(rows, 3, 32, size),) for rows, size in ((2, 64), (3, 64), (2, 96))]
 
 
-@zoo("easyocr.Model", "easyocr", "text recognition")
+@zoo("easyocr.Model", "easyocr.model", "text recognition")
 def _() -> Built:
     bare("easyocr", "easyocr.model")
     from easyocr.model.vgg_model import Model
@@ -666,7 +678,7 @@ def _two_images() -> list[Call]:
     return [(uniform(rows, 3, size, size), uniform(rows, 3, size, size)) for rows, size in ((1, 32), (2, 32), (1, 48))]
 
 
-@zoo("vit_pytorch.NaViT", "vit_pytorch", "classification")
+@zoo("vit_pytorch.NaViT", "vit_pytorch.na_vit", "classification")
 def _() -> Built:
     from vit_pytorch.na_vit import NaViT
 
@@ -681,7 +693,7 @@ def _() -> Built:
     return model, lambda: [([[uniform(3, *size) for size in group] for group in call],) for call in sizes]
 
 
-@zoo("monai.VQVAE", "monai", "medical pictures")
+@zoo("monai.VQVAE", "monai.networks", "medical pictures")
 def _() -> Built:
     from monai.networks.nets import VQVAE
 
@@ -726,7 +738,7 @@ def _() -> Built:
     ]
 
 
-@zoo("chronos.Chronos2", "chronos", "time series")
+@zoo("chronos.Chronos2", "chronos.chronos2", "time series")
 def _() -> Built:
     from chronos.chronos2 import Chronos2Model
     from chronos.chronos2.config import Chronos2CoreConfig
@@ -754,7 +766,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in ((2, 32), (4, 32), (2, 48))]
 
 
-@zoo("gluonts.DeepARModel", "gluonts", "time series")
+@zoo("gluonts.DeepARModel", "gluonts.torch", "time series")
 def _() -> Built:
     import torch
     from gluonts.torch.model.deepar.module import DeepARModel
@@ -775,7 +787,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in ((2, 11), (3, 11), (4, 11))]
 
 
-@zoo("gluonts.TemporalFusionTransformerModel", "gluonts", "time series")
+@zoo("gluonts.TemporalFusionTransformerModel", "gluonts.torch", "time series")
 def _() -> Built:
     import torch
     from gluonts.torch.model.tft.module import TemporalFusionTransformerModel
@@ -792,7 +804,11 @@ def _() -> Built:
     return model, lambda: [call(rows) for rows in (2, 3, 5)]
 
 
-@zoo("pytorch_forecasting.TemporalFusionTransformer", "pytorch_forecasting", "time series")
+@zoo(
+    "pytorch_forecasting.TemporalFusionTransformer",
+    "pytorch_forecasting.models.temporal_fusion_transformer pytorch_forecasting.models.nn pytorch_forecasting.utils",
+    "time series",
+)
 def _() -> Built:
     from pytorch_forecasting.data import TorchNormalizer
     from pytorch_forecasting.metrics import QuantileLoss
@@ -824,7 +840,11 @@ def _forecast(rows: int, past: int) -> dict[str, Any]:
 # Text, sequences, quantizers, mixtures.
 
 
-@zoo("vector_quantize_pytorch.VectorQuantize", "vector_quantize_pytorch", "quantizer")
+@zoo(
+    "vector_quantize_pytorch.VectorQuantize",
+    "vector_quantize_pytorch.vector_quantize_pytorch vector_quantize_pytorch.residual_vq",
+    "quantizer",
+)
 def _() -> Built:
     from vector_quantize_pytorch import VectorQuantize
 
@@ -832,7 +852,11 @@ def _() -> Built:
     return model, lambda: [(normal(*size, 16),) for size in SIZES]
 
 
-@zoo("vector_quantize_pytorch.ResidualVQ", "vector_quantize_pytorch", "quantizer")
+@zoo(
+    "vector_quantize_pytorch.ResidualVQ",
+    "vector_quantize_pytorch.vector_quantize_pytorch vector_quantize_pytorch.residual_vq",
+    "quantizer",
+)
 def _() -> Built:
     from vector_quantize_pytorch import ResidualVQ
 
@@ -874,7 +898,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in SIZES]
 
 
-@zoo("stanza.PackedLSTM", "stanza", "tagging")
+@zoo("stanza.PackedLSTM", "stanza.models.common", "tagging")
 def _() -> Built:
     bare("stanza", "stanza.models", "stanza.models.common")
     from stanza.models.common.packed_lstm import PackedLSTM
@@ -883,7 +907,7 @@ def _() -> Built:
     return model, lambda: [(normal(*size, 8), lengths(*size, 3)) for size in SIZES]
 
 
-@zoo("stanza.HighwayLSTM", "stanza", "tagging")
+@zoo("stanza.HighwayLSTM", "stanza.models.common", "tagging")
 def _() -> Built:
     bare("stanza", "stanza.models", "stanza.models.common")
     from stanza.models.common.hlstm import HighwayLSTM
@@ -892,7 +916,7 @@ def _() -> Built:
     return model, lambda: [(normal(*size, 8), lengths(*size, 3)) for size in SIZES]
 
 
-@zoo("gliner.SpanModel", "gliner", "entity recognition")
+@zoo("gliner.SpanModel", "gliner.modeling", "entity recognition")
 def _() -> Built:
     from gliner.config import GLiNERConfig
     from gliner.modeling.base import UniEncoderSpanModel
@@ -1016,28 +1040,28 @@ def _edges(nodes: int) -> Any:
 GRAPHS: Sequence[tuple[int, int]] = ((2, 8), (3, 8), (2, 11))  # graphs, nodes in each
 
 
-@zoo("torch_geometric.GAT", "torch_geometric", "graphs")
+@zoo("torch_geometric.GAT", "torch_geometric.nn torch_geometric.utils", "graphs")
 def _() -> Built:
     from torch_geometric.nn.models import GAT
 
     return GAT(8, 8, 2, 4, heads=2), lambda: [(normal(k * n, 8), _edges(k * n)) for k, n in GRAPHS]
 
 
-@zoo("torch_geometric.GCN", "torch_geometric", "graphs")
+@zoo("torch_geometric.GCN", "torch_geometric.nn torch_geometric.utils", "graphs")
 def _() -> Built:
     from torch_geometric.nn.models import GCN
 
     return GCN(8, 8, 2, 4), lambda: [(normal(k * n, 8), _edges(k * n)) for k, n in GRAPHS]
 
 
-@zoo("torch_geometric.GraphUNet", "torch_geometric", "graphs")
+@zoo("torch_geometric.GraphUNet", "torch_geometric.nn torch_geometric.utils", "graphs")
 def _() -> Built:
     from torch_geometric.nn.models import GraphUNet
 
     return GraphUNet(8, 8, 4, depth=2), lambda: [(normal(k * n, 8), _edges(k * n)) for k, n in GRAPHS]
 
 
-@zoo("torch_geometric.Set2Set", "torch_geometric", "graphs")
+@zoo("torch_geometric.Set2Set", "torch_geometric.nn torch_geometric.utils", "graphs")
 def _() -> Built:
     import torch
     from torch_geometric.nn import Set2Set
@@ -1045,7 +1069,7 @@ def _() -> Built:
     return Set2Set(8, 2), lambda: [(normal(k * n, 8), torch.arange(k).repeat_interleave(n)) for k, n in GRAPHS]
 
 
-@zoo("torch_geometric.SAGPooling", "torch_geometric", "graphs")
+@zoo("torch_geometric.SAGPooling", "torch_geometric.nn torch_geometric.utils", "graphs")
 def _() -> Built:
     import torch
     from torch_geometric.nn import SAGPooling
@@ -1070,7 +1094,7 @@ def _() -> Built:
     return model, lambda: [call(*size) for size in SIZES]
 
 
-@zoo("nflows.CouplingSpline", "nflows", "normalizing flow")
+@zoo("nflows.CouplingSpline", "nflows.transforms nflows.distributions nflows.flows", "normalizing flow")
 def _() -> Built:
     import torch
     from nflows.distributions.normal import StandardNormal
@@ -1087,7 +1111,7 @@ def _() -> Built:
     return method(Flow(transform, StandardNormal([4])), "log_prob"), lambda: [(normal(rows, 4),) for rows in (6, 9, 14)]
 
 
-@zoo("nflows.MaskedAutoregressiveFlow", "nflows", "normalizing flow")
+@zoo("nflows.MaskedAutoregressiveFlow", "nflows.transforms nflows.distributions nflows.flows", "normalizing flow")
 def _() -> Built:
     from nflows.flows import MaskedAutoregressiveFlow
 
@@ -1095,7 +1119,7 @@ def _() -> Built:
     return method(model, "log_prob"), lambda: [(normal(rows, 4),) for rows in (6, 9, 14)]
 
 
-@zoo("normflows.NeuralSplineFlow", "normflows", "normalizing flow")
+@zoo("normflows.NeuralSplineFlow", "normflows.flows normflows.utils normflows.nets", "normalizing flow")
 def _() -> Built:
     import normflows
 
@@ -1184,7 +1208,7 @@ def _() -> Built:
     return Entmax15(dim=-1, k=4), lambda: [(normal(*size) * 2,) for size in SIZES]
 
 
-@zoo("snntorch.Leaky", "snntorch", "spiking network")
+@zoo("snntorch.Leaky", "snntorch._neurons", "spiking network")
 def _() -> Built:
     import snntorch
     import torch
@@ -1200,7 +1224,11 @@ def _() -> Built:
     return CfC(8, 8, mixed_memory=True), lambda: [(normal(*size, 8),) for size in ((2, 6), (3, 6), (2, 8))]
 
 
-@zoo("torchmetrics.MulticlassF1Score", "torchmetrics", "metric")
+@zoo(
+    "torchmetrics.MulticlassF1Score",
+    "torchmetrics.classification torchmetrics.functional.classification torchmetrics.utilities",
+    "metric",
+)
 def _() -> Built:
     from torchmetrics.classification import MulticlassF1Score
 
@@ -1215,7 +1243,11 @@ def _() -> Built:
     return model, lambda: [(normal(rows, 3),) for rows in (6, 9, 14)]
 
 
-@zoo("gpytorch.ExactGP", "gpytorch linear_operator", "Gaussian process")
+@zoo(
+    "gpytorch.ExactGP",
+    "gpytorch.models gpytorch.distributions linear_operator.operators linear_operator.utils",
+    "Gaussian process",
+)
 def _() -> Built:
     import gpytorch
     import torch
@@ -1247,7 +1279,7 @@ def _() -> Built:
 # Clean: nothing of these breaks, and nothing may become worse.
 
 
-@zoo("diffusers.FluxTransformer2DModel", "diffusers", "diffusion", clean=True)
+@zoo("diffusers.FluxTransformer2DModel", "diffusers.models.transformers", "diffusion", clean=True)
 def _() -> Built:
     import torch
     from diffusers import FluxTransformer2DModel
@@ -1284,7 +1316,7 @@ def _() -> Built:
     return model, lambda: [(uniform(rows, 3, size, size),) for rows, size in ((1, 32), (2, 32), (1, 64))]
 
 
-@zoo("timm.VisionTransformer", "timm", "classification", clean=True)
+@zoo("timm.VisionTransformer", "timm.models.vision_transformer timm.layers", "classification", clean=True)
 def _() -> Built:
     from timm.models import VisionTransformer
 
