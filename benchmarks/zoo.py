@@ -393,13 +393,7 @@ def _() -> Built:
     "speech synthesis",
 )
 def _() -> Built:
-    bare(
-        "TTS",
-        "TTS.tts",
-        "TTS.tts.layers",
-        "TTS.tts.layers.vits.transforms TTS.tts.layers.vits.stochastic_duration_predictor",
-        "TTS.tts.utils",
-    )
+    bare("TTS", "TTS.tts", "TTS.tts.layers", "TTS.tts.layers.vits", "TTS.tts.utils")
     from TTS.tts.layers.vits.stochastic_duration_predictor import StochasticDurationPredictor
 
     model = StochasticDurationPredictor(8, 8, 3, 0.0, 2)
