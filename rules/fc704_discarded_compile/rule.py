@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.compiling.in_place import InPlace
 from patcher.facts.compiling.placing import tried
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.rule import (
@@ -22,7 +23,6 @@ from patcher.rule import (
     Where,
 )
 from rules.fc704_discarded_compile.examples import INVALID, VALID
-from rules.fc704_discarded_compile.in_place import InPlace
 
 
 class DiscardedCompile(Rule):

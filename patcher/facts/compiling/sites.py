@@ -156,7 +156,18 @@ class CompileSites(Analysis):
             case ast.Name() if depth:
                 classes = {self.class_of(v, depth - 1) if v is not None else None for v in self.given(model)}
                 return classes.pop() if len(classes) == 1 else self.callees.class_of(model) if not classes else None
+            case ast.Attribute() if depth and self.callees.class_of(model) is None:
+                return self._attribute(model, depth)
         return self.callees.class_of(model)
+
+    def _attribute(self, model: ast.Attribute, depth: int) -> str | None:
+        """The class of an attribute of ``self`` that is filled once, but for what torch.compile makes of it."""
+        values = [v for v in self._values.bindings.values(model) if not self._compiles_again(v, model)]
+        return self.class_of(values[0], depth - 1) if len(values) == 1 and isinstance(values[0], ast.Call) else None
+
+    def _compiles_again(self, value: ast.expr, model: ast.expr) -> bool:
+        call = next((c for c in self.calls if c.node is value), None)
+        return call is not None and isinstance(call.target, ast.expr) and dotted(call.target) == dotted(model)
 
     def given(self, name: ast.Name) -> list[ast.expr | None]:
         """What may have been assigned to ``name`` before; None: in another way. None at all for a parameter."""

@@ -21,9 +21,12 @@ class InPlace(Analysis):
         super().__init__(facts)
         self.exists = facts.settings.target_torch >= SINCE
 
-    def spelled(self, site: CompileSite) -> tuple[str, tuple[ast.expr, ...]] | None:
-        """``model.compile(...)`` as a template with holes, and what fills them; None where it cannot be written."""
-        call, model = site.node, site.model
+    def spelled(self, site: CompileSite, model: ast.expr | None = None) -> tuple[str, tuple[ast.expr, ...]] | None:
+        """``model.compile(...)`` as a template with holes, and what fills them; None where it cannot be written.
+
+        ``model``: what holds it, where that is not what the call is given.
+        """
+        call, model = site.node, model or site.model
         if not isinstance(call, ast.Call) or model is None or site.by_forward or not self.exists:
             return None
         if not is_place(model) or imported(self.syntax, call.func) != "torch.compile" or call.args[1:]:

@@ -1,0 +1,1 @@
+"""FC703: a module that becomes the wrapper which torch.compile makes of it."""

@@ -1,0 +1,101 @@
+"""FC703: a module that becomes the wrapper which torch.compile makes of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.compiling.in_place import InPlace
+from patcher.facts.compiling.sites import CompileSite, CompileSites
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Example,
+    Finding,
+    Fix,
+    NearMiss,
+    ReplaceStatements,
+    Rule,
+    Where,
+)
+from rules.fc703_wrapped_module.examples import INVALID, VALID
+from rules.fc703_wrapped_module.uses import WrapperUses
+
+
+class WrappedModule(Rule):
+    """A module that becomes the wrapper which ``torch.compile`` makes of it.
+
+    What it does:
+        Replaces ``model = torch.compile(model, dynamic=True)`` by ``model.compile(dynamic=True)``, and the same for
+        ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements.
+
+    Why it breaks compilation:
+        What ``torch.compile`` returns is another module around the one that it was given. The keys of its
+        ``state_dict`` start with ``_orig_mod.`` (33 of 33 in a small transformer, in the middle of 30 where blocks are
+        wrapped one by one), so that checkpoints do not load without it: with ``strict=False`` they load nothing,
+        silently. ``isinstance`` and the names of modules are others, and ``model.generate()`` runs eagerly, for a
+        method of the module does not know of the wrapper. ``Module.compile`` compiles the same graphs in place.
+
+    Fix safety:
+        Safe where the model is made in the same function or at the top of the same file, of a class of the project
+        whose ``forward`` is its own, and nothing that can be seen could tell the wrapper from the module: it is
+        called, moved, trained, asked for parameters or attributes, also in functions of the file that get it. Unsafe
+        where somebody else gets it or has got it, where names of parameters are read, saved or loaded, or a method
+        calls the model itself; the finding names the lines. Left alone: a model whose ``forward`` is called by name,
+        which is copied, saved as a whole, compared, indexed, or asked for its type; ``_orig_mod`` read without a test
+        before; another name for the model without compiling that is used; a class with a ``compile`` or
+        ``__call__`` of its own, or that runs a ``forward`` of PyTorch's own (``nn.Sequential``), which in place is
+        not compiled at all (seen on 2.13); functions; PyTorch before 2.2.
+
+    References:
+        musubi-tuner's and sd-scripts' key stripping; PyTorch, "Where to apply torch.compile".
+    """
+
+    code: ClassVar[str] = "FC703"
+    name: ClassVar[str] = "wrapped-module"
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"compile",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    where: ClassVar[Where] = Where.ANYWHERE
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report a call of torch.compile whose result takes the place of the module."""
+        if not isinstance(facts.syntax.parents.get(node), ast.Assign):
+            return
+        site = facts.ask(CompileSites).at(node)
+        if site is None or site.form not in ("again", "built") or site.held is None or not site.is_module:
+            return
+        if site.by_forward or site.others or facts.ask(InPlace).why_not(site) is not None or _replaced(facts):
+            return
+        seen = facts.ask(WrapperUses).of(site)
+        code = _code(site, facts)
+        if seen.kept or code is None:
+            return
+        held = ast.unparse(site.held)
+        message = f"`{held}` becomes a wrapper with other parameter names: `Module.compile` does the same in place"
+        notes = seen.notes
+        fix = Fix((ReplaceStatements((facts.syntax.statement_of(node),), code),))
+        if notes:
+            fix = Fix(fix.edits, Applicability.UNSAFE)
+        more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
+        yield Finding(node, message, fix, "; ".join(notes[:3]) + more)
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _code(site: CompileSite, facts: Facts) -> tuple[Code, ...] | None:
+    written = facts.ask(InPlace).spelled(site, site.held)
+    if written is None or site.held is None or site.model is None:
+        return None
+    call = Code(*written)
+    return (call,) if site.form == "again" else (Code("{0} = {1}", (site.held, site.model)), call)
+
+
+def _replaced(facts: Facts) -> bool:
+    """Whether the file puts another function in the place of torch.compile."""
+    return any(c.kind == "setting" and c.what == "torch.compile" for c in facts.ask(CompileSites).calls)

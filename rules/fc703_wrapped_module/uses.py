@@ -1,0 +1,324 @@
+"""Who could tell a module that is compiled in place from the wrapper that torch.compile makes of it.
+
+The wrapper hands on attributes and calls; what is different are the names of parameters and modules, what ``is`` the
+module, what a method of it calls of itself, and whoever holds the module without the wrapper. All seen on torch 2.13.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.compiling.sites import CompileSite, CompileSites
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.written import all_parameters
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.module_values import imported
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_WRAPPED = "_orig_mod"
+#: Methods that give the module back, and those that give what is no name.
+_GIVING_BACK = frozenset("train eval to cuda cpu xpu half float double bfloat16 requires_grad_ to_empty".split())
+_QUIET = frozenset({*_GIVING_BACK, "parameters", "buffers", "zero_grad"})
+#: What a module has besides: it has other names in it, or one module more, when it is the wrapper.
+_NAMING = frozenset(
+    "state_dict named_parameters named_buffers named_modules named_children get_parameter get_buffer get_submodule "
+    "children modules apply".split()
+)
+_OTHERS = frozenset(
+    "load_state_dict register_buffer register_parameter register_module add_module set_submodule share_memory type "
+    "extra_repr register_forward_hook register_forward_pre_hook register_full_backward_hook register_backward_hook "
+    "register_full_backward_pre_hook register_state_dict_pre_hook register_load_state_dict_post_hook set_extra_state "
+    "get_extra_state".split()
+)
+#: There is a difference that a rewrite would have to know the reason of.
+_KEPT = frozenset("forward compile __call__ __class__ __dict__ _modules _parameters _compiled_call_impl".split())
+_IDENTITY = frozenset("isinstance issubclass type id len iter next enumerate list tuple hash vars dir".split())
+_MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
+_COPYING = frozenset({"copy.deepcopy", "copy.copy", "pickle.dump", "pickle.dumps", "torch.save"})
+_DEPTH = 3
+
+
+@dataclass(frozen=True)
+class Seen:
+    """``kept``: why it stays as it is; ``notes``: what is different for whom. Neither: nobody can tell."""
+
+    kept: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Told:
+    """``names``: it is about names of parameters, which end up in files."""
+
+    text: str
+    kept: bool = False
+    names: bool = False
+
+
+class WrapperUses(Analysis):
+    """Uses of what the calls of one module compile."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.callees = facts.ask(Callees)
+
+    def of(self, site: CompileSite) -> Seen:
+        """What would tell, as far as this file shows."""
+        held = site.held
+        assert held is not None
+        statement = self.syntax.statement_of(site.node)
+        told = list(self._holders(site))
+        if _WRAPPED in self.syntax.names_in(self.syntax.tree):
+            told += self._bare()
+        for e in self._occurrences(held):
+            if self.syntax.statement_of(e) is statement:
+                continue
+            in_loop = site.loop is not None and any(p is site.loop for p in self.syntax.ancestors(e))
+            elsewhere = self.syntax.function_of(e) is not site.function
+            after = elsewhere or in_loop or (e.lineno, e.col_offset) > (statement.lineno, statement.col_offset)
+            found = self._use(e, ast.unparse(held), site, after, 0)
+            told += [] if found is None else [found]
+        kept = next((t.text for t in told if t.kept), "")
+        told.sort(key=lambda t: not t.names)
+        return Seen(kept, tuple(dict.fromkeys(t.text for t in told)))
+
+    def _holders(self, site: CompileSite) -> Iterator[_Told]:
+        """What nobody knows of the model: who else holds it, what it is."""
+        held, model = site.held, site.model
+        text = ast.unparse(held) if held is not None else ""
+        if site.cls is None:
+            yield _Told(
+                f"the class of `{text}` is not seen: its `forward` is no one of PyTorch's, nor its `compile` its own"
+            )
+        elif self.project.family(site.cls)[1] - _MODULE:
+            yield _Told(f"`{site.cls.rpartition('.')[2]}` inherits from what is not seen")
+        if not isinstance(held, ast.Name):
+            yield _Told(f"whoever else uses `{text}` gets the module itself, without `{_WRAPPED}.` in its names")
+            return
+        if site.form == "again" and isinstance(model, ast.Name):
+            made = self.facts.ask(CompileSites).given(model)
+            if any(not isinstance(v, ast.Call) or v is site.node for v in made):
+                yield _Told(f"`{text}` has another name, which is not compiled", kept=True)
+            if not made:
+                yield _Told(f"`{text}` is made elsewhere: whoever holds it has it compiled, too")
+        scope = self.syntax.function_of(held)
+        modules = self.project.modules.values()
+        if scope is not None and self.syntax.why_names_show(scope):
+            yield _Told("all local names are looked at")
+        elif scope is None and any(s.sees(self.module, text) and s.path != self.facts.path for s in modules):
+            yield _Told(f"`{text}` is imported elsewhere")
+
+    # --- where it is used -------------------------------------------------------------------------------------------
+
+    def _occurrences(self, held: ast.expr) -> Iterator[ast.expr]:
+        """All places of the file that may be the same: the name in its scope, or what is written like it."""
+        text = ast.unparse(held)
+        if isinstance(held, ast.Name):
+            yield from (n for n in self.syntax.by_type[ast.Name] if n.id == text and self._same(n, held))
+            return
+        root = text.partition(".")[0].partition("[")[0]
+        cls, scope = self.syntax.class_of(held), self.syntax.function_of(held)
+        method = self.syntax.method_of(held)
+        own = cls is not None and method is not None and bool(method.args.args) and method.args.args[0].arg == root
+        for n in (*self.syntax.by_type[ast.Attribute], *self.syntax.by_type[ast.Subscript]):
+            near = self.syntax.class_of(n) is cls if own else self.syntax.function_of(n) is scope
+            if near and ast.unparse(n) == text:
+                yield n
+
+    def _same(self, n: ast.Name, held: ast.Name) -> bool:
+        return self._scope(n) is self._scope(held)
+
+    def _scope(self, name: ast.Name) -> ast.AST:
+        for scope in self.syntax.ancestors(name):
+            if isinstance(scope, (*_FUNCTIONS, ast.Lambda)) and self.syntax.binds(scope, name.id):
+                return scope
+        return self.syntax.tree
+
+    def _bare(self) -> Iterator[_Told]:
+        """Reads of ``_orig_mod`` that would fail without it."""
+        for n in self.syntax.by_type[ast.Attribute]:
+            if n.attr == _WRAPPED and not self._asked_before(n):
+                yield _Told(f"`{_WRAPPED}` is read (line {n.lineno})", kept=True)
+
+    def _asked_before(self, n: ast.AST) -> bool:
+        """Whether a test on the way asks if there is a wrapper."""
+        for p in self.syntax.ancestors(n):
+            if isinstance(p, (ast.IfExp, ast.If)):
+                words = {c.value for c in ast.walk(p.test) if isinstance(c, ast.Constant)}
+                names = self.syntax.names_in(p.test)
+                if _WRAPPED in words or any("compiled" in name or "OptimizedModule" in name for name in names):
+                    return True
+        return False
+
+    # --- one use ----------------------------------------------------------------------------------------------------
+
+    def _use(self, e: ast.expr, text: str, site: CompileSite, after: bool, depth: int) -> _Told | None:
+        p = self.syntax.parents[e]
+        line = f"(line {e.lineno})"
+        match p:
+            case ast.Attribute():
+                return self._attribute(p, text, site, after)
+            case ast.Call() if p.func is e:
+                return None
+            case ast.Call() | ast.keyword() | ast.Starred():
+                return self._argument(e, p, text, site, after, depth)
+            case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+                return None
+            case ast.Compare():
+                return _Told(f"`{text}` is compared {line}", kept=True)
+            case ast.Assign(targets=targets) | ast.Delete(targets=targets) if e in targets:
+                return None
+            case ast.AnnAssign(target=target) | ast.AugAssign(target=target) if target is e:
+                return None
+            case ast.Assign(targets=targets):
+                return self._alias(targets, text, site, after, line)
+            case ast.Expr() | ast.If() | ast.UnaryOp(op=ast.Not()):
+                return None
+            case ast.Subscript() | ast.For() | ast.AsyncFor() | ast.comprehension() if after:
+                return _Told(f"`{text}` is used as a list {line}", kept=True)
+            case ast.Return() | ast.Yield() if after:
+                return _Told(f"what is returned {line} is the module itself")
+            case ast.IfExp() if after and p.test is not e:
+                use = self.syntax.parents[p]
+                if isinstance(use, ast.Assign):
+                    return self._alias(use.targets, text, site, after, line)
+        if not after and isinstance(p, (ast.Return, ast.Yield, ast.FormattedValue, ast.Subscript, ast.For)):
+            return None
+        return _Told(f"what is made of it in {line[1:-1]} gets the module itself")
+
+    def _attribute(self, a: ast.Attribute, text: str, site: CompileSite, after: bool) -> _Told | None:
+        line = f"(line {a.lineno})"
+        call = self.syntax.parents[a]
+        called = isinstance(call, ast.Call) and call.func is a
+        if a.attr == _WRAPPED:
+            return _Told(f"`{_WRAPPED}` is asked for {line}")
+        if a.attr in _KEPT:
+            return _Told(f"`{text}.{a.attr}` is used {line}", kept=True)
+        if not isinstance(a.ctx, ast.Load):
+            special = a.attr in _QUIET | _NAMING | _OTHERS | {"training"}
+            return _Told(f"`{text}.{a.attr}` is set {line}", kept=True) if special else None
+        if a.attr in _GIVING_BACK and called:
+            use = self.syntax.parents[call]
+            again = isinstance(use, ast.Assign) and len(use.targets) == 1 and ast.unparse(use.targets[0]) == text
+            if isinstance(use, ast.Expr) or again:
+                return None
+            if isinstance(use, ast.Assign) and not after:
+                return self._alias(use.targets, text, site, after, line)
+            return _Told(f"`{a.attr}` gives back the module itself {line}")
+        if a.attr in _QUIET:
+            return None if called else _Told(f"`{text}.{a.attr}` is handed on {line}")
+        if a.attr in _NAMING:
+            told = f"`{a.attr}` {line} has names without `{_WRAPPED}.`, or a module less"
+            return _Told(told, names=True) if after else None
+        if a.attr in _OTHERS:
+            told = f"`{a.attr}` {line} is that of the module, not of a wrapper"
+            return _Told(told, names=a.attr == "load_state_dict") if after else None
+        if (after or called) and self._speaks_of_itself(a.attr, site):
+            return _Told(f"what `{text}.{a.attr}` {line} calls of the model itself is compiled too")
+        return None
+
+    def _argument(self, e: ast.expr, p: ast.AST, text: str, site: CompileSite, after: bool, depth: int) -> _Told | None:
+        call = next((a for a in self.syntax.ancestors(e) if isinstance(a, ast.Call)), None)
+        line = f"(line {e.lineno})"
+        if call is None or isinstance(p, ast.Starred):
+            return _Told(f"`{text}` is used as a list {line}", kept=True)
+        what = self.syntax.builtin(call.func) or imported(self.syntax, call.func) or dotted(call.func) or "?"
+        if what in ("getattr", "hasattr") and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
+            return self._looked_up(call, text, after, what, line)
+        if what == "callable" or (not after and what in ("print", "repr", "str", *_IDENTITY)):
+            return None
+        if what in _COPYING:
+            return _Told(f"`{text}` is copied or saved as a whole {line}", kept=True) if after else None
+        if what in _IDENTITY:
+            return _Told(f"`{what}({text})` tells a wrapper from the module {line}", kept=True)
+        name = f"`{ast.unparse(call.func)}`"
+        function = self._function(call)
+        parameter = self._parameter(call, e, p, function) if function is not None and depth < _DEPTH else None
+        if function is None or parameter is None:
+            return _Told(f"{name} gets the module itself {line}" if after else f"{name} has got the module {line}")
+        if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(function)):
+            return _Told(f"{name} gets the module itself {line}")
+        reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == parameter]
+        found = [u for n in reads if (u := self._use(n, parameter, site, after, depth + 1)) is not None]
+        return next((u for u in found if u.kept), found[0] if found else None)
+
+    def _looked_up(self, call: ast.Call, text: str, after: bool, what: str, line: str) -> _Told | None:
+        """``getattr(model, "_orig_mod", model).state_dict()`` is the same with and without a wrapper."""
+        name = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+        if name != _WRAPPED:
+            return _Told(f"`{what}({text}, {name!r})` {line}", kept=True) if name in _KEPT else None
+        use = self.syntax.parents[call]
+        if what == "getattr" and isinstance(use, ast.Attribute) and use.attr not in _KEPT | _GIVING_BACK:
+            return None
+        return _Told(f"{line[1:-1]} asks for a wrapper") if after else None
+
+    def _alias(self, targets: list[ast.expr], text: str, site: CompileSite, after: bool, line: str) -> _Told | None:
+        """Another name for the module. Before the call: that of what is not compiled."""
+        names = [ast.unparse(t) for t in targets]
+        if names == [text]:
+            return None
+        if after:
+            for t in targets:
+                for n in self._occurrences(t) if isinstance(t, ast.Name) else ():
+                    use = self.syntax.parents[n]
+                    if isinstance(use, ast.Attribute) and use.attr in {*_NAMING, "load_state_dict"}:
+                        told = f"`{names[0]}.{use.attr}` (line {n.lineno}) has names without `{_WRAPPED}.`"
+                        return _Told(told, names=True)
+            return _Told(f"`{names[0]}` {line} is the module itself")
+        for t in targets:
+            if not isinstance(t, ast.Name):
+                return _Told(f"`{ast.unparse(t)}` {line} is the model without compiling", kept=True)
+            for n in self._occurrences(t):
+                use = self.syntax.parents[n]
+                quiet = isinstance(use, ast.Attribute) and use.attr in {*_NAMING, *_QUIET, "load_state_dict"}
+                if isinstance(n.ctx, ast.Load) and not (quiet and use.attr not in _GIVING_BACK):  # type: ignore[attr-defined]
+                    return _Told(f"`{t.id}` {line} is the model without compiling", kept=True)
+        return None
+
+    # --- functions --------------------------------------------------------------------------------------------------
+
+    def _function(self, call: ast.Call) -> FunctionNode | None:
+        """The plain function of this file that is called by its name."""
+        if not isinstance(call.func, ast.Name):
+            return None
+        found = self.callees.here(f"{self.module}.{call.func.id}")
+        shadowed = any(
+            isinstance(s, (*_FUNCTIONS, ast.Lambda)) and self.syntax.binds(s, call.func.id)
+            for s in self.syntax.ancestors(call)
+        )
+        generator = found is not None and any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(found))
+        return None if found is None or shadowed or found.decorator_list or generator else found
+
+    def _parameter(self, call: ast.Call, e: ast.expr, p: ast.AST, function: FunctionNode | None) -> str | None:
+        if function is None:
+            return None
+        if isinstance(p, ast.keyword):
+            return p.arg if p.arg in {a.arg for a in all_parameters(function.args)} else None
+        positional = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+        if any(isinstance(a, ast.Starred) for a in call.args) or e not in call.args:
+            return None
+        at = call.args.index(e)
+        return positional[at] if at < len(positional) else None
+
+    def _speaks_of_itself(self, method: str, site: CompileSite) -> bool:
+        """Whether the method of that name may call or hand on the instance that it is called on."""
+        if site.cls is None:
+            return True
+        todo, seen = [method], set[str]()
+        while todo:
+            name = todo.pop()
+            if name in seen or name == "forward":
+                continue
+            seen.add(name)
+            for full in self.project.methods(site.cls, name):
+                summary = self.project.function(full)
+                if summary is None or any(m.endswith(".self") for m in summary.mentions):
+                    return True
+                if not summary.positional or summary.positional[0] != "self":
+                    return True
+                todo += [m.removeprefix("self.") for m in summary.mentions if m.startswith("self.")]
+        return False
