@@ -64,6 +64,26 @@ def test_the_page_never_scrolls_to_the_side(page: Page, files: dict[str, Path], 
     assert page.value(f"{contents}.scrollWidth - {contents}.clientWidth") == 0
 
 
+@each_sample
+@pytest.mark.parametrize("width", [PHONE, 380])
+def test_tables_are_read_without_scrolling(page: Page, files: dict[str, Path], name: str, width: int) -> None:
+    page.open(files[name], width)
+    page.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+    hidden = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
+    assert page.value(f"{hidden}.map(one => one.getAttribute('aria-label'))") == []
+    small = """[...document.querySelectorAll("td, tbody th")].filter(one => one.textContent)
+        .filter(one => parseFloat(getComputedStyle(one).fontSize) < 12).length"""
+    assert page.value(small) == 0
+
+
+def test_a_cell_on_a_phone_says_what_it_is(page: Page, files: dict[str, Path]) -> None:
+    told = """getComputedStyle(document.querySelector(".dense td"), "::before").content"""
+    page.open(files["rich"], 380)
+    assert page.value(told) == '"MAE diff"'
+    page.open(files["rich"], SCREEN)
+    assert page.value(told) == "none"
+
+
 CONTRAST = """(() => {
     const bright = ([r, g, b]) => [r, g, b].map(c => c / 255)
         .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)

@@ -144,6 +144,21 @@ def test_boxes_that_scroll_can_be_reached(name: str) -> None:
 
 
 @each_sample
+def test_a_row_of_many_cells_can_be_a_block(name: str) -> None:
+    text = diagnosis_html(samples.SAMPLES[name]())
+    for table in Tree(text).root.all("table"):
+        head, *rows = table.all("tr")
+        names = [cell.text for cell in head.all("th")]
+        for row in rows:
+            cells = [part for part in row.parts if isinstance(part, Node)]
+            assert [cell.attributes["data-name"] for cell in cells] == names
+        classes = (table.attributes.get("class") or "").split()
+        assert ("stacked" in classes) is (len(names) > 5 or bool({"long", "list"} & set(classes)))
+    phone = text.partition("@media screen and (max-width: 47rem) {\n  .stacked")[2].partition("@media")[0]
+    assert "content: attr(data-name)" in phone
+
+
+@each_sample
 def test_nothing_is_fetched_and_nothing_runs(name: str) -> None:
     text = diagnosis_html(samples.SAMPLES[name]())
     root = Tree(text).root

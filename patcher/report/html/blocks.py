@@ -10,6 +10,7 @@ from patcher.report.sections import TITLES
 
 _FIGURE = re.compile(r"([-+]?\d[\d.]*(e[-+]?\d+)?[x%]?|-|nan|inf)( (\[.*\]|\(\w+\)|→ (\d+|-)|ms|s|MB))?")
 _TAB, _HANG = 4, 14  # characters
+_NARROW, _LONG = 5, ("long", "list")  # columns that a phone has room for; tables with sentences in them
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
@@ -27,14 +28,19 @@ def article(name: str, title: Child, *children: Child, beside: Child = "", class
 
 
 def table(label: str, head: Sequence[str], rows: Iterable[Sequence[Child]], classes: str = "") -> Markup:
-    """A table in a box that scrolls by itself; columns of figures stand to the right. ``label``: for who cannot see."""
+    """A table in a box that scrolls by itself; columns of figures stand to the right. ``label``: for who cannot see.
+
+    One that is wider than a phone is a block for each row there.
+    """
     kept = [[join(cell) for cell in row] for row in rows]
     figures = [bool(kept) and all(_FIGURE.fullmatch(row[i]) for row in kept) for i in range(len(head))]
     columns = element(
         "tr",
         (element("th", name, scope="col", class_="figure" if figures[i] else False) for i, name in enumerate(head)),
     )
-    body = (element("tr", (_cell(i, cell, figures[i]) for i, cell in enumerate(row))) for row in kept)
+    body = (element("tr", (_cell(i, cell, figures[i], head[i]) for i, cell in enumerate(row))) for row in kept)
+    stacked = "stacked" if len(head) > _NARROW or classes in _LONG else ""
+    classes = " ".join(filter(None, (classes, stacked)))
     inside = element("table", element("thead", columns), element("tbody", body), class_=classes or False)
     return element("div", inside, class_="scroll", role="region", tabindex=0, aria_label=label)
 
@@ -95,7 +101,7 @@ def link(address: str, text: str) -> Markup:
     return join(f"{text} {address}".strip())
 
 
-def _cell(column: int, told: Markup, figure: bool) -> Markup:
+def _cell(column: int, told: Markup, figure: bool, name: str) -> Markup:
     if column == 0:
-        return element("th", told, scope="row", class_="figure" if figure else False)
-    return element("td", told, class_="figure" if figure else False)
+        return element("th", told, scope="row", class_="figure" if figure else False, data_name=name)
+    return element("td", told, class_="figure" if figure else False, data_name=name)

@@ -205,14 +205,28 @@ svg .quartiles { stroke: var(--ink); stroke-width: 1.5; }
   html { scroll-padding-top: 0.5rem; }
   .terms > div { grid-template-columns: minmax(0, 1fr); padding: 0.3125rem 0; }
   .counts th, .counts td { padding-right: 0.875rem; }
-  .list, .long { min-width: 56rem; }
-  .list a { display: block; max-width: 12rem; overflow-wrap: anywhere; }
-  .dense thead th { white-space: nowrap; }
   .heads, .hunk { grid-template-columns: minmax(0, 1fr); }
   .side.copy, .side.void, .head.new { display: none; }
   .line { padding-left: calc(3.75rem + var(--hang)); }
   .line::before { width: 2.25rem; }
   .line.here::after, .old .line::after, .new .line::after { left: 2.625rem; }
+}
+@media screen and (max-width: 47rem) {
+  .stacked, .stacked tbody, .stacked tr, .stacked tbody th, .stacked tbody td { display: block; }
+  .stacked { min-width: 0; width: 100%; }
+  .stacked thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  table:not(.stacked) :is(th, td) { overflow-wrap: anywhere; white-space: normal; }
+  .stacked tbody tr { padding: 0.5rem 0; }
+  .stacked tbody th, .stacked tbody td {
+    position: relative; padding: 0.0625rem 0 0.0625rem 8.5rem; text-align: left; white-space: normal;
+    overflow-wrap: anywhere;
+  }
+  .stacked tbody :is(th, td)::before {
+    content: attr(data-name); position: absolute; left: 0; width: 8rem; color: var(--quiet); font-size: 0.8125rem;
+    font-weight: 400;
+  }
+  .stacked tbody :is(th, td):empty { display: none; }
+  .stacked :is(.wide, .whole, .mark) { min-width: 0; white-space: normal; }
 }
 @media print {
   body { max-width: none; padding: 0; font-size: 9.5pt; }
