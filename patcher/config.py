@@ -6,9 +6,11 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from patcher.limits import line_limit
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,7 +41,10 @@ class ConfiguredCase:
 
 @dataclass(frozen=True)
 class Config:
-    """What the file says; None where it says nothing. ``root``: its folder, where its paths and globs start."""
+    """What the file says; None where it says nothing. ``root``: its folder, where its paths and globs start.
+
+    ``line_length``: as the project's formatter or linter is told.
+    """
 
     root: Path | None = None
     select: tuple[str, ...] = ()
@@ -55,10 +60,15 @@ class Config:
     backup_dir: str | None = None
     all: bool = False
     cases: Mapping[str, ConfiguredCase] = field(default_factory=dict)
+    line_length: int | None = None
 
 
 def load(path: str) -> Config:
     """The configuration that is in force for ``path``; raises ``ConfigError``."""
+    return replace(_nearest(path), line_length=line_limit(path))
+
+
+def _nearest(path: str) -> Config:
     start = Path(path).absolute()
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"

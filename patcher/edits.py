@@ -33,11 +33,14 @@ def _overlap(a: Span, b: Span) -> bool:
     return a[:2] <= b[2:] and b[:2] <= a[2:] and (a[:2] < b[2:] or a[:2] == a[2:]) and (b[:2] < a[2:] or b[:2] == b[2:])
 
 
-def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = ()) -> str:
-    """``text`` with all ``fixes`` made, below the new ``imports``. Raises EditError when one does not fit the text."""
+def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = (), limit: int | None = None) -> str:
+    """``text`` with all ``fixes`` made, below the new ``imports``. Raises EditError when one does not fit the text.
+
+    ``limit``: how long the project lets its lines be, if it says so.
+    """
     tree = ast.parse(text)
     lines = split_lines(text)
-    length = line_length(text)
+    length = line_length(text, limit)
     edits = [edit for fix in fixes for edit in fix.edits]
     for first, last, here in reversed(_regions(tree, edits)):
         patched = Patch("".join(lines[first - 1 : last]), first, length).apply(here)

@@ -38,7 +38,9 @@ def patch(
     compiles = any(_allowed(f, settings) for f in found) and _compiles(text)
     for _ in range(MAX_PASSES):
         wanted = [f for f in found if _allowed(f, settings) and f.rule.code not in distrusted]
-        after, made, refused = _step(current, [f for f in wanted if not _is_last(f)] or wanted, compiles)
+        after, made, refused = _step(
+            current, [f for f in wanted if not _is_last(f)] or wanted, compiles, settings.line_length
+        )
         bugs += refused
         distrusted |= {bug.code for bug in refused}
         if not made:
@@ -67,7 +69,7 @@ def _allowed(f: Found, settings: Settings) -> bool:
     )
 
 
-def _step(text: str, wanted: list[Found], compiles: bool) -> tuple[str, list[Found], list[Bug]]:
+def _step(text: str, wanted: list[Found], compiles: bool, limit: int | None) -> tuple[str, list[Found], list[Bug]]:
     """The text after one pass, the findings that were fixed in it, and the rewrites that had to be refused.
 
     All compatible fixes are made at once; when that fails, the first that works alone, and those before it are bugs.
@@ -76,22 +78,22 @@ def _step(text: str, wanted: list[Found], compiles: bool) -> tuple[str, list[Fou
     chosen = [f for f in wanted if any(f.finding.fix is c for c in fixes)]
     if not chosen:
         return text, [], []
-    after = _attempt(text, chosen, compiles)
+    after = _attempt(text, chosen, compiles, limit)
     if isinstance(after, str):
         return after, chosen, []
     refused: list[Bug] = []
     for f in chosen:
-        alone = _attempt(text, [f], compiles)
+        alone = _attempt(text, [f], compiles, limit)
         if isinstance(alone, str):
             return alone, [f], refused
         refused.append(Bug(f.rule.code, line_of(f.finding), f"its rewrite was refused: {alone}"))
     return text, [], refused
 
 
-def _attempt(text: str, chosen: list[Found], compiles: bool) -> str | Exception:
+def _attempt(text: str, chosen: list[Found], compiles: bool, limit: int | None) -> str | Exception:
     try:
         imports = frozenset().union(*(f.imports for f in chosen))
-        after = apply(text, [f.finding.fix for f in chosen if f.finding.fix is not None], imports)
+        after = apply(text, [f.finding.fix for f in chosen if f.finding.fix is not None], imports, limit)
         ast.parse(after)
     except Exception as e:
         return e

@@ -18,7 +18,12 @@ _NARROW, _WIDE = 88, 119
 _TELLING = 60
 
 
-def line_length(text: str) -> int:
-    """How long a new line of ``text`` may be: as its longest one, within reason; in a short text, what is usual."""
+def line_length(text: str, limit: int | None = None) -> int:
+    """How long a new line of ``text`` may be: ``limit``, what the project says.
+
+    Where it says nothing: as the longest line there is, within reason; in a short text, what is usual.
+    """
+    if limit is not None:
+        return limit
     lines = text.split("\n")
     return max(_NARROW, min(_WIDE, max(map(len, lines)))) if len(lines) > _TELLING else _WIDE

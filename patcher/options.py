@@ -48,6 +48,7 @@ def settings_from(
             **_strategies(rules, strategy, "--strategy"),
         },
         target_torch=target,
+        line_length=config.line_length,
         distrusted=measured.distrusted(target if named else measured.minor),
     )
 

@@ -119,6 +119,7 @@ class Settings:
     that fix nothing here, whatever they find, and why. ``severities``: of the findings that count.
     ``per_file_ignores``: what is silenced in some files. ``device_asserts``: whether a fix that asserts on the device
     may be safe. ``torch_settings``: what of PyTorch is set where the model is compiled, as a run has shown to help.
+    ``line_length``: how long the project lets its lines be; None: it does not say.
     """
 
     select: tuple[str, ...] = ()
@@ -133,6 +134,7 @@ class Settings:
     per_file_ignores: tuple[IgnoredIn, ...] = ()
     device_asserts: bool = True
     torch_settings: tuple[TorchSetting, ...] = ()
+    line_length: int | None = None
 
     def wants(self, code: str, name: str) -> bool:
         """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins."""

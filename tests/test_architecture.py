@@ -29,6 +29,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.rule": {"patcher.facts", "patcher.settings"},
     "patcher.settings": set(),
     "patcher.results": {"patcher.settings"},
+    "patcher.limits": set(),
     "patcher.lines": set(),
     "patcher.facts": {"patcher.settings"},
     "patcher.spans": {"patcher.rule"},
@@ -319,7 +320,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.selftest": {"patcher.config", "patcher.kept", "patcher.rule"},
     "patcher.selftest.call": {"patcher.calls", "patcher.rule", "patcher.selftest", "patcher.version"},
     "patcher.explain": {"patcher.rule"},
-    "patcher.config": {"patcher.settings"},
+    "patcher.config": {"patcher.limits", "patcher.settings"},
     "patcher.options": {"patcher.config", "patcher.rule", "patcher.selftest", "patcher.settings"},
     "patcher.version": set(),
     "patcher.calls": {

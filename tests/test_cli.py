@@ -485,6 +485,42 @@ def test_what_an_assertion_on_the_device_costs(
     assert (tmp_path / "m.py").read_text() != text
 
 
+LONG = """import torch
+from torch import nn
+
+
+class Rotary(nn.Module):
+    def __init__(self, length: int):
+        super().__init__()
+        self.trained_length = length
+        self.register_buffer("rates", torch.ones(4))
+
+    @torch.no_grad()
+    def forward(self, places):
+        furthest_place = places.max() + 1
+        if furthest_place > self.trained_length:
+            rates = self.rates / (furthest_place / self.trained_length)
+        else:
+            rates = self.rates
+        return places * rates
+"""
+
+
+@pytest.mark.parametrize("limit", [72, 79, 119, 140, None])
+def test_new_lines_are_as_long_as_the_project_lets_them_be(
+    tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "RULES", load_rules())
+    (tmp_path / "src").mkdir()
+    file = tmp_path / "src" / "net.py"
+    file.write_text(LONG + f"# {'=' * 116}\n" * 60)  # the longest line has 118 characters
+    (tmp_path / "pyproject.toml").write_text(f"[tool.ruff]\nline-length = {limit}\n" if limit else "")
+    assert tool("fix", "src")[0] == 0
+    new = [line for line in file.read_text().splitlines() if line not in LONG.splitlines() and "=" * 9 not in line]
+    assert (len(new) == 1) is (limit == 140)
+    assert max(map(len, new)) <= (limit or 118)
+
+
 def test_per_file_ignores(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old/a.py").write_text("slow()\nodd\n")
