@@ -59,12 +59,13 @@ def export(trees: Mapping[str, Path], out: Path) -> None:
     lines = [
         "#!/usr/bin/env bash",
         "# Measures, and leaves NAME.json in $OUT. Of the environment: OUT, a folder; CASES, some of the three names;",
-        "# SHARE, of the blocks to build; LIMIT, seconds for all ways of a case.",
+        "# SHARE, of the blocks to build; LIMIT, seconds for all ways of a case; EACH, for a process.",
         'cd "$(dirname "$0")"; : "${OUT:?the folder for results}"; mkdir -p "$OUT"; OUT=$(cd "$OUT" && pwd)',
         "export CASE_SIZE=${CASE_SIZE:-released} PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1",
         "run() {",
         '  case " ${CASES:-flux nanovlm toto} " in *" $1 "*) ;; *) return ;; esac',
         '  cd "$1" || return; rm -f results.json',
+        '  [ -z "$EACH" ] || sed -i "s/\\"\\(seconds\\|each\\)\\": [0-9.]*/\\"\\1\\": $EACH/" plan.json',
         '  [ -z "$LIMIT" ] || sed -i "/\\"tune\\"/,/}/s/\\"seconds\\": [0-9.]*/\\"seconds\\": $LIMIT/" plan.json',
         '  CASE_LAYERS=${SHARE:-$2} python3 worker.py plan.json | tee "$OUT/$1.log"',
         '  cp results.json "$OUT/$1.json"; cd ..',
@@ -84,7 +85,7 @@ def page(folder: Path) -> str:
     """The page of all cases whose results are there."""
     found = [(one, folder / f"{one.name}.json") for one in CASES]
     measured = [(one, from_json(json.loads(file.read_bytes()))) for one, file in found if file.exists()]
-    return "\n".join(line for one in _lines(measured) for line in one.splitlines()) + "\n"
+    return "\n".join(_lines(measured)).rstrip() + "\n"
 
 
 def _lines(measured: list[tuple[Measured, Results]]) -> Iterator[str]:
@@ -92,9 +93,9 @@ def _lines(measured: list[tuple[Measured, Results]]) -> Iterator[str]:
     yield f"# `diagnose --tune` on one {where.device}"
     yield ""
     yield (
-        "Three models with random weights and blocks of released size, of which the first row of facts says how many\n"
-        "were built; patched by the safe fixes first. Each way to compile ran in a process of its own with an empty\n"
-        "cache, and once more in a second one with the first one's cache. What is recommended was run to the letter.\n"
+        "Three models with random weights and blocks of released size, of which the line above each table says how\n"
+        "many were built; patched by the safe fixes first. Each way to compile ran in a process of its own with an\n"
+        "empty cache, and once more in a second one with that cache. What is recommended was run to the letter.\n"
         "[diagnostics.md](../diagnostics.md#tune) says what the columns mean. Written by `benchmarks/tune.py page`."
     )
     yield ""

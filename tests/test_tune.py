@@ -245,7 +245,7 @@ def test_a_way_for_which_there_was_no_time_says_so() -> None:
     }
     rows, conclusions = told(row(), late)
     assert rows[2][:2] == ("speed", "was not run")
-    assert "`speed`: there was no time left for it." in conclusions
+    assert "There was no time left for `speed`." in conclusions
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from _settings import DEVICE, RELEASED, layers
 
 device = DEVICE
 dtype = torch.bfloat16 if DEVICE == "cuda" else torch.float32
+tolerance = 1e-2 if DEVICE == "cuda" else 1e-3  # outputs are about 1, and bfloat16 has steps of 0.008 there
 SMALL = {"width": 64, "heads": 2, "mlp": 256, "axes": (8, 12, 12), "channels": 16, "text": 48, "pooled": 32}
 SIDE = 64 if RELEASED else 6  # tokens: 1024 pixels in the released one
 WORDS = 512 if RELEASED else 8

@@ -190,7 +190,10 @@ def _conclusions(figures: Figures, facts: Facts, tried: Sequence[Tried], best: T
             yield f"{code(one.name)} is not what eager computes, and is never chosen: {'; '.join(one.unequal[:2])}."
         elif not one.row["launches"]:
             yield f"With {code(one.name)} no compiled graph ran: its times are those of eager code."
+    yield from _not_reached(figures)
     for row in figures["rows"]:
+        if row["status"] == "skipped":
+            continue
         if row["status"] != "ok":
             yield f"{code(row['name'])}: {_how(row)}."
         elif row.get("why"):
@@ -316,10 +319,14 @@ def _of_reuse(figures: Figures) -> Iterator[str]:
 
 def _how(row: Figures) -> str:
     ended = ENDED.get(row["status"], str(row["status"]))
-    if row["status"] == "skipped":
-        return str(row["message"])
     because = f" (tried because {row['why']})" if row.get("why") else ""
     return f"{ended}: {str(row['message']).rstrip('.')}{because}" if row["message"] else f"{ended}{because}"
+
+
+def _not_reached(figures: Figures) -> Iterator[str]:
+    late = [code(row["name"]) for row in figures["rows"] if row["status"] == "skipped"]
+    if late:
+        yield f"There was no time left for {', '.join(late)}."
 
 
 def _left_out(figures: Figures) -> Iterator[str]:
