@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # also for those who import this
 from questions import facts_page
 
 from patcher.facts.tables.captured import CAPTURED, CODE
+from patcher.ignores import OF_COMMENTS
 from patcher.rule import Example, Rule
 from rules import load_rules
 
@@ -69,7 +70,7 @@ def diff(example: Example) -> str:
 def fixes(rule: Rule) -> str:
     """How far the rule's fixes go, as its examples show it."""
     kinds = {"display-only" if e.after is None else "unsafe" if e.unsafe else "safe" for e in rule.invalid}
-    return ", ".join(kind for kind in ("safe", "unsafe", "display-only") if kind in kinds)
+    return ", ".join(kind for kind in ("safe", "unsafe", "display-only") if kind in kinds) or "display-only"
 
 
 def table(rules: Sequence[Rule], link: str) -> str:
@@ -86,19 +87,27 @@ def page(rule: Rule) -> str:
     """The text of a rule's page: all about it."""
     said = sections(rule)
     parts = [f"# {rule.code} {rule.name}", WRITTEN, said[""]]
-    parts.append(f"Costs: {', '.join(rule.costs)}. Fixes: {fixes(rule)}. [All rules](../rules.md).")
+    costs = f"Costs: {', '.join(rule.costs)}. " if rule.costs else ""
+    parts.append(f"{costs}Fixes: {fixes(rule)}. [All rules](../rules.md).")
     if rule.fixed_in:
         parts.append(f"No longer breaks on torch {'.'.join(map(str, rule.fixed_in))}.")
     parts += [f"## {heading}\n\n{said[heading]}" for heading in HEADINGS[:3] if heading in said]
     parts.append(removed(rule.code))
     if example := next((e for e in rule.invalid if e.after is not None), None):
         parts.append(f"## Example: {example.title}\n\n```diff\n{diff(example)}\n```")
-    parts.append("## Tested\n\nRewritten or reported, and run before and after:\n")
-    parts[-1] += "\n".join(f"\n- {e.title}{note(e)}" for e in rule.invalid).replace("\n\n", "\n")
-    parts.append("Left alone:\n\n" + "\n".join(f"- {n.title}{' (reported)' if n.reported else ''}" for n in rule.valid))
+    if rule.invalid:
+        parts += tested(rule)
     if references := said.get(HEADINGS[3]):
         parts.append(f"## {HEADINGS[3]}\n\n{references}")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def tested(rule: Rule) -> list[str]:
+    """What the rule's examples show."""
+    parts = ["## Tested\n\nRewritten or reported, and run before and after:\n"]
+    parts[-1] += "\n".join(f"\n- {e.title}{note(e)}" for e in rule.invalid).replace("\n\n", "\n")
+    parts.append("Left alone:\n\n" + "\n".join(f"- {n.title}{' (reported)' if n.reported else ''}" for n in rule.valid))
+    return parts
 
 
 def removed(code: str) -> str:
@@ -206,10 +215,11 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 when something is out of date")
     options = parser.parse_args()
     rules = sorted(load_rules(), key=lambda rule: rule.code)
-    pages = {ROOT / "docs" / "rules" / f"{rule.code}.md": page(rule) for rule in rules}
+    all_rules = [*OF_COMMENTS, *rules]
+    pages = {ROOT / "docs" / "rules" / f"{rule.code}.md": page(rule) for rule in all_rules}
     texts = {
         **pages,
-        ROOT / "docs" / "rules.md": index(rules),
+        ROOT / "docs" / "rules.md": index(all_rules),
         ROOT / "docs" / "facts.md": facts_page(),
         ROOT / "docs" / "captured.md": captured_page(),
         ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8"), rules),

@@ -94,6 +94,8 @@ def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str, p
     if changed and format_ == "text":
         runs = dict.fromkeys(item.run for item in changed)
         said += [f"to hear no more of it: {program} forget{_options(store)} {run}" for run in runs]
+    if format_ == "text" and outcome.entries:
+        said.append(f"more of a rule: {program} rules {outcome.entries[0].reported.code}")
     if format_ == "text" and outcome.count("fixable"):
         given = shlex.join(paths) if 0 < len(paths) <= 3 else "PATH"
         said.append(f"the changes: {program} diff {given}; to make them: {program} fix {given}")

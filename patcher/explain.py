@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
+from patcher.results import page
 from patcher.rule import Example, Rule
 
 _WIDTH = 80
@@ -46,6 +47,8 @@ def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str
         parts.append(_fitted(f"Strategies: --strategy {key}=NAME, where NAME is {', '.join(strategies)}."))
     if rule.fixed_in is not None:
         parts.append("PyTorch {}.{} and later have no trouble with this; see --target-torch.".format(*rule.fixed_in))
+    costs = f"Costs: {', '.join(rule.costs)}. " if rule.costs else ""
+    parts.append(f"{costs}Its page: {page(rule.code)}")
     if measured:
         parts.append(f"{measured[:1].upper()}{measured[1:]}.")
     shown = [example for example in rule.invalid if example.after is not None][:2]

@@ -8,6 +8,11 @@ from typing import Literal
 from patcher.settings import severity
 
 
+def page(code: str) -> str:
+    """The page of a rule, in the repository of the tool."""
+    return f"docs/rules/{code}.md"
+
+
 @dataclass(frozen=True)
 class Reported:
     """A finding with its place in the text. Lines and columns count from 1, columns in characters.

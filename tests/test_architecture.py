@@ -319,7 +319,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.measure_options": {"patcher.config", "patcher.harness", "patcher.measure"},
     "patcher.selftest": {"patcher.config", "patcher.kept", "patcher.rule"},
     "patcher.selftest.call": {"patcher.calls", "patcher.rule", "patcher.selftest", "patcher.version"},
-    "patcher.explain": {"patcher.rule"},
+    "patcher.explain": {"patcher.results", "patcher.rule"},
     "patcher.config": {"patcher.limits", "patcher.settings"},
     "patcher.options": {"patcher.config", "patcher.rule", "patcher.selftest", "patcher.settings"},
     "patcher.version": set(),

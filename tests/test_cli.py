@@ -864,6 +864,29 @@ def test_rules_of_a_family(tool: Run) -> None:
     assert tool("rules", "fc001")[1].startswith("FC001 unknown-ignore\n")
 
 
+@pytest.mark.parametrize("code", ["FC001", "FC002", *(rule.code for rule in load_rules())])
+def test_each_rule_has_a_page(tool: Run, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "RULES", load_rules())
+    status, out, _ = tool("rules", code)
+    assert (status, out.startswith(f"{code} ")) == (0, True)
+    page = (ROOT / "docs/rules" / f"{code}.md").read_text(encoding="utf-8")
+    assert f"Its page: docs/rules/{code}.md\n" in out
+    words = " ".join(page.split())
+    said = out.partition("What it does:")[2].partition("Why it breaks compilation:")[0]
+    assert " ".join(said.split()) in words
+    assert f"[{code}](rules/{code}.md)" in (ROOT / "docs/rules.md").read_text(encoding="utf-8")
+
+
+def test_findings_lead_to_the_page_of_their_rule(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("slow()  # fix-compile: ignore[FC999]\nsloppy()\n")
+    told = json.loads(tool("check", "--format", "json", "m.py")[1])["files"][0]["findings"]
+    lead = [(item["explain"], item["page"]) for item in told]
+    assert lead == [(f"fix-compile rules {code}", f"docs/rules/{code}.md") for code in ("FC901", "FC001", "FC901")]
+    assert tool("check", "--format", "github", "m.py")[1].count("fix-compile rules FC901") == 2
+    assert "\nmore of a rule: fix-compile rules FC901\n" in tool("check", "m.py")[1]
+    assert "more of a rule" not in tool("check", "clean.py")[1] + tool("check", "-q", "m.py")[1]
+
+
 def test_a_check_names_the_next_step(tool: Run) -> None:
     step = "the changes: fix-compile diff m.py; to make them: fix-compile fix m.py\n"
     assert tool("check", "m.py")[1].endswith(step)

@@ -115,8 +115,10 @@ def test_github() -> None:
         "::error file=a.py,title=fix-compile::is bad",
         "::error file=n.py,line=7,title=FC502::a bug in fix-compile: crashed",
         "::notice file=m.py,line=1,endLine=1,col=2,endColumn=9,title=FC301::a cache"
-        "%0AFix, if this holds: one thread: fix-compile fix --unsafe --select FC301 m.py (strategy eager-zone)",
-        "::warning file=m.py,line=3,endLine=4,col=5,title=FC101::a branch%0AFix: fix-compile fix --select FC101 m.py",
+        "%0AFix, if this holds: one thread: fix-compile fix --unsafe --select FC301 m.py (strategy eager-zone)"
+        "%0AMore: fix-compile rules FC301",
+        "::warning file=m.py,line=3,endLine=4,col=5,title=FC101::a branch%0AFix: fix-compile fix --select FC101 m.py"
+        "%0AMore: fix-compile rules FC101",
         "::notice file=m.py,line=9,endLine=9,col=1,endColumn=3,title=FC901::a 100%25%0Anote: a, b"
         "%0ANo fix: no proof. What to do: fix-compile rules FC901",
         "::notice file=n.py,line=9,endLine=9,col=1,endColumn=3,title=FC901::a 100%25%0Anote: a, b"

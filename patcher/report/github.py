@@ -46,10 +46,12 @@ def _remedy(entry: Entry) -> str:
     item = entry.reported
     path = shlex.quote(entry.path)
     strategy = f" (strategy {item.strategy})" if item.strategy else ""
+    more = f"\nMore: fix-compile rules {item.code}"
     if item.applicability == "safe":
-        return f"Fix: fix-compile fix --select {item.code} {path}{strategy}"
+        return f"Fix: fix-compile fix --select {item.code} {path}{strategy}{more}"
     if item.applicability == "unsafe":
-        return f"Fix, if this holds: {item.assumption}: fix-compile fix --unsafe --select {item.code} {path}{strategy}"
+        fix = f"fix-compile fix --unsafe --select {item.code} {path}{strategy}"
+        return f"Fix, if this holds: {item.assumption}: {fix}{more}"
     because = f"No fix: {item.assumption}. " if item.assumption else ""
     return f"{because}What to do: fix-compile rules {item.code}"
 

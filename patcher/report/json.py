@@ -7,7 +7,7 @@ from typing import Any
 
 from patcher.report.diff import file_diff
 from patcher.report.outcome import Entry, Outcome
-from patcher.results import FileResult
+from patcher.results import FileResult, page
 
 SCHEMA = 1
 
@@ -89,4 +89,6 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "severity": item.severity,
         "reached": item.reached or None,
         "status": entry.status,
+        "explain": f"fix-compile rules {item.code}",
+        "page": page(item.code),
     }
