@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from patcher import ignores
 from patcher.facts import Facts
+from patcher.facts.compiling.in_force import InForce
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
 from patcher.facts.zones.scripting import Scripting
@@ -150,6 +151,8 @@ def search(
                 except Exception as e:
                     bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
                 else:
+                    if findings and _taken_in(node, rule, facts):
+                        continue
                     found += [_placed(rule, finding, facts, quiet, path, settings) for finding in findings]
     found = _gaining(found, facts)
     if quiet.ignores and not bugs:
@@ -157,6 +160,17 @@ def search(
     found = [f for f in found if severity(f.reach.often) in settings.severities]
     found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
     return found
+
+
+def _taken_in(node: ast.AST, rule: Rule, facts: Facts) -> bool:
+    """Whether settings of PyTorch that are in force make up for what ``rule`` finds at ``node``.
+
+    Not where its fix was chosen by name, as a search does that tries both.
+    """
+    if not rule.removed_by or not facts.ask(InForce).takes_in(node, rule.removed_by):
+        return False
+    only = facts.settings.only
+    return only is None or Unit(rule.code, facts.path, facts.syntax.scope_of(node)) not in only
 
 
 def _gaining(found: list[Found], facts: Facts) -> list[Found]:

@@ -247,7 +247,8 @@ class Where(enum.Enum):
 class Rule(Protocol):
     """One pattern. A rule holds no state; its docstring has the headings that the documentation is made of.
 
-    ``fixed_in``: the version of PyTorch from which on the pattern does no harm. ``costs``: what a run may show of it.
+    ``fixed_in``: the version of PyTorch from which on the pattern does no harm. ``removed_by``: the settings of PyTorch
+    with which it does none, all of them. ``costs``: what a run may show of it.
     ``where``: the nodes it is asked about. ``yields_to``: the codes of rules that come first: it is not asked about
     what one of them handles. ``counts_on``: the codes of rules that decide, by taking part in a run, what it may do.
     """
@@ -259,6 +260,7 @@ class Rule(Protocol):
     invalid: ClassVar[tuple[Example, ...]]
     valid: ClassVar[tuple[NearMiss, ...]]
     fixed_in: ClassVar[tuple[int, int] | None] = None
+    removed_by: ClassVar[tuple[str, ...]] = ()
     costs: ClassVar[tuple[Cost, ...]]
     where: ClassVar[Where] = Where.COMPILED
     yields_to: ClassVar[tuple[str, ...]] = ()

@@ -76,6 +76,7 @@ class BreakCluster(Rule):
     """
 
     code: ClassVar[str] = "FC204"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
     name: ClassVar[str] = "break-cluster"
     triggers: ClassVar[tuple[bytes, ...]] = (
         b".tolist()",

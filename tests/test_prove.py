@@ -17,8 +17,18 @@ from patcher.diagnose.groups import groups
 from patcher.diagnose.places import Places
 from patcher.diagnose.prove import Ending, Search
 from patcher.diagnose.relations import bundles
-from patcher.harness.compare import Judgement, Verdict
-from patcher.harness.measured import CaseResult, Counts, Environment, Figures, Measurement, Results, Site, Warm
+from patcher.harness.compare import Judgement, Verdict, VerdictStatus
+from patcher.harness.measured import (
+    CallFigures,
+    CaseResult,
+    Counts,
+    Environment,
+    Figures,
+    Measurement,
+    Results,
+    Site,
+    Warm,
+)
 from patcher.harness.plan import Options
 from patcher.results import FileResult, PatchResult, Reported
 from patcher.settings import Settings, TorchSetting, Unit
@@ -53,20 +63,29 @@ class World:
         self.places = Places([self.path], str(folder), [])
         self.milliseconds: dict[frozenset[str], list[float]] = {}  # by what is fixed, for each time it is measured
         self.measured: list[frozenset[str]] = []
+        self.reasons: dict[str, str] = {}  # why a class breaks, where it is no branch
+        self.removes: dict[str, str] = {}  # the class that a setting of PyTorch makes whole
+        self.spoils: dict[str, VerdictStatus] = {}  # what becomes of the results with a setting
+        self.needs: dict[str, str] = {}  # the class that has to be fixed for a setting to do no harm
+        self.set: list[tuple[str, ...]] = []
 
     def line(self, name: str) -> int:
         text = Path(self.path).read_text().splitlines()
         return next(i for i in range(text.index(f"class {name}(nn.Module):"), len(text)) if "if y.sum()" in text[i]) + 1
 
-    def figures(self, fixed: frozenset[str]) -> Figures:
-        left = {n: c for n, c in self.cost.items() if n not in fixed and c}
+    def figures(self, fixed: frozenset[str], names: Sequence[str] = ()) -> Figures:
+        whole = fixed | {self.removes[name] for name in names if name in self.removes}
+        left = {n: c for n, c in self.cost.items() if n not in whole and c}
         shown = {n: c for n, c in left.items() if n not in self.hidden or not set(left) - set(self.hidden)}
-        sites = tuple(Site(f"net.py:{self.line(n)}", "Data-dependent branching", c) for n, c in shown.items())
+        why = {n: self.reasons.get(n, "Data-dependent branching") for n in shown}
+        sites = tuple(Site(f"net.py:{self.line(n)}", why[n], c) for n, c in shown.items())
         total = sum(left.values())
         times = self.milliseconds.get(fixed, [10.0])
         now = times.pop(0) if len(times) > 1 and fixed else times[0]
         warm = Warm(now, 0.99 * now, 1.01 * now, now, 9)
-        return Figures(counts=Counts(breaks=total), launches=1 + total, breaks=sites, warm=warm)
+        calls = (CallFigures(0.01, total, 0, 1 + total, 1 + total, 10),)
+        counts = Counts(breaks=total)
+        return Figures(counts=counts, launches=1 + total, breaks=sites, warm=warm, calls=calls, settled=calls)
 
     # --- what the search asks of a bench
 
@@ -82,13 +101,17 @@ class World:
             n for n in self.cost if "torch.where" in text.partition(f"class {n}(")[2].partition("class ")[0]
         )
         self.measured.append(fixed)
-        before, after = self.figures(frozenset()), self.figures(fixed)
+        names = tuple(setting.name for setting in settings)
+        self.set.append(names)
+        before = self.figures(frozenset())
+        after = self.figures(fixed, names) if names else self.figures(fixed)
         variants = tuple(
             Measurement(tree, "compiled", "default", "ok", figures=figures)  # type: ignore[arg-type]
             for tree, figures in (("original", before), ("patched", after))
         )
         case = CaseResult("case", 1e-3, False, None, None, variants, ())
-        status = "different" if fixed & set(self.wrong) else "equivalent"
+        spoilt = [self.spoils[n] for n in names if n in self.spoils and self.needs.get(n) not in fixed]
+        status = "different" if fixed & set(self.wrong) else next(iter(spoilt), "equivalent")
         return State(
             tuple(files),
             results(case),
@@ -97,9 +120,10 @@ class World:
             (Seen("case", after, {}),),
         )
 
-    def search(self) -> Ending:
+    def search(self, settings: Settings | None = None) -> Ending:
         costs = {rule.code: rule.costs for rule in load_rules()}
-        search = Search(self.analysis, Settings(), self, costs, Options())  # type: ignore[arg-type]
+        asked = settings or Settings()
+        search = Search(self.analysis, asked, self, costs, Options(), torch="2.13.0")  # type: ignore[arg-type]
         return search.run(groups([Seen("case", self.figures(frozenset()), {})], self.places))
 
 
@@ -359,3 +383,77 @@ def test_the_tree_ends_with_all_that_the_better_strategy_makes(tmp_path: Path) -
     fates_of = {label: tried.outcome for tried in ending.tried for label in tried.fixes}
     assert fates_of["way=better"] == "kept"
     assert "way=usual" not in fates_of  # the same text: not measured
+
+
+# --- settings of PyTorch ------------------------------------------------------------------------------------------
+
+ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
+MASK = "Dynamic shape operator (capture_dynamic_output_shape_ops)"
+SCALARS, SHAPES, RECURRENT = "capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn"
+UNSAFE = Settings(unsafe=True)
+
+
+def world(folder: Path, cost: dict[str, int], wrong: Sequence[str] = NAMES) -> World:
+    """In which a setting makes a class whole that no fix does."""
+    made = World(folder, cost, wrong=wrong)
+    made.removes = {SCALARS: "Alpha", SHAPES: "Beta"}
+    made.reasons = {"Alpha": ITEM, "Beta": MASK}
+    return made
+
+
+def settings_fates(ending: Ending) -> dict[str, str]:
+    told = {t.fixes[0].removeprefix("FC710 ").partition(" ")[0]: t.outcome for t in ending.tried}
+    return {name: told[name] for name in (SCALARS, SHAPES, RECURRENT) if name in told}
+
+
+def test_settings_that_help_are_kept_and_the_rest_is_left_out(tmp_path: Path) -> None:
+    ending = world(tmp_path, {"Alpha": 2, "Beta": 1}).search(UNSAFE)
+    assert settings_fates(ending) == {SCALARS: "kept", SHAPES: "kept", RECURRENT: "no-op"}
+    assert [setting.name for setting in ending.unwritten] == [SHAPES, SCALARS], "nothing there compiles"
+    assert ending.state is not None
+    assert ending.state.totals("patched").launches == 1  # type: ignore[union-attr]
+
+
+def test_settings_are_for_those_who_ask_for_unsafe_fixes_and_not_without_the_rule(tmp_path: Path) -> None:
+    for asked in (Settings(), Settings(unsafe=True, ignore=("FC710",)), Settings(unsafe=True, select=("FC101",))):
+        made = world(tmp_path, {"Alpha": 2, "Beta": 1})
+        assert settings_fates(made.search(asked)) == {}
+        assert set(made.set) <= {()}
+
+
+def test_a_setting_that_fails_or_changes_results_is_taken_back_with_its_reason(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Alpha": 2, "Beta": 1, "Gamma": 1})
+    made.removes[RECURRENT] = "Gamma"
+    made.spoils = {SCALARS: "failed", RECURRENT: "different"}
+    ending = made.search(UNSAFE)
+    assert settings_fates(ending) == {SCALARS: "failed", SHAPES: "kept", RECURRENT: "different"}
+    assert all(t.reason for t in ending.tried if t.outcome in ("failed", "different"))
+
+
+def test_a_fix_that_does_as_much_is_preferred_to_a_setting(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Alpha": 2, "Beta": 1}, wrong=())
+    ending = made.search(UNSAFE)
+    assert kept(ending) == {"Alpha", "Beta"}
+    assert settings_fates(ending) == {}, "there was nothing more to gain"
+
+
+def test_fixes_and_settings_go_together(tmp_path: Path) -> None:
+    ending = world(tmp_path, {"Alpha": 2, "Beta": 1, "Gamma": 3}, wrong=("Alpha", "Beta")).search(UNSAFE)
+    assert kept(ending) == {"Gamma"}
+    assert settings_fates(ending) == {SCALARS: "kept", SHAPES: "kept", RECURRENT: "no-op"}
+
+
+def test_a_setting_may_need_a_fix(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Alpha": 2, "Beta": 1, "Gamma": 3}, wrong=("Alpha", "Beta"))
+    made.spoils, made.needs = {SCALARS: "failed"}, {SCALARS: "Gamma"}
+    ending = made.search(UNSAFE)
+    assert kept(ending) == {"Gamma"}
+    assert settings_fates(ending)[SCALARS] == "kept"
+
+
+def test_a_fix_that_no_longer_pays_with_a_setting_goes(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Alpha": 2, "Beta": 1}, wrong=("Beta",))
+    ending = made.search(UNSAFE)
+    assert kept(ending) == set()
+    assert fates(ending)["Alpha"] in ("no-op", "not better")
+    assert settings_fates(ending) == {SCALARS: "kept", SHAPES: "kept", RECURRENT: "no-op"}

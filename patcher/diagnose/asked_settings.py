@@ -37,7 +37,15 @@ def advised(group: Group, places: Places, torch_version: str) -> tuple[Advice, .
 
 
 def asked_settings(causes: Iterable[Group], places: Places, torch_version: str) -> tuple[TorchSetting, ...]:
-    """Of all causes, each once, but for those that have to be written beside a tensor or hold a choice."""
-    told = [item for group in causes for item in advised(group, places, torch_version)]
-    found = [torch_setting(item.flag.replace(" = N", f" = {_LIMIT}")) for item in told]
-    return tuple(dict.fromkeys(setting for setting in found if setting is not None))
+    """Of all causes, each once, but for those that have to be written beside a tensor.
+
+    What is compiled a second time, for a second size, is what PyTorch is meant to do: it asks for nothing.
+    """
+    found: dict[TorchSetting, None] = {}
+    for group in causes:
+        for item in advised(group, places, torch_version):
+            setting = torch_setting(item.flag.replace(" = N", f" = {_LIMIT}"))
+            again = group.impact.recompiles > 1 or group.impact.limit_hits
+            if setting is not None and (setting.kind != "argument" or again):
+                found[setting] = None
+    return tuple(found)

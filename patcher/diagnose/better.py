@@ -99,6 +99,13 @@ def standing(state: State, tree: Tree) -> tuple[int, int, int, int, int]:
     return every - len(figures), empty, graphs, counted.breaks, counted.recompiles
 
 
+def is_whole(state: State, tree: Tree) -> bool:
+    """Whether there is no more to gain: each call of all cases is one graph."""
+    calls = sum(len(one.settled) for one in state.figures(tree).values())
+    failing, empty, graphs, breaks, _ = standing(state, tree)
+    return calls > 0 and not failing and not empty and not breaks and graphs <= calls
+
+
 def compiles_less(one: State, tree: Tree, other: State, others: Tree) -> bool:
     """Whether far fewer operators are captured in ``one``: few graphs are no gain when most of the code is in none."""
     fewer, more = (totals(list(s.figures(t).values())).operators for s, t in ((one, tree), (other, others)))

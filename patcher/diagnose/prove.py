@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, asked_settings
 from patcher.diagnose.bench import Bench, State
-from patcher.diagnose.better import Change, compiles_less, difference, standing
+from patcher.diagnose.better import Change, compiles_less, difference, is_whole, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups
@@ -120,17 +120,20 @@ class Search:
         tried alone, and on top of the other.
         """
         fixes = self._line([], causes, uncompiled)
+        if fixes.chosen and is_whole(*self._at(fixes)):
+            return fixes
         alone = self._set([], causes, uncompiled)
         lines = [fixes, alone]
         if not self._states:  # nothing was tried
             return fixes
-        if alone.chosen:
+        whole = bool(alone.chosen) and is_whole(*self._at(alone))
+        if alone.chosen and not whole:
             lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
-        if fixes.chosen:
+        if fixes.chosen and not whole:
             state = self._state(fixes.chosen)
             lines.append(self._set(fixes.chosen, self._causes(state.after), not state.figures("patched")))
-        whole = [line for line in lines if not any(self._compiles_less(line, other) for other in lines)]
-        best = min(whole or lines, key=self._standing)
+        full = [line for line in lines if not any(self._compiles_less(line, other) for other in lines)]
+        best = min(full or lines, key=self._standing)
         for line in lines:  # what was tried elsewhere only
             for key, fate in line.fates.items():
                 best.fates.setdefault(key, fate)

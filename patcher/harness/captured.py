@@ -29,14 +29,16 @@ import torch
 import torch._dynamo
 
 _SCALARS, _SHAPES = "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
+_PRINTING = frozenset({print, warnings.warn, logging.Logger.error, logging.Logger.info})
+#: What of Dynamo's configuration each setting is, by name; all else is as it always is.
+CONFIGURED: Mapping[str, Mapping[str, Any]] = {
+    "both flags": {_SCALARS: True, _SHAPES: True},
+    **{name: {name: True} for name in (_SCALARS, _SHAPES, "allow_rnn", "trace_autograd_ops")},
+    "all three": {_SCALARS: True, _SHAPES: True, "allow_rnn": True},
+    **{name: {name: set(_PRINTING)} for name in ("reorderable_logging_functions", "ignore_logging_functions")},
+}
 #: How a function may be compiled: by name.
-SETTINGS = (
-    "default",
-    "both flags",
-    "fullgraph",
-    "export strict",
-    "script",
-)
+SETTINGS = ("default", *CONFIGURED, "fullgraph", "export strict", "script")
 #: What each function is given: numbers, a mask of four rows, three whole numbers, one of them alone.
 _ARGUMENTS = "x: torch.Tensor, mask: torch.Tensor, counts: torch.Tensor, one: torch.Tensor"
 #: What code decides on, by name: data that only a run tells.
@@ -114,6 +116,17 @@ OTHERS: Mapping[str, str] = {
     "groupby of numbered tolist": "y = x * 1\n"
     "for key, part in itertools.groupby(enumerate(counts.tolist()), lambda pair: pair[1]):\n"
     "    y = y * len(list(part))",
+    "item as index": "y = x[counts.sum().item() - 5]",
+    "item of a maximum as size": "y = torch.zeros(counts.max().item() + 1)",
+    "lstm": "y = LSTM(x)[0]",
+    "gru": "y = GRU(x)[0]",
+    "rnn": "y = RNN(x)[0]",
+    "lstm cell": "y = CELL(x)[0]",
+    "packed sequence": "packed = torch.nn.utils.rnn.pack_padded_sequence(x.view(2, 2, 3), torch.tensor([2, 1]))\n"
+    "y = GRU(packed)[1]",
+    "gradient": "w = x.detach().requires_grad_()\n"
+    "with torch.enable_grad():\n    y = torch.autograd.grad((w * w).sum(), w)[0]",
+    "info": "y = x * 1\nlogging.getLogger(__name__).info('%s', one)",
     "print": "y = x * 1\nprint(one)",
     "log": "y = x * 1\nlogging.getLogger(__name__).error('%s', one)",
     "warning": "y = x * 1\nwarnings.warn('negative')",
@@ -137,6 +150,9 @@ import itertools
 import logging
 import warnings
 import torch
+
+LSTM, GRU, RNN = torch.nn.LSTM(3, 3), torch.nn.GRU(3, 3), torch.nn.RNN(3, 3)
+CELL = torch.nn.LSTMCell(3, 3)
 
 
 def way({arguments}):
@@ -166,9 +182,9 @@ class _Graphs:
         return graph.forward  # type: ignore[no-any-return]
 
 
-def _compiled(way: Callable[..., Any], flags: tuple[str, ...] = (), fullgraph: bool = False) -> Any:
+def _compiled(way: Callable[..., Any], flags: Mapping[str, Any], fullgraph: bool = False) -> Any:
     graphs = _Graphs()
-    with torch._dynamo.config.patch(**{flag: flag in flags for flag in (_SCALARS, _SHAPES)}):
+    with torch._dynamo.config.patch(**{_SCALARS: False, _SHAPES: False, **flags}):
         out = torch.compile(way, backend=graphs, fullgraph=fullgraph)(*_given())
     breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
     if graphs.made != 1 or breaks:
@@ -181,7 +197,12 @@ def _run(way: Callable[..., Any], setting: str) -> Any:
         return torch.jit.script(way)(*_given())
     if setting == "export strict":
         return torch.export.export(_module(way), _given(), strict=True).module()(*_given())
-    return _compiled(way, (_SCALARS, _SHAPES) if setting == "both flags" else (), setting == "fullgraph")
+    return _compiled(way, CONFIGURED.get(setting, {}), setting == "fullgraph")
+
+
+def exists(setting: str) -> bool:
+    """Whether this torch has the setting."""
+    return all(hasattr(torch._dynamo.config, name) for name in CONFIGURED.get(setting, {}))
 
 
 def _module(way: Callable[..., Any]) -> torch.nn.Module:
@@ -231,18 +252,23 @@ def rows() -> dict[str, dict[str, bool]]:
             module = importlib.util.module_from_spec(spec)
             sys.modules[path.stem] = module
             spec.loader.exec_module(module)
-            found[name] = {setting: is_captured(module.way, setting) for setting in SETTINGS}
+            found[name] = {setting: is_captured(module.way, setting) for setting in filter(exists, SETTINGS)}
             del sys.modules[path.stem]
     torch._dynamo.reset()
     return found
 
 
 def document(found: Mapping[str, Mapping[str, bool]], torch_version: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The table ``known`` with what this torch captures: by version and way, the settings that do; and the ways."""
+    """The table ``known`` with what this torch captures: by version and way, the settings that do; and the ways.
+
+    ``settings``: by version, those that there are.
+    """
     own = {way: [setting for setting, works in settings.items() if works] for way, settings in found.items()}
-    versions = {**known.get("torch", {}), ".".join(torch_version.split(".")[:2]): own}
+    version = ".".join(torch_version.split(".")[:2])
+    versions = {**known.get("torch", {}), version: own}
     kept = {v: {way: ways[way] for way in WAYS if way in ways} for v, ways in sorted(versions.items())}
-    return {"ways": dict(WAYS), "torch": kept}
+    settings = {**known.get("settings", {}), version: list(next(iter(found.values())))}
+    return {"ways": dict(WAYS), "settings": dict(sorted(settings.items())), "torch": kept}
 
 
 def written(table: Mapping[str, Any]) -> str:

@@ -49,6 +49,7 @@ class ItemCall(Rule):
     """
 
     code: ClassVar[str] = "FC201"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
     name: ClassVar[str] = "item-call"
     triggers: ClassVar[tuple[bytes, ...]] = (b".item()", b"int(", b"float(", b"Tensor([", b"tensor(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Subscript)

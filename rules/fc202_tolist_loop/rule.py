@@ -56,6 +56,7 @@ class TolistLoop(Rule):
     """
 
     code: ClassVar[str] = "FC202"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
     name: ClassVar[str] = "tolist-loop"
     triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)

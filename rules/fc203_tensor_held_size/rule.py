@@ -86,6 +86,7 @@ class TensorHeldSize(Rule):
     """
 
     code: ClassVar[str] = "FC203"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
     name: ClassVar[str] = "tensor-held-size"
     triggers: ClassVar[tuple[bytes, ...]] = (b"tensor(",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)

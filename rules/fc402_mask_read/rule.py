@@ -72,6 +72,7 @@ class MaskRead(Rule):
     """
 
     code: ClassVar[str] = "FC402"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_dynamic_output_shape_ops",)
     name: ClassVar[str] = "mask-read"
     triggers: ClassVar[tuple[bytes, ...]] = (b"]",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript, ast.Call)

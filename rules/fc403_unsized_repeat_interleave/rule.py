@@ -33,6 +33,7 @@ class UnsizedRepeatInterleave(Rule):
     """
 
     code: ClassVar[str] = "FC403"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_dynamic_output_shape_ops",)
     name: ClassVar[str] = "unsized-repeat-interleave"
     triggers: ClassVar[tuple[bytes, ...]] = (b"repeat_interleave",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)

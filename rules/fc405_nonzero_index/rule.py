@@ -36,6 +36,7 @@ class NonzeroIndex(Rule):
     """
 
     code: ClassVar[str] = "FC405"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_dynamic_output_shape_ops",)
     name: ClassVar[str] = "nonzero-index"
     triggers: ClassVar[tuple[bytes, ...]] = (b"where(", b"nonzero(", b"argwhere(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)

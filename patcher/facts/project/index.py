@@ -19,6 +19,7 @@ from patcher.facts.project.conditions_taken import conditions_taken, may_check
 from patcher.facts.project.documented import Documented, documented
 from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
+from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
@@ -116,7 +117,7 @@ class ModuleSummary:
     them; ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error. ``regions``:
     code whose errors do not get past it. ``made``: names at the top level, and the dotted thing whose call each is
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
-    ``scripted``: it names what only code for TorchScript needs.
+    ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
     """
 
     path: str
@@ -135,6 +136,7 @@ class ModuleSummary:
     made: frozenset[tuple[str, str]] = frozenset()
     stacked: frozenset[str] = frozenset()
     scripted: bool = False
+    dynamo: frozenset[tuple[str, bool]] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -420,6 +422,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(collector.made()),
         frozenset(collector.stacked),
         prepared(collector.syntax, collector.imports.values()),
+        frozenset(configured(collector.syntax, collector.resolve)),
     )
 
 
@@ -450,10 +453,12 @@ class Project:
         self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
         self.doubts: set[str] = set()
         self.one_graph = False
+        self.dynamo: set[tuple[str, bool]] = set()
         for s in self.modules.values():
             self.foreign_stores |= s.foreign_stores
             self.doubts |= s.doubts
             self.one_graph |= s.one_graph
+            self.dynamo |= s.dynamo
             for c in s.classes:
                 name = f"{s.module}.{c.name}"
                 other_class = self._classes.get(name)

@@ -1,0 +1,215 @@
+"""Settings of PyTorch as fixes: tried by running, written where the model is compiled; silence with one in force."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from patcher.engine import patch
+from patcher.facts.project.index import Project, summarise
+from patcher.facts.tables.captured import CAPTURED
+from patcher.harness.worker import MissingSettingError, in_force
+from patcher.settings import Settings, TorchSetting, torch_setting
+from rules import load_rules
+
+ROOT = Path(__file__).resolve().parent.parent
+SCALARS = TorchSetting("config", "capture_scalar_outputs")
+SHAPES = TorchSetting("config", "capture_dynamic_output_shape_ops")
+
+# --- what a setting is --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        SCALARS,
+        TorchSetting("config", "force_parameter_static_shapes", False),
+        TorchSetting("config", "recompile_limit", 64),
+        TorchSetting("argument", "dynamic"),
+        TorchSetting("member", "reorderable_logging_functions", "builtins.print"),
+        TorchSetting("member", "ignore_logging_functions", "logging.Logger.info"),
+    ],
+)
+def test_a_setting_is_what_its_code_says(setting: TorchSetting) -> None:
+    assert torch_setting(setting.written) == setting
+
+
+def test_what_is_no_setting_or_leaves_a_choice_is_none() -> None:
+    for code in ("torch._dynamo.config.recompile_limit = N", "torch._dynamo.maybe_mark_dynamic(x, 0)", "x = 1"):
+        assert torch_setting(code) is None
+
+
+# --- in force in a worker -----------------------------------------------------------------------------------------
+
+
+def test_settings_are_in_force_and_end() -> None:
+    config = torch._dynamo.config
+    before = config.capture_scalar_outputs, set(config.reorderable_logging_functions)
+    asked: list[dict[str, Any]] = [
+        SCALARS._asdict(),
+        {"kind": "member", "name": "reorderable_logging_functions", "value": "builtins.print"},
+        {"kind": "member", "name": "reorderable_logging_functions", "value": "logging.Logger.info"},
+        {"kind": "argument", "name": "dynamic", "value": True},
+    ]
+    with in_force(asked):
+        assert config.capture_scalar_outputs is True
+        assert len(config.reorderable_logging_functions) == len(before[1]) + 2
+        assert print in config.reorderable_logging_functions
+    assert (config.capture_scalar_outputs, set(config.reorderable_logging_functions)) == before
+
+
+@pytest.mark.parametrize("kind", ["config", "member", "argument"])
+def test_a_setting_that_this_torch_lacks_is_named(kind: str) -> None:
+    missing = {"kind": kind, "name": "capture_everything", "value": "builtins.print"}
+    with pytest.raises(MissingSettingError, match=r"torch .* has no setting capture_everything"), in_force([missing]):
+        pass
+
+
+# --- silence ------------------------------------------------------------------------------------------------------
+
+READS = """import torch
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x * x.sum().item()
+"""
+SELECTS = READS.replace("(self, x)", "(self, x: torch.Tensor)").replace("x * x.sum().item()", "x[x > 1].relu()")
+DECIDES = READS.replace("        return", "        if x.sum() > 1:\n            x = x + 1\n        return")
+SET = "import torch\n\ntorch._dynamo.config.capture_scalar_outputs = {value}\n"
+
+
+def codes(text: str, *others: str, settings: tuple[TorchSetting, ...] = ()) -> set[str]:
+    files = {"net.py": text, **{f"other{number}.py": other for number, other in enumerate(others)}}
+    project = Project([summarise(ast.parse(source), path) for path, source in files.items()])
+    found = patch(text, "net.py", load_rules(), Settings(torch_settings=settings), project).found
+    return {item.code for item in found}
+
+
+def test_a_rule_is_silent_where_a_setting_takes_in_what_it_finds() -> None:
+    assert "FC201" in codes(READS)
+    assert "FC201" not in codes(READS, settings=(SCALARS,))
+    assert "FC201" in codes(READS, settings=(SHAPES,))
+    assert "FC402" in codes(SELECTS)
+    assert "FC402" not in codes(SELECTS, settings=(SHAPES,))
+
+
+def test_what_no_setting_takes_in_is_told_all_the_same() -> None:
+    assert {"FC101", "FC102"} & codes(DECIDES, settings=(SCALARS, SHAPES))
+
+
+def test_a_project_may_set_it_for_the_whole_process() -> None:
+    assert "FC201" not in codes(READS, SET.format(value=True))
+    assert "FC201" not in codes(SET.format(value=True) + READS)
+    assert "FC201" not in codes(READS, "from torch._dynamo import config\n\nconfig.capture_scalar_outputs = True\n")
+    assert "FC201" in codes(READS, SET.format(value=False))
+    assert "FC201" in codes(READS, SET.format(value=True), SET.format(value=False))
+    assert "FC201" in codes(READS, SET.format(value="flags.capture"))
+    assert "FC201" in codes(READS, "import config\n\nconfig.capture_scalar_outputs = True\n")
+
+
+#: For each rule, ways in the table of what gets into a graph that stand for what it finds.
+STANDING = {
+    "FC201": ("item", "int", "item as size"),
+    "FC202": ("tolist", "loop over tolist"),
+    "FC203": ("tensor as size", "tensor as end of arange"),
+    "FC204": ("item", "mask index"),
+    "FC402": ("mask index", "masked_select"),
+    "FC403": ("repeat_interleave",),
+    "FC405": ("nonzero", "where"),
+}
+
+
+def test_rules_say_what_removes_them_as_running_has_shown() -> None:
+    for rule in load_rules():
+        assert bool(rule.removed_by) == (rule.code in STANDING), rule.code
+        for version, ways in CAPTURED.items():
+            for way in STANDING.get(rule.code, ()):
+                assert "both flags" in ways[way], (version, way)
+                alone = rule.removed_by if len(rule.removed_by) == 1 else ()
+                assert "allow_rnn" not in ways.get("lstm", ()) or set(alone) <= set(ways[way]), (version, way)
+
+
+# --- the call -----------------------------------------------------------------------------------------------------
+
+MODEL = """import torch
+import torch._dynamo
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        n = x.max().item()
+        x = x * n + self.seen(x).sum()
+        return x[x > 1].relu()
+
+    @torch.compiler.disable
+    def seen(self, x):
+        {seen}
+"""
+CASE = """import torch
+from net import Net
+
+def build():
+    return Net()
+
+def calls():
+    return [(torch.arange(4.0 * n).view(n, 4),) for n in (2, 3)]
+"""
+TRAIN = """import torch
+
+from net import Net
+
+
+def train():
+    model = torch.compile(Net())
+    return model(torch.arange(8.0).view(2, 4))
+"""
+
+
+def proved(folder: Path, seen: str, *options: str, **files: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The proof, and outcome and reason of each setting."""
+    (folder / "net.py").write_text(MODEL.format(seen=seen))
+    (folder / "case.py").write_text(CASE)
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    words = ["diagnose", ".", "--case", "case.py", "--backend", "eager", "--quick", "--prove", "--format", "json", "-q"]
+    command = [sys.executable, str(ROOT / "fix_compile.py"), *words, *options]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    proof = json.loads(done.stdout)["proof"]
+    told = {t["fixes"][0]: f"{t['outcome']}: {t['reason']}" for t in proof["tried"] if "FC710" in t["fixes"][0]}
+    return proof, told
+
+
+def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path: Path) -> None:
+    infer = TRAIN.replace("model = torch.compile(Net())", "model = Net()\n    model.compile()")
+    proof, told = proved(tmp_path, "return x + 1", "--unsafe", train=TRAIN, infer=infer)
+    kept = {name for name, outcome in told.items() if outcome.startswith("kept")}
+    assert kept == {"FC710 capture_scalar_outputs = True", "FC710 capture_dynamic_output_shape_ops = True"}
+    assert told["FC710 allow_rnn = True"].startswith("no-op")
+    assert proof["after"]["launches"] < proof["before"]["launches"]
+    assert proof["to_write"] == []
+    for name in ("train.py", "infer.py"):
+        text = (tmp_path / name).read_text()
+        assert text.count("torch._dynamo.config.capture_scalar_outputs = True\n") == 1
+        assert text.index("capture_dynamic_output_shape_ops = True") < text.index("compile(")
+
+
+def test_one_that_fails_is_taken_back_and_where_nothing_compiles_the_report_says_what_to_write(tmp_path: Path) -> None:
+    seen = """if torch._dynamo.config.capture_scalar_outputs:
+            raise RuntimeError("not with that")
+        return x + 1"""
+    proof, told = proved(tmp_path, seen, "--unsafe")
+    assert told["FC710 capture_scalar_outputs = True"].startswith("failed")
+    assert "not with that" in told["FC710 capture_scalar_outputs = True"]
+    assert told["FC710 capture_dynamic_output_shape_ops = True"].startswith("kept")
+    assert proof["to_write"] == ["torch._dynamo.config.capture_dynamic_output_shape_ops = True"]
