@@ -137,6 +137,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.tuned",
         "patcher.diagnose.varied",
         "patcher.harness.measured",
+        "patcher.settings",
     },
     "patcher.diagnose.tuned": {
         "patcher.diagnose.diagnosis",
@@ -144,6 +145,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.compare",
         "patcher.harness.measured",
         "patcher.harness.ways",
+        "patcher.settings",
     },
     "patcher.diagnose.figures": {"patcher.harness.compare", "patcher.harness.measured"},
     "patcher.diagnose.varied": {

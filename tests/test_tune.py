@@ -290,6 +290,30 @@ class Fickle(Net):
         x = super().forward(x)
         return x + 1 if torch.compiler.is_compiling() else x
 """
+EXACT = """import torch
+from torch import nn
+
+
+class Exact(nn.Module):
+    exact = False
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def compile(self, *args, **kwargs):
+        self.exact = bool(kwargs.get("dynamic"))
+        super().compile(*args, **kwargs)
+
+    def forward(self, x):
+        x = self.layer(x)
+        return x + 1 if torch.compiler.is_compiling() and not self.exact else x
+
+
+def train():
+    model = torch.compile(Exact())
+    return model(torch.ones(2, 8))
+"""
 CASE = """import torch
 from net import {name}
 
@@ -342,6 +366,16 @@ def test_a_way_that_fails_and_one_that_differs(call: Call) -> None:
     assert "`dynamic`: crashed: ValueError: no such size" in report
     assert 'For startup, write `for block in model.blocks: block.compile(backend="eager")`' in report
     assert "A second model of the same code in the same process, compiled as `default`, compiles nothing" in report
+
+
+def test_prove_writes_the_way_into_the_call_that_compiles(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "net.py").write_text(EXACT, encoding="utf-8")
+    one_size = "\n\ndef calls():\n    return [(torch.ones(2, 8),)]\n"
+    report = call("Exact", "--goal", "startup", "--prove", "--unsafe", "--no-backup", more=one_size)
+    assert "No fix earned its place; the call that compiles is given dynamic=True, as" in report
+    after = (tmp_path / "net.py").read_text(encoding="utf-8")
+    assert after == EXACT.replace("torch.compile(Exact())", "torch.compile(Exact(), dynamic=True)")
 
 
 def test_on_another_machine_that_has_nothing_of_ours(call: Call, tmp_path: Path) -> None:

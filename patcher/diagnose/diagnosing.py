@@ -11,7 +11,7 @@ from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
-from patcher.diagnose.diagnostics import QUICK, TUNE, USUAL, diagnostics, probes
+from patcher.diagnose.diagnostics import QUICK, TUNE, USUAL, choices, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, groups, settled_launches
@@ -27,7 +27,7 @@ from patcher.harness.measured import CaseResult, Results
 from patcher.harness.run import Progress
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
-from patcher.settings import Settings, Unit
+from patcher.settings import Settings, TorchSetting, Unit
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,10 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     """Measure and tell. Raises what ``patcher.harness.run`` and ``measured`` raise, and ``OSError``."""
     roots = plan.import_roots(analysis.first, wanted.options)
     places = Places(analysis.files, wanted.options.base, roots)
+    tune = wanted.options.tune
+    if wanted.prove:  # comes last, on what the tree will be
+        wanted = replace(wanted, options=replace(wanted.options, tune=None))
     options = _options(wanted)
-    tune, options = options.tune, replace(options, tune=None if wanted.prove else options.tune)
     with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
         stamps = {path: _stamp(path) for path in analysis.files}
         state = bench.measure(() if wanted.only else analysis.first)
@@ -89,11 +91,31 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         proven = ending.state is not None and ending.state.proven and not moved
         files = ending.files if proven else ()
         told = replace(whole.diagnosis(causes), proof=proof)
-        if tune is not None:  # on what the tree will be
-            kept = ending.settings if proven else ()
-            tuned = bench.measure(files, replace(options, tune=tune, probes=()), fresh=True, settings=kept).results
-            told = replace(told, diagnostics=(*told.diagnostics, *diagnostics(tuned, (TUNE,))))
+        if tune is not None and not moved:
+            final = ending if proven else Ending((), None, ())
+            asked = replace(options, tune=tune, probes=(), repeat=False, trace="")
+            results = bench.measure(files, asked, fresh=True, settings=final.settings).results
+            asked_for = choices(results) if whole.settings.unsafe else ()
+            chosen = [setting for setting in asked_for if setting not in final.settings]
+            if chosen:
+                written = search.written_too(final, chosen)
+                files = written.files if any(file.changed for file in written.files) else files
+                before = proof.ending if ending.state or not files else _NOTHING
+                told = replace(told, proof=replace(proof, ending=f"{before}; {_as_tuned(chosen, written)}"))
+            told = replace(told, diagnostics=(*told.diagnostics, *diagnostics(results, (TUNE,))))
         return Diagnosed(told, files, ran)
+
+
+_NOTHING = "no fix earned its place"
+
+
+def _as_tuned(chosen: Sequence[TorchSetting], written: Ending) -> str:
+    """What became of the way to compile that was best."""
+    names = ", ".join(setting.told for setting in chosen)
+    missing = [setting.told for setting in chosen if setting in written.unwritten]
+    if missing:
+        return f"no call that compiles could be given {', '.join(missing)}"
+    return f"the call that compiles is given {names}, as --tune has shown"
 
 
 def imported(analysis: Analysis, settings: Settings, wanted: Wanted, results: Results) -> Diagnosed:
@@ -129,7 +151,7 @@ def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]
     before = (final or state).totals("original")
     after = final.totals("patched") if final else None
     if final is None:
-        told = "no fix earned its place; the tree stays as it is"
+        told = f"{_NOTHING}; the tree stays as it is"
     elif moved:
         told = f"nothing is proven, for while it was measured these files were changed: {', '.join(moved)}"
     elif not final.proven:

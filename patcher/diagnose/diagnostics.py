@@ -7,9 +7,10 @@ from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.timings import ablation, baseline, latency
-from patcher.diagnose.tuned import tuned
+from patcher.diagnose.tuned import choice, tuned
 from patcher.diagnose.varied import varied
 from patcher.harness.measured import CaseResult, ProbeResult, Results
+from patcher.settings import TorchSetting
 
 Figures = Mapping[str, Any]
 
@@ -36,6 +37,13 @@ def probes(names: Sequence[str]) -> tuple[str, ...]:
 def diagnostics(results: Results, names: Sequence[str]) -> tuple[Diagnostic, ...]:
     """The named diagnostics of all cases, in the order of ``names``. One that has not been run says so."""
     return tuple(_diagnostic(results, case, name) for name in names for case in results.cases)
+
+
+def choices(results: Results) -> tuple[TorchSetting, ...]:
+    """What the call that compiles should be given, where trying the ways has come to the same for all cases."""
+    found = [(case, probe) for case in results.cases for probe in case.probes if probe.name == TUNE]
+    each = [choice(case, probe) if probe.status == "ok" else () for case, probe in found]
+    return each[0] if each and len(each) == len(results.cases) and len(set(each)) == 1 else ()
 
 
 def _diagnostic(results: Results, case: CaseResult, name: str) -> Diagnostic:

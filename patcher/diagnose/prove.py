@@ -97,6 +97,13 @@ class Search:
         self._states[key] = measured
         return self._ended(self._equivalent([], ending.chosen))
 
+    def written_too(self, ending: Ending, settings: Sequence[TorchSetting]) -> Ending:
+        """The end with further settings of PyTorch, which were measured elsewhere."""
+        names = {setting.name for setting in settings}
+        kept = [b for b in ending.chosen if b.setting is None or b.setting.name not in names]
+        files, unwritten = self._written([*kept, *map(_bundle_of, settings)])
+        return replace(ending, files=files, unwritten=unwritten)
+
     def _ended(self, chosen: Sequence[Bundle]) -> Ending:
         state = self._state(chosen) if chosen else None
         files, unwritten = self._written(chosen)

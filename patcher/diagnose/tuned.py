@@ -11,6 +11,7 @@ from patcher.diagnose.figures import code, number, same, spread
 from patcher.harness.compare import ENDED, apart
 from patcher.harness.measured import CaseResult, ProbeResult, Warm, comparison_of
 from patcher.harness.ways import LIMITS, Facts, figure
+from patcher.settings import TorchSetting
 
 Figures = Mapping[str, Any]
 Row = tuple[str, ...]
@@ -37,6 +38,7 @@ _GOALS = {
     "startup": "the first pass of a process that finds the cache of an earlier one",
     "memory": "the peak of warm passes",
 }
+_DYNAMO = "torch._dynamo.config."
 _GAINED = 0.8  # of the first pass: a cache that saves less is hardly worth a line
 
 
@@ -66,7 +68,7 @@ def tuned(case: CaseResult, probe: ProbeResult, title: str, device: str) -> Diag
     """The table of all ways, and what follows."""
     figures = probe.figures
     facts = Facts.of(figures["facts"])
-    tried = [Tried(row, _unequal(row, case.tolerance, figures)) for row in figures["rows"] if _ran(row)]
+    tried = _tried(case, figures)
     best = chosen(figures["goal"], tried, figures["facts"]["eager"])
     return Diagnostic(
         probe.name,
@@ -78,6 +80,30 @@ def tuned(case: CaseResult, probe: ProbeResult, title: str, device: str) -> Diag
         conclusions=tuple(_conclusions(figures, facts, tried, best)),
         seconds=probe.seconds,
     )
+
+
+def choice(case: CaseResult, probe: ProbeResult) -> tuple[TorchSetting, ...]:
+    """The recommended way as settings for a call that compiles the whole model; () where it is none, or the usual one.
+
+    Blocks are compiled elsewhere than the whole, and marks are set before each call: neither is an argument.
+    """
+    figures = probe.figures
+    best = chosen(figures["goal"], _tried(case, figures), figures["facts"]["eager"])
+    if best is None or best.row["scope"] != "whole" or best.row["marked"]:
+        return ()
+    config = [
+        TorchSetting("config", name.removeprefix(_DYNAMO), value)
+        for name, value in best.row["config"].items()
+        if name.startswith(_DYNAMO)
+    ]
+    if len(config) < len(best.row["config"]):
+        return ()  # of inductor: there is no rule that writes it
+    given = best.row["arguments"].items()
+    return (*config, *(TorchSetting("argument", name, value) for name, value in given if name != "backend"))
+
+
+def _tried(case: CaseResult, figures: Figures) -> list[Tried]:
+    return [Tried(row, _unequal(row, case.tolerance, figures)) for row in figures["rows"] if _ran(row)]
 
 
 def chosen(goal: str, tried: Sequence[Tried], eager: Figures) -> Tried | None:
@@ -236,7 +262,8 @@ def _of_cache(row: Figures) -> Iterator[str]:
         yield f"Keep the folder of `TORCHINDUCTOR_CACHE_DIR` between processes: {both} that finds it filled."
     else:
         yield f"Keeping the compiler's cache between processes gains little: {both} that finds it filled."
-    yield f"In that second process a warm pass takes {spread(_warm(second['warm']))} ms."
+    drift = "" if same(_warm(row["warm"]), _warm(second["warm"])) else ", which is another time: the machine drifts"
+    yield f"In that second process a warm pass takes {spread(_warm(second['warm']))} ms{drift}."
 
 
 def _told(figures: Figures, best: Tried) -> str:
