@@ -482,6 +482,32 @@ class Late(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="what is counted before the error, in it or above it, is there for the next call",
+        source="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.failed = 0
+        self.errors = []
+
+    def forward(self, x):
+        if (x < 0).any():
+            self.failed += 1
+            raise ValueError("negative")
+        if (x > 9).any():
+            self.errors.append("large")
+            raise ValueError("large")
+        return self.above(x) * (self.failed + len(self.errors))
+
+    def above(self, x):
+        self.failed += 1
+        if (x == 0).any():
+            raise ValueError("zero")
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="the error is caught",
         source="""\
 class Fallback(nn.Module):

@@ -1,0 +1,97 @@
+"""What stays behind when a check fails: compiled code raises in the graph, and keeps nothing of what Python has set.
+
+Python state that code sets is written back when its graph has come to its end, and what stands before the ``raise`` is
+not in the graph at all. Whoever takes the error from outside would go on with another object.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.checks.log_calls import log_call
+from patcher.facts.effects.writes import How, Write, Writes
+from patcher.facts.syntax.tree import FunctionNode, last_name, walk
+from patcher.facts.values.module_values import Bindings
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+class Lasting(Analysis):
+    """Answers for the guards of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.writes = facts.ask(Writes)
+        self.bindings = Bindings(self.syntax)
+
+    def why(self, guard: ast.stmt) -> str:
+        """What is set above ``guard`` or in it, and others see after its error; "" when nothing is."""
+        function = self.syntax.function_of(guard)
+        if function is None:
+            return ""
+        body = guard.body if isinstance(guard, ast.If) else []
+        inside = next(self._kept(self._running(body), function), None)
+        if inside is not None:
+            return f"{inside.told} is there to be seen after the error: compiled code would not do it"
+        above = next(self._kept(self._above(guard, function), function, sets_only=True), None)
+        if above is not None:
+            return f"{above.told} above it is kept when the error is raised: compiled code would drop it"
+        return ""
+
+    def _running(self, body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+        """The nodes of ``body``, without those of messages for people."""
+        for s in body:
+            if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and self._is_message(s.value):
+                continue
+            yield from walk(s)
+
+    def _is_message(self, call: ast.Call) -> bool:
+        return log_call(call, self.syntax, self.bindings) is not None
+
+    def _above(self, guard: ast.stmt, function: FunctionNode) -> Iterator[ast.AST]:
+        """What sets attributes in ``function`` and may have run when the test of ``guard`` is made."""
+        place = (guard.lineno, guard.col_offset)
+        turns = {n for p in self.syntax.ancestors(guard) if isinstance(p, _LOOPS) for n in walk(p)}
+        for n in self.syntax.own(function, ast.Attribute, ast.Subscript):
+            stored = isinstance(getattr(n, "ctx", None), (ast.Store, ast.Del))
+            if stored and ((n.lineno, n.col_offset) < place or n in turns) and not self.facts.eager_only(n):
+                yield n
+
+    def _kept(self, nodes: Iterable[ast.AST], function: FunctionNode, *, sets_only: bool = False) -> Iterator[Write]:
+        """What ``nodes`` change that outlives the call of ``function``; ``sets_only``: without tensors and calls."""
+        shared = {name for n in walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+        for n in nodes:
+            for w in self.writes.of(n):
+                match w.how:
+                    case How.BINDS:
+                        lasts = w.name in shared
+                    case How.RUNS:
+                        lasts = isinstance(self.syntax.parents.get(n), ast.Expr) and not sets_only
+                    case _:
+                        lasts = not (w.objects and all(map(self._is_made_here, w.objects)))
+                        lasts = lasts and not (sets_only and w.how is not How.SETS and self._is_tensor(w))
+                if lasts:
+                    yield w
+
+    def _is_made_here(self, e: ast.expr) -> bool:
+        """Whether ``e`` is an object that this call has made: a container, or an instance of a class."""
+        match e:
+            case (
+                ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp() | ast.JoinedStr()
+            ):
+                return True
+            case ast.Call(func=func):
+                what = self.syntax.qualified(func) or ""
+                return last_name(func).lstrip("_")[:1].isupper() or what.startswith("torch.")
+            case ast.Name():
+                found = self.inference.definitions(e)
+                made = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
+                return bool(found) and len(made) == len(found) and all(map(self._is_made_here, made))
+        return False
+
+    def _is_tensor(self, w: Write) -> bool:
+        """Whether only tensors are written to: those are, in the graph, as far as it has run."""
+        return all(self.inference.of(o).is_tensor for o in w.objects)
