@@ -103,3 +103,30 @@ def test_a_message_stays_beside_a_loop_that_breaks_and_is_moved(lengths: str, fi
     result = patch(TOWER.format(lengths=lengths), "tower.py", load_rules(), Settings())
     assert {f.code for f in result.fixed} == fixed
     assert result.bugs == ()
+
+
+LOGGER = """
+import torch
+from torch import nn
+
+class Lines:
+    def {method}(self, text):
+        self.kept = text
+
+def get_logger(name):
+    return Lines()
+
+logger = get_logger(__name__)
+
+class Net(nn.Module):
+    def forward(self, x):
+        logger.info(input())
+        return x
+"""
+
+
+@pytest.mark.parametrize(("method", "named"), [("info", False), ("more", True)])
+def test_no_setting_is_named_that_leaves_out_what_is_remembered(method: str, named: bool) -> None:
+    result = patch(LOGGER.format(method=method), "net.py", load_rules(), Settings())
+    (message,) = [f for f in result.found if f.code == "FC602"]
+    assert ("ignore_logging_functions" in message.message) is named

@@ -96,7 +96,7 @@ class Describing(Analysis):
             case ast.Expr(value=ast.Call() as call) if self.written_by(call) is not None:
                 parts: list[ast.AST] = [*call.args, *call.keywords]
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else "print"
-                if self._is_kept(name):
+                if self.is_kept(name):
                     return f"`{name}` is a function of the project, which may keep what it is told"
                 if isinstance(call.func, ast.Attribute):
                     parts.append(_logger_call(call.func.value))
@@ -111,7 +111,7 @@ class Describing(Analysis):
                 return None
         return f"`{short(statement)}` does more than to write a message"
 
-    def _is_kept(self, name: str) -> bool:
+    def is_kept(self, name: str) -> bool:
         """Whether a function of the project that is called ``name`` may keep what it is told, or change something."""
         if self.project.effects.changing([name]):
             return True
@@ -131,7 +131,7 @@ class Describing(Analysis):
         if does.own or does.sets or does.writes or does.runs or does.reshapes:
             return False
         methods = [m.rpartition(".")[2] for m in summary.mentions if m.startswith(("self.", "."))]
-        return all(m != name and is_level(m) and not self._is_kept(m) for m in methods)
+        return all(m != name and is_level(m) and not self.is_kept(m) for m in methods)
 
     def why_read(self, statement: ast.stmt) -> str | None:
         """None when what ``statement`` writes goes to people; else what around it reads it."""

@@ -85,6 +85,8 @@ def _setting(call: ast.Call, written: str, facts: Facts) -> str:
     target = facts.settings.target_torch
     config = "torch._dynamo.config"
     method = isinstance(call.func, ast.Attribute) and facts.ask(Describing).is_method(call)
+    if method and isinstance(call.func, ast.Attribute) and facts.ask(Describing).is_kept(call.func.attr):
+        return ""  # left out, it would not keep what it is told
     if method and isinstance(call.func, ast.Attribute) and call.func.attr in _STANDARD:
         written = f"logging.Logger.{call.func.attr}"
     if target >= (2, 11):
