@@ -199,6 +199,7 @@ class Example:
     ``before``, the path of which is ""; ``torch_settings``: of PyTorch, that it has shown to help.
     ``after=None``: reported, not rewritten. ``gain=False``: the rewrite is for a cost that this run cannot show.
     ``compiles``: the source asks for compiling by itself, so that to come to no graph at all is the worst of costs.
+    ``raises``: each call of it raises, and none of what it becomes does.
     """
 
     before: str
@@ -211,6 +212,7 @@ class Example:
     evidence: tuple[Varied, ...] = ()
     torch_settings: tuple[TorchSetting, ...] = ()
     compiles: bool = False
+    raises: bool = False
 
     def cost(self, figures: Mapping[str, int]) -> tuple[int, int, int]:
         """Of one run, by its figures; smaller is better. What runs eagerly for good comes first: it hides the rest."""

@@ -346,6 +346,7 @@ TORCH_IS_FOR = {
     "patcher.harness.probes",
     "patcher.harness.examples",
     "patcher.harness.captured",
+    "patcher.harness.knobs",
     "patcher.harness.way",
 }
 # fix_compile before there is a command line; run.py where it was carried to and there is none; the worker into a log

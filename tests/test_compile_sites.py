@@ -13,9 +13,9 @@ import torch._dynamo
 from torch import nn
 
 from patcher.diagnose.diagnosis import CompileSite
-from patcher.diagnose.site_remarks import MODES
 from patcher.diagnose.sites import compile_sites
 from patcher.facts.syntax.tree import Syntax
+from patcher.facts.tables.knobs import MODES
 from patcher.facts.values.compile_calls import COMPILE_ARGUMENTS, CompileCall, compile_calls
 from patcher.facts.values.module_values import ModuleIndex
 

@@ -18,7 +18,7 @@ from patcher.results import PatchResult
 from patcher.rule import Example, NearMiss, Rule
 from patcher.settings import Settings, Varied
 from rules import load_rules
-from tests.dynamo import PREAMBLE, lost, run_example
+from tests.dynamo import PREAMBLE, Raised, lost, run_example
 
 OLDEST_TORCH = (2, 6)  # there, no rule rests because its pattern no longer breaks
 RULES = tuple(load_rules())
@@ -168,6 +168,12 @@ def test_near_miss_is_left_alone(rule: Rule, miss: NearMiss) -> None:
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
 def test_example_runs_the_same_and_compiles_better(rule: Rule, example: Example) -> None:
     compared = run_example(example.before, example.before if example.after is None else example.after, example.run)
+    if example.raises:
+        assert compared.raised == len(compared.before.outputs)
+        assert not any(isinstance(out, Raised) for out in compared.after.outputs), str(compared)
+        assert compared.after.graphs > 0
+        assert compared.compiled_difference is None, str(compared)
+        return
     assert compared.difference is None, str(compared)
     assert compared.aliasing is None, str(compared)
     assert compared.compiled_difference is None, str(compared)

@@ -16,12 +16,10 @@ from patcher.diagnose.wrappers import Wrapping
 from patcher.facts.compiling.placing import assigned, exclusive, results, tests
 from patcher.facts.flow.definitions import Flow
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
+from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS
 from patcher.facts.values.compile_calls import COMPILE_ARGUMENTS, CompileCall
 from patcher.facts.values.module_values import Bindings, ModuleIndex
 
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
-#: Backends that log a warning when they are given a mode or options, and go on without.
-_WITHOUT_OPTIONS = frozenset({"eager", "aot_eager", "aot_eager_decomp_partition", "cudagraphs"})
 _WITHOUT_COMPILER = frozenset({"eager", "aot_eager", "aot_eager_decomp_partition"})
 _ALIASES = {
     "cache_size_limit": "recompile_limit",
@@ -118,7 +116,7 @@ def _arguments(call: CompileCall, place: Place) -> Iterator[str]:
     elif call.what.startswith("torch._dynamo.optimize"):
         yield "This is the inside of PyTorch; `torch.compile` is its public form."
     builtin = _constant(backend)
-    if builtin in _WITHOUT_OPTIONS and ((_given(mode) and _constant(mode) != "default") or _given(options)):
+    if builtin in WITHOUT_OPTIONS and ((_given(mode) and _constant(mode) != "default") or _given(options)):
         ignored = " and ".join(f"`{n}`" for n, v in (("mode", mode), ("options", options)) if _given(v))
         yield f"The backend `{builtin}` ignores {ignored}."
     if builtin in _WITHOUT_COMPILER:

@@ -57,7 +57,7 @@ class WrappedModule(Rule):
     code: ClassVar[str] = "FC703"
     name: ClassVar[str] = "wrapped-module"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"compile",)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     where: ClassVar[Where] = Where.ANYWHERE
 

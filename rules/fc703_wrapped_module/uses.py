@@ -91,9 +91,7 @@ class WrapperUses(Analysis):
         held, model = site.held, site.model
         text = ast.unparse(held) if held is not None else ""
         if site.cls is None:
-            yield _Told(
-                f"the class of `{text}` is not seen: its `forward` is no one of PyTorch's, nor its `compile` its own"
-            )
+            yield _Told(f"`{text}` is of a class that is not seen, with a `forward` and without a `compile` of its own")
         elif self.project.family(site.cls)[1] - _MODULE:
             yield _Told(f"`{site.cls.rpartition('.')[2]}` inherits from what is not seen")
         if not isinstance(held, ast.Name):

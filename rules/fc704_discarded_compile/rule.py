@@ -50,7 +50,7 @@ class DiscardedCompile(Rule):
     code: ClassVar[str] = "FC704"
     name: ClassVar[str] = "discarded-compile"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"compile",)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     where: ClassVar[Where] = Where.ANYWHERE
 

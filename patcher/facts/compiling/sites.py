@@ -84,6 +84,14 @@ class CompileSites(Analysis):
         """The site that is ``node``."""
         return self._by_node.get(node)
 
+    def call_at(self, node: ast.AST) -> CompileCall | None:
+        """What has to do with compiling, and is ``node``."""
+        return self._calls_by_node.get(node)
+
+    @cached_property
+    def _calls_by_node(self) -> dict[ast.AST, CompileCall]:
+        return {call.node: call for call in self.calls}
+
     @cached_property
     def _by_node(self) -> dict[ast.AST, CompileSite]:
         return {site.node: site for site in self.all}

@@ -1,0 +1,1 @@
+"""FC705: arguments of torch.compile, and settings, that are rejected or mean something else."""

@@ -1,0 +1,199 @@
+"""What is wrong with the arguments of one call of torch.compile, as seen on torch 2.13, and how they are meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS, Knobs, meant
+from patcher.facts.values.compile_calls import CompileCall
+from patcher.facts.values.module_values import Bindings
+from patcher.rule import Code, Edit, Replace
+
+_TRUTH: Mapping[str, str] = {"true": "True", "false": "False", "auto": "None", "none": "None"}
+_FALSE = frozenset({"false", "no", "off", "0", "none"})
+_TRUE = frozenset({"true", "yes", "on"})
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One thing. ``rejected``: torch.compile raises, whatever else it is given. ``plain``: it can mean one thing."""
+
+    node: ast.expr
+    message: str
+    edits: tuple[Edit, ...] = ()
+    rejected: bool = False
+    plain: bool = False
+    assumption: str = ""
+
+
+def wrong_arguments(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[Wrong]:
+    """All that is wrong with the arguments of ``call``."""
+    bindings = Bindings(facts.syntax)
+    node = call.node
+    assert isinstance(node, ast.Call)
+    yield from _unnamed(call, node, knobs)
+    yield from _names(call, node, knobs)
+    for name, value in call.arguments:
+        constant = value.value if isinstance(value, ast.Constant) else None
+        if name == "dynamic" and isinstance(constant, (str, int)) and not isinstance(constant, bool):
+            yield _dynamic(value, constant)
+        elif name in ("fullgraph", "disable") and isinstance(constant, str) and constant.lower() in _FALSE:
+            told = f"`{name}={constant!r}` counts as true: it is a text that is not empty"
+            yield Wrong(value, told, (Replace(value, Code("False")),), assumption=f"`{name}=False` is meant")
+        elif name in ("fullgraph", "disable", "dynamic"):
+            yield from _substring(name, value, bindings)
+    mode, options = call.argument("mode"), call.argument("options")
+    if _is_given(mode) and _is_given(options):
+        yield _both(call, node, knobs)
+    elif _for_inductor(call):
+        yield from _mode(mode, knobs)
+        yield from _options(options, knobs)
+    yield from _backend(call, knobs)
+
+
+def _dynamic(value: ast.expr, constant: str | int) -> Wrong:
+    right = str(bool(constant)) if isinstance(constant, int) else _TRUTH.get(constant.lower())
+    message = f"`dynamic={constant!r}` is rejected: it is True, False or None, for automatic"
+    if right is None:
+        return Wrong(value, message, rejected=True, assumption="which of them is meant?")
+    return Wrong(value, message, (Replace(value, Code(right)),), True, True, f"`dynamic={right}` is meant")
+
+
+def _substring(name: str, value: ast.expr, bindings: Bindings) -> Iterator[Wrong]:
+    """``text.lower() in "true"``: a part of the word counts as it, and so does nothing."""
+    values = bindings.values(value) if isinstance(value, (ast.Name, ast.Attribute)) else [value]
+    for v in values:
+        match v:
+            case ast.Compare(
+                left=ast.Call(func=ast.Attribute(attr="lower" | "casefold" | "strip")) as left,
+                ops=[ast.In()],
+                comparators=[ast.Constant(value=str(word)) as right],
+            ) if word in _TRUE:
+                told = f"`{ast.unparse(v)}` is true of each part of {word!r}, of the empty text as well"
+                new = Code("{0} == {1}", (left, right))
+                also = ""
+                if name == "dynamic":
+                    new, also = (
+                        Code(f'{{{{"{word}": True, "false": False}}}}.get({{0}})', (left,)),
+                        ", others are automatic",
+                    )
+                yield Wrong(v, told, (Replace(v, new),), assumption=f"only {word!r} is meant{also}")
+
+
+# --- mode and options -----------------------------------------------------------------------------------------------
+
+
+def _both(call: CompileCall, node: ast.Call, knobs: Knobs) -> Wrong:
+    message = "`mode` and `options` are given together: torch.compile takes one of them"
+    mode, options = call.argument("mode"), call.argument("options")
+    given = {k.arg: k for k in node.keywords}
+    value = mode.value if isinstance(mode, ast.Constant) else None
+    if not isinstance(options, ast.Dict) or value not in knobs.modes or not {"mode", "options"} <= set(given):
+        return Wrong(node, message, rejected=True, assumption="what is in the mode has to go into the options")
+    left_out = "options" if value != "default" and not options.keys else "mode"
+    merged: ast.expr | Code = options
+    if value != "default" and options.keys:
+        if not _for_inductor(call):
+            return Wrong(node, message, rejected=True, assumption="the backend is not inductor, which has the modes")
+        merged = _merged(Code("{0}", (given["mode"].value,)), options)
+    parts: list[ast.expr | Code] = [node.func, *node.args]
+    written = [f"{{{i + 1}}}" for i in range(len(node.args))]
+    for k in node.keywords:
+        if k.arg != left_out:
+            parts.append(merged if k.arg == "options" else k.value)
+            written.append(f"{'**' if k.arg is None else f'{k.arg}='}{{{len(parts) - 1}}}")
+    whole = Code(f"{{0}}({', '.join(written)})", tuple(parts))
+    return Wrong(node, message, (Replace(node, whole),), True, True, "both are meant")
+
+
+def _merged(mode: Code, options: ast.Dict) -> Code:
+    """The options of ``mode``, and then ``options``, which win."""
+    parts: list[ast.expr | Code] = [mode]
+    items = ["**torch._inductor.list_mode_options({0})"]
+    for key, value in zip(options.keys, options.values, strict=True):
+        parts += [value] if key is None else [key, value]
+        items.append(f"**{{{len(parts) - 1}}}" if key is None else f"{{{len(parts) - 2}}}: {{{len(parts) - 1}}}")
+    return Code("{{" + ", ".join(items) + "}}", tuple(parts))
+
+
+def _mode(mode: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
+    value = mode.value if isinstance(mode, ast.Constant) else None
+    if mode is None or not value or (isinstance(value, str) and not knobs.lacks(value, knobs.modes)):
+        return
+    right = meant(value, knobs.modes) if isinstance(value, str) else None
+    message = f"`mode={value!r}` is unknown: there are {', '.join(f'`{m}`' for m in MODES if m in knobs.modes)}"
+    edits = (Replace(mode, Code(repr(right).replace("'", '"'))),) if right else ()
+    yield Wrong(mode, message, edits, True, assumption=f"`{right}` is meant" if right else "which of them is meant?")
+
+
+def _options(options: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
+    for key in options.keys if isinstance(options, ast.Dict) else ():
+        value = key.value if isinstance(key, ast.Constant) else None
+        if key is None or not isinstance(value, str) or not knobs.lacks(value.replace("-", "_"), knobs.options):
+            continue
+        right = meant(value, knobs.options)
+        edits = (Replace(key, Code(f'"{right}"')),) if right else ()
+        told = f"`{right}` is meant" if right else "take it away, or name the one that is meant"
+        yield Wrong(key, f"inductor has no option `{value}`: it is rejected", edits, True, assumption=told)
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def _unnamed(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]:
+    """A second argument without its name."""
+    if call.what != "torch.compile" or call.kind == "in place" or len(node.args) < 2:
+        return
+    second = node.args[1]
+    if any(isinstance(a, ast.Starred) for a in node.args) or all(v is not second for _, v in call.arguments):
+        return
+    message = "only what is compiled may be given without its name: the call raises a TypeError"
+    value = second.value if isinstance(second, ast.Constant) else None
+    name = "mode" if value in knobs.modes else "backend" if value in knobs.backends else ""
+    if isinstance(second, ast.Dict):
+        name = "options"
+    if not name or len(node.args) > 2 or call.argument(name) is not None:
+        yield Wrong(second, message, rejected=True, assumption="give it its name")
+        return
+    rest = [f"{'**' if k.arg is None else f'{k.arg}='}{{{i + 3}}}" for i, k in enumerate(node.keywords)]
+    text = ", ".join(["{1}", f"{name}={{2}}", *rest])
+    whole = Code(f"{{0}}({text})", (node.func, node.args[0], second, *(k.value for k in node.keywords)))
+    yield Wrong(second, message, (Replace(node, whole),), True, assumption=f"it is the `{name}`")
+
+
+def _names(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]:
+    for k in node.keywords:
+        if k.arg is None or k.arg == "model" or not knobs.lacks(k.arg, knobs.arguments):
+            continue
+        right = meant(k.arg, knobs.arguments)
+        told = f"is `{right}` meant?" if right else "take it away"
+        yield Wrong(k.value, f"torch.compile takes no argument `{k.arg}`", rejected=True, assumption=told)
+
+
+def _backend(call: CompileCall, knobs: Knobs) -> Iterator[Wrong]:
+    backend, mode, options = (call.argument(n) for n in ("backend", "mode", "options"))
+    value = backend.value if isinstance(backend, ast.Constant) else None
+    if backend is None or not isinstance(value, str):
+        return
+    named = isinstance(mode, ast.Constant) and mode.value not in (None, "", "default")
+    if value in WITHOUT_OPTIONS and (named or isinstance(options, ast.Dict)):
+        what = "mode" if named else "options"
+        yield Wrong(backend, f"the backend `{value}` ignores `{what}`", assumption=f"take away `{what}` or the backend")
+    elif value not in knobs.backends and (right := meant(value, knobs.backends)) is not None:
+        edits = (Replace(backend, Code(f'"{right}"')),)
+        message = f"PyTorch has no backend `{value}`: without one of that name from elsewhere it is rejected"
+        yield Wrong(backend, message, edits, assumption=f"`{right}` is meant")
+
+
+def _for_inductor(call: CompileCall) -> bool:
+    backend = call.argument("backend")
+    unpacked = any(name == "**" for name, _ in call.arguments)
+    return (backend is None and not unpacked) or (isinstance(backend, ast.Constant) and backend.value == "inductor")
+
+
+def _is_given(e: ast.expr | None) -> bool:
+    """Whether there surely is a value that is not None."""
+    return isinstance(e, (ast.Dict, ast.DictComp)) or (isinstance(e, ast.Constant) and e.value is not None)

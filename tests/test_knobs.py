@@ -1,0 +1,93 @@
+"""What torch can be told about compiling: the table is what this torch has, and what the rules say of it is run."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch._dynamo.config
+from torch import nn
+
+from patcher.facts import Facts
+from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant
+from patcher.harness import knobs
+
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+TABLE = Path(inspect.getfile(Facts)).parent / "tables" / "knobs.json"
+
+
+def test_the_table_is_what_this_torch_has() -> None:
+    known = json.loads(TABLE.read_text(encoding="utf-8"))
+    assert VERSION in KNOBS, "python patcher/harness/knobs.py --into patcher/facts/tables/knobs.json"
+    found = json.loads(json.dumps(knobs.document(knobs.knobs(), torch.__version__, known)))
+    for name in ("modes", "arguments", "aliases"):
+        assert found[".".join(map(str, VERSION))][name] == known[".".join(map(str, VERSION))][name]
+    assert knobs.written(known) == TABLE.read_text(encoding="utf-8")
+    assert set(MODES) <= set().union(*(k.modes for k in KNOBS.values()))
+
+
+def test_settings_of_this_torch_are_in_the_table() -> None:
+    own = knobs_of((VERSION[0], VERSION[1]))
+    assert own.asked
+    for module, config in knobs.CONFIGS.items():
+        assert set(config._config) <= own.settings[module]
+    assert set(torch._inductor.list_options()) <= own.options
+
+
+def test_a_version_that_nobody_has_asked_lacks_what_looks_misspelt() -> None:
+    other = knobs_of((2, 0))
+    assert not other.asked
+    assert other.lacks("max_autotune", other.modes)
+    assert not other.lacks("of_its_own", other.options)
+    assert knobs_of((2, 13)).lacks("of_its_own", other.options)
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [("max_autotune", "max-autotune"), ("Reduce-Overhead", "reduce-overhead"), ("speed", None), ("fast", None)],
+)
+def test_what_is_meant(given: str, right: str | None) -> None:
+    assert meant(given, {"default", "max-autotune", "reduce-overhead"}) == right
+
+
+REJECTED: list[dict[str, Any]] = [
+    {"dynamic": "auto"},
+    {"dynamic": 1},
+    {"mode": "max_autotune"},
+    {"mode": "default", "options": {}},
+    {"mode": "max-autotune", "options": {"max_autotune": True}},
+    {"options": {"triton.cudagraph": True}},
+    {"full_graph": True},
+    {"backend": "inducter"},
+]
+
+
+@pytest.mark.parametrize("given", REJECTED, ids=str)
+def test_what_is_said_to_be_rejected_is(given: dict[str, Any]) -> None:
+    with pytest.raises((AssertionError, RuntimeError, TypeError)):
+        torch.compile(nn.Linear(2, 2), **given)
+    with pytest.raises((AssertionError, RuntimeError, TypeError)):
+        nn.Linear(2, 2).compile(**given)
+
+
+def test_a_second_argument_has_a_name() -> None:
+    with pytest.raises(TypeError):
+        torch.compile(nn.Linear(2, 2), "max-autotune")
+
+
+def test_two_names_are_one_setting() -> None:
+    with torch._dynamo.config.patch(recompile_limit=8):
+        torch._dynamo.config.cache_size_limit = 64
+        assert torch._dynamo.config.recompile_limit == 64
+        torch._dynamo.config.recompile_limit = 128
+        assert torch._dynamo.config.cache_size_limit == 128
+
+
+@pytest.mark.parametrize("name", ["max_autotune_conv", "nope"])
+def test_a_setting_that_is_not_there_raises(name: str) -> None:
+    with pytest.raises(AttributeError):
+        setattr(torch._inductor.config, name, True)
