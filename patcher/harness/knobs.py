@@ -1,6 +1,5 @@
 """What this torch can be told about compiling: modes, backends, arguments, options, settings; by asking it.
 
-    python knobs.py > knobs.json
     python knobs.py --into knobs.json    # beside what other versions of torch have said
 
 Standard library and torch, nothing of ours.
@@ -59,14 +58,10 @@ def written(table: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Print what this torch has, or put it into a table."""
-    into = Path(sys.argv[sys.argv.index("--into") + 1]) if "--into" in sys.argv else None
-    known = json.loads(into.read_text(encoding="utf-8")) if into is not None and into.exists() else {}
-    text = written(document(knobs(), torch.__version__, known))
-    if into is not None:
-        into.write_text(text, encoding="utf-8")
-    else:
-        sys.stdout.write(text)
+    """Put what this torch has into a table."""
+    into = Path(sys.argv[sys.argv.index("--into") + 1])
+    known = json.loads(into.read_text(encoding="utf-8")) if into.exists() else {}
+    into.write_text(written(document(knobs(), torch.__version__, known)), encoding="utf-8")
 
 
 if __name__ == "__main__":
