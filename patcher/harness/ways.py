@@ -1,7 +1,7 @@
 """The ways to compile a model that ``--tune`` tries: what they are called, what is written for them, which suit a case.
 
-Standard library only: this file is carried to machines that have nothing else of ours. What the presets are called is
-what https://github.com/eddyhhlure1Eddy/ComfyUI-TorchCompileSpeed calls them, as far as they are there.
+Standard library only: this file is carried to machines that have nothing else of ours. Presets have the names that the
+nodes of ComfyUI-TorchCompileSpeed have for them, as far as they are there.
 """
 
 from __future__ import annotations
