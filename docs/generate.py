@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # also for those who import this: the rules' tests
 from questions import facts_page
 
-from patcher.facts.tables.captured import CAPTURED, CODE
+from patcher.facts.tables.captured import CAPTURED, CODE, EXISTING
 from patcher.ignores import OF_COMMENTS
 from patcher.rule import Example, Rule
 from rules import load_rules
@@ -185,26 +185,44 @@ CAPTURED_HEAD = """# What gets into a graph
 <!-- Written by docs/generate.py from patcher/facts/tables/captured.json, which patcher/harness/captured.py makes. -->
 
 Which ways of asking for a tensor's data PyTorch takes into one graph, found out by running each of them: by default,
-with `capture_scalar_outputs` and `capture_dynamic_output_shape_ops` (flags), with `fullgraph=True`, with `torch.export`
-in strict mode; and whether `torch.jit.script` compiles it. `python patcher/harness/captured.py --into
+with `capture_scalar_outputs` (scalars) and `capture_dynamic_output_shape_ops` (shapes), with both (flags), with
+`allow_rnn`, with these three, with `trace_autograd_ops`, with functions that print in `reorderable_logging_functions` or
+`ignore_logging_functions`; with `fullgraph=True`, with `torch.export` in strict mode; and whether `torch.jit.script`
+compiles it. What a setting takes in, FC710 may set. `python patcher/harness/captured.py --into
 patcher/facts/tables/captured.json` makes it again, for the torch that is installed; a test compares."""
 SHORT = {
     "default": "default",
     "both flags": "flags",
+    "capture_scalar_outputs": "scalars",
+    "capture_dynamic_output_shape_ops": "shapes",
+    "allow_rnn": "rnn",
+    "all three": "three",
+    "trace_autograd_ops": "autograd",
+    "reorderable_logging_functions": "reordered",
+    "ignore_logging_functions": "ignored",
     "fullgraph": "fullgraph",
     "export strict": "export",
     "script": "script",
 }
+
+OLD = (
+    "default",
+    "both flags",
+    "fullgraph",
+    "export strict",
+    "script",
+)  # of a table that was made before there were more
 
 
 def captured_page() -> str:
     """docs/captured.md."""
     parts = [CAPTURED_HEAD]
     for version, ways in CAPTURED.items():
-        lines = [f"| way | code | {' | '.join(SHORT.values())} |", "|" + "---|" * (len(SHORT) + 2)]
+        shown = {s: short for s, short in SHORT.items() if s in EXISTING.get(version, OLD)}
+        lines = [f"| way | code | {' | '.join(shown.values())} |", "|" + "---|" * (len(shown) + 2)]
         for way, settings in ways.items():
             code = "; ".join(CODE[way].split("\n")).replace(":;", ":").replace("|", "\\|")
-            marks = " | ".join("yes" if s in settings else "" for s in SHORT)
+            marks = " | ".join("yes" if s in settings else "" for s in shown)
             lines.append(f"| {way} | `{' '.join(code.split())}` | {marks} |")
         parts.append(f"## torch {version}\n\n" + "\n".join(lines))
     return "\n\n".join(parts) + "\n"

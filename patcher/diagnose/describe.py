@@ -60,7 +60,6 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
     codes = sorted({f.reported.code for f in found if f.reported.applicability != "display-only"})
     steady = context.again is None or group.key in context.again
     known = context.after is not None and steady
-    mended = bool(codes) or group.follows
     later = (context.after or {}).get(group.key)
     fate: Fate = "unknown" if not known else "remains" if later else "removed"
     return Cause(
@@ -77,7 +76,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         code=file.excerpt(place.line) if file and place else (),
         explanation=first.explanation,
         hints=first.hints,
-        advice=() if mended or fate == "removed" else advised(group, context.places, context.torch),
+        advice=() if group.follows or fate == "removed" else advised(group, context.places, context.torch),
         registry=registry,
         reference=first.url,
         fixes=tuple(_proposed(f, context) for f in found),

@@ -165,6 +165,24 @@ def compiled(net, backend="inductor"):
         torch_settings=(_SCALARS,),
     ),
     Example(
+        title="a recurrent layer, and no run",
+        before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.cell(x)[0].relu()
+""",
+        after=None,
+        run="""
+calls = [(torch.ones(2, 4),), (torch.ones(2, 4) * 2,)]
+
+def make():
+    return Net()
+""",
+    ),
+    Example(
         title="no place for a line",
         before=_SCALED
         + """def compiled(net, backend="inductor"):
@@ -196,6 +214,22 @@ VALID: tuple[NearMiss, ...] = (
         title="nothing is compiled",
         source=_SCALED + "net = Net()\n\n\ndef run(x):\n    return net(x)  # to be compiled by whoever imports it\n",
         torch_settings=(_SCALARS, _DYNAMIC),
+    ),
+    NearMiss(
+        title="a cell, a layer that is made anew, and one with the setting in force",
+        source="""torch._dynamo.config.allow_rnn = True
+
+
+class Net(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.cell = nn.LSTMCell(4, 4)
+        self.other = kind(4, 4)
+        self.layer = nn.GRU(4, 4)
+
+    def forward(self, x):
+        return self.layer(self.other(self.cell(x)[0]))[0]
+""",
     ),
     NearMiss(
         title="another compile",

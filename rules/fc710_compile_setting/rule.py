@@ -9,6 +9,7 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.rule import Applicability, Cost, Example, Finding, Fix, NearMiss, Rule, Where
 from rules.fc710_compile_setting.examples import INVALID, VALID
+from rules.fc710_compile_setting.recurrent import SETTING, recurrent
 from rules.fc710_compile_setting.writing import SettingPlaces
 
 
@@ -19,8 +20,9 @@ class CompileSetting(Rule):
         Writes the setting where the model is compiled. ``torch._dynamo.config.capture_scalar_outputs = True`` becomes a
         line before ``torch.compile(model)`` or ``model.compile()``; what is an argument of the call (``dynamic=True``)
         goes into it. It needs a run: ``diagnose --prove --unsafe`` tries the settings that the causes ask for, alone
-        and together, with the source fixes and without them, and keeps the fewest that help. Without a run the rule
-        is silent. Where nothing in the project compiles, the report says what to write.
+        and together, with the source fixes and without them, and keeps the fewest that help. Without a run it
+        tells of calls of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph. Where nothing
+        in the project compiles, the report says what to write.
 
     Why it breaks compilation:
         By default Dynamo takes no number that is read from a tensor (``capture_scalar_outputs``), no result whose size
@@ -40,12 +42,15 @@ class CompileSetting(Rule):
     code: ClassVar[str] = "FC710"
     name: ClassVar[str] = "compile-setting"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    triggers: ClassVar[tuple[bytes, ...]] = (b"compile",)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Attribute, ast.Name)
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it compiles something, and settings of a run are not set there."""
+        if isinstance(node, ast.Call) and (layer := recurrent(node, facts)) and facts.compiled(node):
+            message = f"`{layer}` ends the graph here: the setting `torch._dynamo.config.{SETTING} = True` takes it in"
+            yield Finding(node, message, assumption="`diagnose --prove --unsafe` finds out whether it helps this model")
         if not facts.settings.torch_settings:
             return
         written = facts.ask(SettingPlaces).at(node)

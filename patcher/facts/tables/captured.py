@@ -16,6 +16,8 @@ _READ = json.loads(Path(__file__).with_name("captured.json").read_text(encoding=
 #: Way -> its code.
 CODE: Mapping[str, str] = _READ["ways"]
 CAPTURED: Table = _READ["torch"]
+#: Version of torch -> the settings that it has and that were tried.
+EXISTING: Mapping[str, list[str]] = _READ.get("settings", {})
 #: TorchScript compiles on its own: what it takes is no graph of Dynamo's.
 SCRIPT = "script"
 _WAYS = frozenset.intersection(*(frozenset(ways) for ways in CAPTURED.values()))
@@ -23,3 +25,18 @@ _WAYS = frozenset.intersection(*(frozenset(ways) for ways in CAPTURED.values()))
 NOWHERE = frozenset(w for w in _WAYS if all(set(ways[w]) <= {SCRIPT} for ways in CAPTURED.values()))
 #: The ways that TorchScript refuses, in each version.
 UNSCRIPTED = frozenset(w for w in _WAYS if not any(SCRIPT in ways[w] for ways in CAPTURED.values()))
+#: What may be set alone, of all the ways in which a function was compiled.
+_ALONE = frozenset({"capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn", "trace_autograd_ops"})
+
+
+def taken_in_by(way: str, version: tuple[int, int]) -> frozenset[str]:
+    """The settings of PyTorch each of which takes ``way`` into a graph that it ends by default, on that version.
+
+    Of versions that were not measured, the last one before it is taken, else the first.
+    """
+    measured = sorted(tuple(map(int, v.split("."))) for v, ways in CAPTURED.items() if way in ways)
+    if not measured:
+        return frozenset()
+    at = max((v for v in measured if v <= version), default=measured[0])
+    settings = CAPTURED[".".join(map(str, at))][way]
+    return frozenset() if "default" in settings else _ALONE.intersection(settings)
