@@ -186,8 +186,8 @@ CAPTURED_HEAD = """# What gets into a graph
 
 Which ways of asking for a tensor's data PyTorch takes into one graph, found out by running each of them: by default,
 with `capture_scalar_outputs` (scalars) and `capture_dynamic_output_shape_ops` (shapes), with both (flags), with
-`allow_rnn`, with these three, with `trace_autograd_ops`, with functions that print in `reorderable_logging_functions` or
-`ignore_logging_functions`; with `fullgraph=True`, with `torch.export` in strict mode; and whether `torch.jit.script`
+`allow_rnn`, with these three, with `trace_autograd_ops`, with functions that print in `reorderable_logging_functions`
+or `ignore_logging_functions`; with `fullgraph=True`, with `torch.export` in strict mode; and whether `torch.jit.script`
 compiles it. What a setting takes in, FC710 may set. `python patcher/harness/captured.py --into
 patcher/facts/tables/captured.json` makes it again, for the torch that is installed; a test compares."""
 SHORT = {
@@ -205,13 +205,8 @@ SHORT = {
     "script": "script",
 }
 
-OLD = (
-    "default",
-    "both flags",
-    "fullgraph",
-    "export strict",
-    "script",
-)  # of a table that was made before there were more
+#: Of a table that was made before there were more.
+OLD = ("default", "both flags", "fullgraph", "export strict", "script")
 
 
 def captured_page() -> str:

@@ -40,8 +40,8 @@ def advised(group: Group, places: Places, torch_version: str) -> tuple[Advice, .
 def asked_settings(causes: Iterable[Group], places: Places, torch_version: str) -> tuple[TorchSetting, ...]:
     """Of all causes, each once, but for those that have to be written beside a tensor.
 
-    What is compiled a second time, for a second size, is what PyTorch is meant to do: it asks for no argument that would
-    have all kernels be for all sizes.
+    What is compiled a second time, for a second size, is what PyTorch is meant to do: that asks for no argument with
+    which all kernels are for all sizes.
     """
     found: dict[TorchSetting, None] = {}
     for group in causes:
