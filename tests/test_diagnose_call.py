@@ -218,18 +218,75 @@ def test_a_case_that_does_not_run_gives_a_report_that_says_so(
 def test_what_is_not_the_same_in_a_second_run_is_told(project: Path, document: Document) -> None:
     text = MODEL.replace("        return x\n", "        if self.odd:\n            print('odd')\n        return x\n")
     text = text.replace('        print("built")\n', "        self.odd = next_number() == 5\n")
-    text = text.replace(
-        "class Gate",
-        "def next_number():\n"
-        "    import pathlib\n"
-        "    file = pathlib.Path(__file__).with_name('count')\n"
-        "    number = len(file.read_text()) if file.exists() else 0\n"
-        "    file.write_text('.' * (number + 1))\n"
-        "    return number\n\n\nclass Gate",
-    )
-    (project / "net.py").write_text(text, encoding="utf-8")
+    (project / "net.py").write_text(text + BUILDS, encoding="utf-8")
     told = document("--case", "case.py", "net.py")
     assert any("not the same in a second run" in problem for problem in told["problems"]), told["problems"]
+
+
+BUILDS = """
+
+def next_number():
+    import pathlib
+    file = pathlib.Path(__file__).with_name('count')
+    number = len(file.read_text()) if file.exists() else 0
+    file.write_text('.' * (number + 1))
+    return number
+"""
+
+
+def test_what_needs_no_generated_code_is_counted_and_told_first(
+    project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("patcher.measure._standard_backend", lambda request: "aot_eager")
+    text = MODEL.replace('        print("built")\n', "        self.late = next_number() >= 5\n")
+    said = "        if self.late:\n            print('late')\n        else:\n            print('early')\n"
+    text = text.replace("        return x\n", f"{said}        return x\n")
+    (project / "net.py").write_text(text + BUILDS, encoding="utf-8")
+    done = call("diagnose", "--quick", "--format", "json", "--case", "case.py", "net.py")
+    lines = done.stderr.splitlines()
+    variants = [line.rpartition(", ")[2] for line in lines if line.startswith("[")]
+    counted = [
+        "original eager",
+        "original counted (eager)",
+        "patched counted (eager)",
+        "original counted (eager) again",
+    ]
+    assert variants[:4] == counted
+    assert variants[4:9] == [
+        *("original eager", "patched eager", "original compiled (default)", "patched compiled (default)", "comparing")
+    ]
+    told = lines[4:-6]
+    assert "causes, counted with the backend eager: " in told[0]
+    assert any(line.startswith("  high") and "net.py:12" in line and "FC101" in line for line in told)
+    assert told[-1].startswith("now aot_eager compiles ")
+    report = json.loads(done.stdout)
+    assert report["counted"]["cases"][0]["repeated"]["status"] == "ok"
+    notes = {cause["trigger"]: cause["note"] for cause in report["causes"]}
+    assert "counted with the backend eager it is not there" in notes["print('late')"]
+    assert sum("it is not there" in note for note in notes.values()) == 1
+    assert all(cause["steady"] for cause in report["causes"])
+    early = next(line for line in report["problems"] if "but not with aot_eager" in line)
+    assert "net.py:52" in early or "net.py:53" in early
+    assert any("what a second run shows" in fact for fact in report["facts"])
+
+
+def test_what_does_not_compile_is_counted_all_the_same(
+    project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("patcher.measure._standard_backend", lambda request: "aot_eager")
+    refusing = """
+
+def compile(model, backend, **options):
+    if backend == "aot_eager":
+        raise RuntimeError("refused")
+    return torch.compile(model, backend=backend, **options)
+"""
+    (project / "case.py").write_text(CASE + refusing, encoding="utf-8")
+    done = call("diagnose", "--quick", "--format", "json", "--case", "case.py", "net.py", status=2)
+    report = json.loads(done.stdout)
+    assert {"net.py:12", "net.py:49"} <= {cause["where"] for cause in report["causes"]}
+    assert "case: its causes are those that the backend eager has shown" in report["problems"]
+    assert any("refused" in line for line in report["problems"])
 
 
 @pytest.mark.parametrize(

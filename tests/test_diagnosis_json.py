@@ -31,7 +31,7 @@ def test_the_top_is_the_same_for_every_report(sample: str) -> None:
     document = told(samples.SAMPLES[sample]())
     assert list(document) == [
         *("schema", "tool", "summary", "title", "command", "started", "facts", "problems", "causes", "static_only"),
-        *("fine", "sites", "diagnostics", "trace", "effect", "proof", "measured"),
+        *("fine", "sites", "diagnostics", "counted", "trace", "effect", "proof", "measured"),
     ]
     assert document["schema"] == 1
     assert document["tool"] == {"name": "fix-compile", "version": VERSION}

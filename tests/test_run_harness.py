@@ -337,8 +337,6 @@ def test_without_a_patch_there_is_nothing_but_the_original(
 
 
 OTHERS: dict[str, dict[str, Any]] = {
-    "modes": {"modes": ["reduce-overhead"]},
-    "backend": {"backend": "eager"},
     "quick": {"quick": False},
     "cases": {"cases": [{"name": "other", "file": "vision.py"}]},
     "worker": {"worker": COUNTING + "# another one"},
@@ -355,6 +353,27 @@ def test_what_is_of_another_run_is_not_reused(
     results, ran = rerun("b", **{"quick": True, "reuse": "../a/work", **OTHERS[what]})
     assert set(ran) >= set(ALL)
     assert not any("reused" in variant for variant in results["cases"][0]["variants"])
+
+
+@pytest.mark.parametrize("what", [{"modes": ["reduce-overhead"]}, {"backend": "eager"}, {"counting": True}])
+def test_only_what_is_not_compiled_is_reused_when_compiling_is_another(
+    what: dict[str, Any], rerun: Callable[..., tuple[dict[str, Any], list[str]]]
+) -> None:
+    rerun("a", keep=True, quick=True, **what)
+    results, ran = rerun("b", quick=True, reuse="../a/work")
+    assert ran == ["patched eager", "original compiled", "patched compiled"]
+    reused = [variant for variant in results["cases"][0]["variants"] if "reused" in variant]
+    assert [(variant["tree"], variant["kind"]) for variant in reused] == [("original", "eager")]
+
+
+def test_counting_compares_nothing(rerun: Callable[..., tuple[dict[str, Any], list[str]]]) -> None:
+    results, ran = rerun("a", counting=True, repeat=True)
+    assert ran == ["original eager", "original compiled", "patched compiled", "original compiled"]
+    case = results["cases"][0]
+    assert (case["comparisons"], case["compare_error"]) == ([], None)
+    assert case["repeated"]["status"] == "ok"
+    _, ran = rerun("a", counting=True, overlay=[])
+    assert ran == ["original eager", "original compiled"]
 
 
 def test_what_is_missing_is_measured(rerun: Callable[..., tuple[dict[str, Any], list[str]]], tmp_path: Path) -> None:

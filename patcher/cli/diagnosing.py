@@ -14,7 +14,7 @@ import click
 from patcher import calls
 from patcher.analysis import Analysis
 from patcher.cli.patching import DEVICE_ASSERTS, given_paths, write_down
-from patcher.cli.showing import measuring, program_words, progress
+from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
 from patcher.diagnose.call import Asked, report
@@ -119,7 +119,8 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
             return Outcome("apply", results, VERSION, settings.target_torch, settings.unsafe, False)
 
         write = None if dry_run else lambda proven: write_down(proven, store)
-        return report(analysis, settings, request, asked, None if quiet else measuring(), outcome, write)
+        shown, told = (None, None) if quiet else (measuring(), first)
+        return report(analysis, settings, request, asked, shown, outcome, write, told)
 
     return diagnosis
 

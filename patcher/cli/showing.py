@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -42,6 +42,14 @@ def measuring() -> Callable[[Event], None]:
             click.echo(line, err=True)
 
     return show
+
+
+def first(lines: Sequence[str]) -> None:
+    """What is known before the report is there."""
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+    for line in lines:
+        click.echo(line, err=True)
 
 
 def say(told: calls.Told) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.forks import Forks
 from patcher.harness.measured import Figures, Results, Tree, from_json
-from patcher.harness.run import Progress, forking, run
+from patcher.harness.run import Event, Progress, forking, run
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
 
@@ -76,11 +77,17 @@ class Bench:
     progress: Progress | None = None
     measured: int = 0
     _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="fix-compile-")))
-    _kept: dict[bool, str] = field(default_factory=dict)
+    _kept: dict[tuple[bool, str], str] = field(default_factory=dict)
     _forks: Forks = field(init=False)
+    _began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self._forks = forking(self.python)
+
+    @property
+    def seconds(self) -> float:
+        """Since it is there, rounded."""
+        return round(time.monotonic() - self._began, 1)
 
     def __enter__(self) -> Bench:
         return self
@@ -103,21 +110,31 @@ class Bench:
         self.measured += 1
         asked = self.options if options is None else options
         safe = all(fixed.applicability == "safe" for f in files if f.patch and f.changed for fixed in f.patch.fixed)
+        known = self._kept.get((asked.quick, asked.backend))
+        alike = (kept for (quick, _), kept in self._kept.items() if quick == asked.quick)  # its eager variants will do
         asked = replace(
-            asked, promise="bitwise" if safe else "tolerance", reuse="" if fresh else self._kept.get(asked.quick, "")
+            asked,
+            promise="bitwise" if safe else "tolerance",
+            reuse="" if fresh else known or next(alike, ""),
+            keep=fresh or known is None,
+            settings=tuple(settings),
         )
         folder = self._folder / f"{self.measured:03d}"
         folder.mkdir()
-        asked = replace(asked, keep=not asked.reuse, settings=tuple(settings))
-        document = run(plan.write(folder, files, self.cases, asked), self.python, self.progress, self._forks)
+        document = run(plan.write(folder, files, self.cases, asked), self.python, self._progress, self._forks)
         if asked.keep and not fresh:
-            self._kept[asked.quick] = str(folder / "work")
+            self._kept[asked.quick, asked.backend] = str(folder / "work")
         results = from_json(document)
         lines = self._lines(files)
         mode = results.modes[0]
         before = tuple(s for case in results.cases if (s := seen_in(case, "original", mode, lines)))
         after = tuple(s for case in results.cases if (s := seen_in(case, "patched", mode, lines)))
         return State(tuple(files), results, judge(results, self.tolerance), before, after)
+
+    def _progress(self, event: Event) -> None:
+        """What a run tells, with the time since the first one began."""
+        if self.progress is not None:
+            self.progress(replace(event, seconds=self.seconds))
 
     def _lines(self, files: Sequence[FileResult]) -> Mapping[str, Mapping[int, int]]:
         return {

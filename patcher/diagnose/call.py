@@ -70,8 +70,11 @@ def report(
     progress: Progress | None,
     outcome: Callable[[tuple[FileResult, ...]], Outcome],
     write: Callable[[Outcome], Told] | None,
+    say: Callable[[Sequence[str]], None] | None = None,
 ) -> Told:
-    """Diagnose and report. ``write`` puts proven files on disk; None (``--dry-run``): nothing is written.
+    """Diagnose and report. ``say`` is told what is known first.
+
+    ``write`` puts proven files on disk; None (``--dry-run``): nothing is written.
 
     Exit status: 0, also when there are causes; 1 when what was kept is not equivalent when measured at length; 2 when a
     case does not run, or another failure.
@@ -88,7 +91,7 @@ def report(
         if locked:
             return Told(FAILURE, err=tuple(locked))
     try:
-        wanted = _wanted(analysis, request, asked, progress)
+        wanted = _wanted(analysis, request, asked, progress, say)
         if request.export is not None:
             return Told(OK, exported((), request, replace(wanted.options, memory=request.memory)))
         if request.imported is not None:
@@ -134,7 +137,13 @@ def _kept(file: Path, text: str) -> str:
     return ""
 
 
-def _wanted(analysis: Analysis, request: Request, asked: Asked, progress: Progress | None) -> Wanted:
+def _wanted(
+    analysis: Analysis,
+    request: Request,
+    asked: Asked,
+    progress: Progress | None,
+    say: Callable[[Sequence[str]], None] | None,
+) -> Wanted:
     only = (*asked.only, TUNE) if request.tune and not asked.prove else asked.only
     options = options_for(analysis.first, request, asked.paths, asked.command)
     if options.tune is not None:
@@ -151,6 +160,8 @@ def _wanted(analysis: Analysis, request: Request, asked: Asked, progress: Progre
         command=shlex.join(asked.command),
         spelled=asked.spelled,
         progress=progress,
+        count_first=request.backend is None,  # else it is done as asked
+        say=say,
     )
 
 

@@ -27,6 +27,10 @@ _FOLLOWS = (
     "Compiled by itself only because of graph breaks. Without them this is a part of a larger graph, and what that is"
     " compiled again for is decided there: mend the breaks first."
 )
+_GENERATED = (
+    "Only with a backend that generates code: counted with the backend eager it is not there. It comes from tracing"
+    " backward, from a guard of the backend's own, or from chance."
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Context:
     ``diff``: of the fix that a finding belongs to. ``after``: what remains when all fixes are in, None
     where that is not known. ``again``: the keys of what a second run showed, None without one. ``launches``: of one
     settled pass. ``command``: the call of this program that measures, with cases and paths; options go in front.
+    ``generated``: the keys of what there is only when code is generated.
     """
 
     places: Places
@@ -46,6 +51,7 @@ class Context:
     launches: int
     torch: str
     command: Callable[[Sequence[str]], str]
+    generated: frozenset[Key] = frozenset()
 
 
 def described(number: int, group: Group, found: Sequence[Found], context: Context) -> Cause:
@@ -86,8 +92,17 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         steady=steady,
         fate=fate,
         after=later.impact if later else None,
-        note=_FOLLOWS if group.follows else _LIMIT if group.impact.limit_hits else "",
+        note=_note(group, context),
     )
+
+
+def _note(group: Group, context: Context) -> str:
+    if group.follows:
+        return _FOLLOWS
+    told = [_LIMIT] if group.impact.limit_hits else []
+    if group.key in context.generated and group.category != "CUDA graphs":
+        told.append(_GENERATED)
+    return " ".join(told)
 
 
 def titled(group: Group, places: Places) -> str:

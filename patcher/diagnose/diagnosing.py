@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 from patcher.analysis import Analysis
 from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
+from patcher.diagnose.counted import BACKEND as COUNTING
+from patcher.diagnose.counted import Rules, counting, differing, first_report, remaining, with_missing
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
 from patcher.diagnose.diagnostics import QUICK, TUNE, USUAL, choices, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
-from patcher.diagnose.groups import Group, groups, settled_launches
+from patcher.diagnose.groups import Group, Key, groups, settled_launches
 from patcher.diagnose.places import Places
 from patcher.diagnose.prove import Ending, Search
 from patcher.diagnose.relations import Found, bundles, evidence, findings, related
@@ -23,7 +26,7 @@ from patcher.diagnose.trace import rendered
 from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, ended
-from patcher.harness.measured import CaseResult, Results
+from patcher.harness.measured import CaseResult, Figures, Results
 from patcher.harness.run import Progress
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
@@ -36,7 +39,8 @@ class Wanted:
 
     ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``prove``: keep the fixes
     that earn it. ``strategies``: for each rule's key the names to try. ``command``: the call as it was typed;
-    ``spelled``: makes one with these options in front of cases and paths.
+    ``spelled``: makes one with these options in front of cases and paths. ``count_first``: count with a quicker backend
+    before anything is timed; ``say`` is then told what was counted, in lines.
     """
 
     cases: tuple[Case, ...]
@@ -50,6 +54,8 @@ class Wanted:
     command: str = ""
     spelled: Callable[[Sequence[str]], str] = lambda options: " ".join(options)
     progress: Progress | None = None
+    count_first: bool = False
+    say: Callable[[Sequence[str]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,9 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     options = _options(wanted)
     with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
         stamps = {path: _stamp(path) for path in analysis.files}
+        counted = _counted(bench, analysis, wanted)
         state = bench.measure(() if wanted.only else analysis.first)
-        whole = _Whole(analysis, settings, wanted, places, state)
+        whole = _Whole(analysis, settings, wanted, places, state, counted, bench.seconds)
         ran = whole.ran
         if wanted.only:
             return Diagnosed(whole.diagnosis(()), ran=ran)
@@ -142,7 +149,19 @@ def _named(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _options(wanted: Wanted) -> plan.Options:
-    return replace(wanted.options, repeat=not wanted.only, trace=wanted.trace, probes=probes(_named(wanted)))
+    twice = not wanted.only and not wanted.count_first  # else that is counted
+    return replace(wanted.options, repeat=twice, trace=wanted.trace, probes=probes(_named(wanted)))
+
+
+def _counted(bench: Bench, analysis: Analysis, wanted: Wanted) -> State | None:
+    """What is counted first, and told at once; None when it is not wanted."""
+    if wanted.only or not wanted.count_first:
+        return None
+    state = bench.measure(analysis.first, counting(bench.options))
+    if wanted.say is not None and state.before:
+        rules = Rules(findings(analysis.first), {rule.code: rule.costs for rule in analysis.rules})
+        wanted.say((*first_report(state, rules, bench.places), remaining(state, bench.options)))
+    return state
 
 
 def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]) -> Proof:
@@ -170,9 +189,21 @@ def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]
 class _Whole:
     """What is measured, joined with what was found."""
 
-    def __init__(self, analysis: Analysis, settings: Settings, wanted: Wanted, places: Places, state: State) -> None:
+    def __init__(
+        self,
+        analysis: Analysis,
+        settings: Settings,
+        wanted: Wanted,
+        places: Places,
+        state: State,
+        counted: State | None = None,
+        seconds: float = 0.0,
+    ) -> None:
         self.analysis, self.wanted, self.places, self.state = analysis, wanted, places, state
-        self.groups: tuple[Group, ...] = groups(state.before, places)
+        self.counted, self.seconds = counted, seconds
+        self.before = with_missing(state.before, counted.before if counted else ())
+        self.twice = state if counted is None else counted  # what has run the original a second time
+        self.groups: tuple[Group, ...] = groups(self.before, places)
         self.settings = replace(settings, evidence=evidence(self.groups, places))
         self.files = analysis.again(self.settings)
         self.found = findings(self.files)
@@ -211,7 +242,6 @@ class _Whole:
 
     def causes(self) -> tuple[Cause, ...]:
         """All causes, numbered, the most costly first."""
-        again = self._again()
         patched = any(file.changed for file in self.analysis.first)
         complete = patched and len(self.state.after) == len(self.state.results.cases)
         after = {g.key: g for g in groups(self.state.after, self.places)} if complete else None
@@ -220,10 +250,11 @@ class _Whole:
             {rule.code: rule for rule in self.analysis.rules},
             self._diff,
             after,
-            None if again is None else frozenset(group.key for group in again),
-            settled_launches(self.state.before),
+            self._steady(),
+            settled_launches(self.before),
             self.torch,
             self.wanted.spelled,
+            self._only_generated(),
         )
         costs = {rule.code: rule.costs for rule in self.analysis.rules}
         causes = []
@@ -255,6 +286,7 @@ class _Whole:
             sites=() if self.wanted.only else self._sites(),
             diagnostics=self._diagnostics(),
             results=results,
+            counted=self.counted.results if self.counted else None,
             judgement=self.state.judgement if patched else None,
             effect=self._effect() if patched else "",
             trace=rendered(results) if self.wanted.trace else "",
@@ -283,10 +315,21 @@ class _Whole:
             self._diffs[units] = "".join(texts)
         return self._diffs[units]
 
-    def _again(self) -> tuple[Group, ...] | None:
-        """The causes of the second run, when there was one of every case."""
-        seen = [Seen(case.name, case.repeated, {}) for case in self.state.results.cases if case.repeated]
-        return groups(seen, self.places) if len(seen) == len(self.state.results.cases) else None
+    def _steady(self) -> frozenset[Key] | None:
+        """The causes that a second run showed too, or could not show; None when not every case was run again."""
+        cases = self.twice.results.cases
+        again = [Seen(case.name, case.repeated, {}) for case in cases if case.repeated]
+        if len(again) < len(cases):
+            return None
+        first = groups(self.twice.before, self.places)
+        unseen = {group.key for group in self.groups} - {group.key for group in first}
+        return frozenset(unseen | {group.key for group in groups(again, self.places)})
+
+    def _only_generated(self) -> frozenset[Key]:
+        """The causes that were not there when it was counted without generating code."""
+        if self.counted is None or len(self.counted.before) < len(self.before):
+            return frozenset()
+        return frozenset({g.key for g in self.groups} - {g.key for g in groups(self.counted.before, self.places)})
 
     def _facts(self) -> tuple[str, ...]:
         results = self.state.results
@@ -299,8 +342,9 @@ class _Whole:
             f"backend {results.backend}, mode {', '.join(results.modes)}"
             + (", quick: fewer and shorter runs" if results.quick else "")
             + _OF_BACKENDS.get(results.backend, ""),
+            *([_COUNTED_FIRST] if self.counted else []),
             f"cases: {', '.join(case.name for case in results.cases)}",
-            f"measured in {results.seconds:.0f} s",
+            f"measured in {self.seconds or results.seconds:.0f} s",
         )
 
     def _problems(self) -> list[str]:
@@ -322,28 +366,39 @@ class _Whole:
         return told
 
     def _unsteady(self, case: CaseResult) -> list[str]:
-        """What a second run of the same code did in another way."""
-        mode = self.state.results.modes[0]
-        first = case.variant("original", "compiled", mode).figures
+        """What a second run of the same code did in another way, and what only one of two backends shows."""
         told = []
         eager = case.variant("original", "eager").figures
         if eager is not None and eager.repeatable is False:
             told.append(f"{case.name}: the original does not repeat its own results; what is drawn should be seeded")
-        if case.repeated_status not in (None, "ok", "skipped"):
-            told.append(f"{case.name}: a second run of the original compiled ended otherwise: {case.repeated_message}")
-        if first is None or case.repeated is None:
-            return told
-        once = {g.key: g for g in groups([Seen(case.name, first, {})], self.places)}
-        twice = {g.key: g for g in groups([Seen(case.name, case.repeated, {})], self.places)}
-        for key in [*once, *(key for key in twice if key not in once)]:
-            one, two = once.get(key), twice.get(key)
-            counts = [sum(e.count for e in group.events) if group else 0 for group in (one, two)]
-            if counts[0] != counts[1]:
-                group = one or two
-                assert group is not None
-                what = f"{group.first.reason} at {group.first.where}" if group.first.where else group.first.reason
-                told.append(f"{case.name}: not the same in a second run ({counts[0]} times, then {counts[1]}): {what}")
-        return told
+        twice = next(other for other in self.twice.results.cases if other.name == case.name)
+        mode = self.twice.results.modes[0]
+        if twice.repeated_status not in (None, "ok", "skipped"):
+            told.append(f"{case.name}: a second run of the original compiled ended otherwise: {twice.repeated_message}")
+        for group, *counts in differing(twice, mode, functools.partial(self._count, case.name)):
+            told.append(
+                f"{case.name}: not the same in a second run ({counts[0]} times, then {counts[1]}): {_where(group)}"
+            )
+        return told + self._otherwise(case)
+
+    def _otherwise(self, case: CaseResult) -> list[str]:
+        """What was counted first, and was not there any more, or was all that could be counted."""
+        first = next((one for one in self.counted.before if one.case == case.name), None) if self.counted else None
+        if first is None:
+            return []
+        usual = next((one for one in self.state.before if one.case == case.name), None)
+        if usual is None:
+            return [f"{case.name}: its causes are those that the backend {COUNTING} has shown"]
+        shown = self._count(case.name, usual.figures)
+        counted = self._count(case.name, first.figures)
+        return [
+            f"{case.name}: with the backend {COUNTING}, but not with {self.state.results.backend}: {_where(group)}"
+            for key, group in counted.items()
+            if key not in shown
+        ]
+
+    def _count(self, case: str, figures: Figures) -> dict[Key, Group]:
+        return {group.key: group for group in groups([Seen(case, figures, {})], self.places)}
 
     def _static_only(self) -> tuple[Remark, ...]:
         remarks = []
@@ -385,7 +440,7 @@ class _Whole:
     def _fine(self) -> tuple[Remark, ...]:
         broke = frozenset(w for group in self.groups for e in group.events for w in (e.where, e.source) if w)
         stacks = [frame for group in self.groups for e in group.events for frame in e.stack]
-        origins = [origin.where for one in self.state.before for origin in one.figures.origins]
+        origins = [origin.where for one in self.before for origin in one.figures.origins]
         loaded = {file for one in self.state.after for file in one.figures.loaded}
         names = loaded | {where.partition(" in ")[0].rpartition(":")[0] for where in (*broke, *stacks, *origins)}
         paths = filter(None, map(self.places.path, sorted(names)))
@@ -394,6 +449,17 @@ class _Whole:
 
 
 _SEVERITY = {"high": 0, "medium": 1, "low": 2}
+
+
+def _where(group: Group) -> str:
+    first = group.first
+    return f"{first.reason} at {first.where}" if first.where else first.reason
+
+
+_COUNTED_FIRST = (
+    f"what a second run shows too: counted with the backend {COUNTING}, which generates no code;"
+    " all other figures are of the backend above"
+)
 _OF_BACKENDS = {
     "aot_eager": "; counted before inductor generates code, which may guard on more; times say nothing of inductor's",
     "eager": "; breaks that come from tracing backward are not seen; times say nothing of inductor's",

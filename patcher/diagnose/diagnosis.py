@@ -203,8 +203,9 @@ class Diagnosis:
 
     ``facts``: environment and settings, a line each. ``problems``: what went wrong while measuring, and what was not
     the same in a second run. ``static_only``: findings that the run did not confirm. ``fine``: what looks like a cause
-    and is none. ``trace``: what was made of the structured trace, "" when none was asked for. ``effect``: what all
-    fixes together change, as counts before and after; "" when that was not measured.
+    and is none. ``counted``: what was counted first, with a backend that generates no code. ``trace``: what was made of
+    the structured trace, "" when none was asked for. ``effect``: what all fixes together change, as counts before and
+    after; "" when that was not measured.
     """
 
     title: str
@@ -219,6 +220,7 @@ class Diagnosis:
     diagnostics: tuple[Diagnostic, ...]
     results: Results | None
     judgement: Judgement | None
+    counted: Results | None = None
     trace: str = ""
     effect: str = ""
     proof: Proof | None = None

@@ -30,6 +30,9 @@ import torch._inductor.cudagraph_trees
 with contextlib.suppress(ImportError):  # other releases have not all of them
     import torch._inductor.cpu_vec_isa
     import torch.utils.serialization.config
+with contextlib.suppress(ImportError):  # what each fork would import when it compiles
+    import torch._inductor.fx_passes.fuse_attention
+    import torch._inductor.fx_passes.pad_mm
 
 LONGEST = 2**16  # bytes of a request
 

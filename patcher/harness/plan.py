@@ -59,11 +59,12 @@ class Options:
     are patched were found, by name. ``promise``: "bitwise" when every fix that was applied is a safe one. ``seconds``
     and ``memory`` (bytes): the limits of each process.
 
-    ``repeat``: a second run of the original compiled in the first mode. ``keep``: the work folder stays. ``reuse``: the
-    work folder of an earlier run, from which the original's variants are taken. ``trace``: where torch writes its
-    structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on each case.
-    ``settings``: of PyTorch, in force while what is patched runs compiled; the original runs without.
-    ``tune``: whether the ways to compile each case are tried, and how.
+    ``counting``: only what Dynamo counts: of each case the original in eager mode, and original and patched compiled;
+    no times of those, and nothing is compared. ``repeat``: a second run of the original compiled in the first mode.
+    ``keep``: the work folder stays. ``reuse``: the work folder of an earlier run, from which the original's variants
+    are taken. ``trace``: where torch writes its structured trace of the original compiled. ``probes``: names of
+    experiments (``probes.py``) on each case. ``settings``: of PyTorch, in force while what is patched runs compiled;
+    the original runs without. ``tune``: whether the ways to compile each case are tried, and how.
     """
 
     command: tuple[str, ...] = ()
@@ -77,6 +78,7 @@ class Options:
     verbose: bool = False
     seconds: float = 600.0
     memory: int | None = None
+    counting: bool = False
     repeat: bool = False
     keep: bool = False
     reuse: str = ""
@@ -215,7 +217,8 @@ def _document(results: Sequence[FileResult], options: Options) -> dict[str, Any]
 def _asked_for(options: Options) -> dict[str, Any]:
     """What a plan only mentions when it is wanted; folders are those of this machine."""
     settings = [setting._asdict() for setting in options.settings]
-    asked: dict[str, Any] = {"repeat": options.repeat, "keep": options.keep, "probes": list(options.probes)}
+    asked: dict[str, Any] = {"counting": options.counting, "repeat": options.repeat, "keep": options.keep}
+    asked["probes"] = list(options.probes)
     asked["settings"] = settings
     asked |= {
         key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path

@@ -121,6 +121,10 @@ class Lab:
         """A backend that takes graphs as inductor does, forward and backward, and generates no code."""
         return "aot_eager" if self.backend == "inductor" else self.backend
 
+    def counting_backend(self) -> str:
+        """A backend with which Dynamo compiles as often as with inductor; tracing backward can have a say in that."""
+        return "eager" if self.backend == "inductor" and not self.case.train else self.tracing_backend()
+
     def attempt(self, name: str, setting: Callable[[], Json], reserved: int = 0) -> Json:
         """A setting by name; ``reserved``: how many later ones there must be time for besides."""
         if time.monotonic() + (1 + reserved) * self._longest > self._end:
@@ -255,7 +259,7 @@ def vary(dimension: str, lab: Lab) -> Json:
     model = lab.case.build()
     chosen = _chosen(lab.case, model, dimension)
     steps, shapes, marks = chosen.steps, chosen.shapes, chosen.marks
-    backend = lab.tracing_backend()
+    backend = lab.counting_backend()
     plain, dynamic = lab.options(backend), {**lab.options(backend), "dynamic": True}
     settings: list[tuple[str, Json, Mark | None]] = [("automatic", plain, None)]
     if marks:

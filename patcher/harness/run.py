@@ -43,6 +43,7 @@ LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints 
 LISTEN_SECONDS, LOOK_SECONDS = 0.1, 0.5  # for the end of a process, and at its log and memory
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
+_COMPILING = ("modes", "backend", "counting")  # of a plan: what only matters for compiled variants
 KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
 
 Json = dict[str, Any]
@@ -98,6 +99,7 @@ class _Run:
         self._environment: Json = {}
         self._identity = _identity(self._full, python)
         self._earlier = _earlier(self._full.get("reuse"), self._work, self._identity)
+        self._counting = bool(self._plan.get("counting"))
 
     def everything(self) -> Json:
         """All cases."""
@@ -133,21 +135,13 @@ class _Run:
         reference = self._measure(work, number, told, "original", "eager")
         if reference["status"] == "ok":
             known = {"draws_random": reference["draws_random"], "sizes": reference.pop("sizes", None)}
-            patched: Json = {"status": "skipped"}  # without a patch it is the original once more
-            if self._plan["overlay"]:
-                patched = self._measure(work, number, told, "patched", "eager", **known)
-            elif self._plan.get("settings"):  # eager code does not ask for them: it is the original's
-                patched = {**told["variants"][0], "tree": "patched"}
-                variants.append(patched)
-            if self._plan["overlay"] and not self._plan["quick"]:
-                self._measure(work, number, told, "original", "float64", **known)
-            trees = ("original", "patched") if patched["status"] == "ok" else ("original",)
+            trees = self._trees(work, number, told, **known)
             for mode in () if self._tunes_alone else self._plan["modes"]:
                 for tree in trees:
                     self._measure(work, number, told, tree, "compiled", mode, **known)
             if self._plan.get("repeat") and self._plan["modes"] and not self._tunes_alone:
                 told["repeated"] = self._repeated(work, number, told, **known)
-            if not self._tunes_alone:
+            if not (self._tunes_alone or self._counting):
                 job = {"case": number, "variants": variants, "folder": str(work)}
                 compared = self._job("differences.py", job, work / "compare", case["name"], "comparing")
                 told["comparisons"] = compared.get("comparisons", [])
@@ -164,6 +158,22 @@ class _Run:
             shutil.rmtree(work, ignore_errors=True)
         return told
 
+    def _trees(self, work: Path, number: int, told: Json, **known: Any) -> tuple[str, ...]:
+        """What is to be compiled: the patched source only when it runs in eager mode, which is measured here."""
+        patch, settings = self._plan["overlay"], self._plan.get("settings")
+        if not patch and not settings:  # it is the original once more
+            return ("original",)
+        if self._counting:
+            return "original", "patched"
+        if patch:
+            patched = self._measure(work, number, told, "patched", "eager", **known)
+        else:  # eager code does not ask for settings: it is the original's
+            patched = {**told["variants"][0], "tree": "patched"}
+            told["variants"].append(patched)
+        if patch and not self._plan["quick"]:
+            self._measure(work, number, told, "original", "float64", **known)
+        return ("original", "patched") if patched["status"] == "ok" else ("original",)
+
     def _measure(
         self, work: Path, number: int, told: Json, tree: str, kind: str, mode: str | None = None, **known: object
     ) -> Json:
@@ -171,7 +181,9 @@ class _Run:
         name = "-".join(part for part in (tree, kind, mode) if part)
         job = {"case": number, "tree": tree, "kind": kind, "mode": mode, "folder": str(work / name), **known}
         variant = f"{tree} {kind}" + (f" ({mode})" if mode else "")
-        result = self._taken(work / name, told["name"], variant) if tree == "original" else None
+        if self._counting and mode:
+            variant = f"{tree} counted ({self._plan['backend']})"
+        result = self._taken(work / name, told["name"], variant, kind) if tree == "original" else None
         if result is None:
             trace = self._trace(number, mode) if (tree, kind) == ("original", "compiled") else {}
             result = {**self._worked(job | trace, told, variant), **trace}
@@ -186,9 +198,10 @@ class _Run:
         first = next(v for v in told["variants"] if (v["tree"], v["mode"]) == ("original", mode))
         if first["status"] == "timeout":
             return {"status": "skipped", "message": "the first run did not come to its end"}
-        folder, variant = work / f"original-compiled-{mode}-again", f"original compiled ({mode}) again"
+        how = f"counted ({self._plan['backend']})" if self._counting else f"compiled ({mode})"
+        folder, variant = work / f"original-compiled-{mode}-again", f"original {how} again"
         job = {"case": number, "tree": "original", "kind": "compiled", "mode": mode, "folder": str(folder), **known}
-        result = self._taken(folder, told["name"], variant) or self._worked(job, told, variant)
+        result = self._taken(folder, told["name"], variant, "compiled") or self._worked(job, told, variant)
         return {key: value for key, value in result.items() if key not in ("environment", "case")}
 
     def _probe(self, name: str, work: Path, number: int, case: str, **known: object) -> Json:
@@ -238,11 +251,11 @@ class _Run:
             write_json(folder / TOLD, result)
         return result
 
-    def _taken(self, folder: Path, case: str, variant: str) -> Json | None:
+    def _taken(self, folder: Path, case: str, variant: str, kind: str) -> Json | None:
         """What an earlier run has told of a variant of the original; its files then lie in ``folder``."""
-        if self._earlier is None:
+        if self._earlier is None or kind not in self._earlier.kinds:
             return None
-        source = (self._earlier / folder.relative_to(self._work)).resolve()
+        source = (self._earlier.work / folder.relative_to(self._work)).resolve()
         try:
             result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -372,8 +385,9 @@ class _Run:
             asked = bool(modes and self._plan.get("repeat")) + len(self._plan.get("probes", ()))
             if self._tunes_alone:
                 modes = 0
-            each = 3 + 2 * modes + (not quick) if self._plan["overlay"] else 2 + modes - self._tunes_alone
-            each += modes if self._plan.get("settings") and not self._plan["overlay"] else 0
+            patch, settings = bool(self._plan["overlay"]), bool(self._plan.get("settings"))
+            compiled = modes * (1 + (patch or settings))
+            each = 1 + compiled if self._counting else 2 - self._tunes_alone + patch * (1 + (not quick)) + compiled
             total = max(len(self._plan["cases"]) * (each + asked), self._number)
             seconds = round(time.monotonic() - self._start, 1)
             self._progress(Event(what, case, variant, status, self._number, total, seconds))
@@ -381,7 +395,7 @@ class _Run:
 
 def _identity(plan: Json, python: str) -> Json:
     """What two runs must have in common for one to use the original's figures of the other."""
-    same = {key: plan.get(key) for key in ("schema", "base", "cases", "modes", "backend", "quick")}
+    same = {key: plan.get(key) for key in ("schema", "base", "cases", *_COMPILING, "quick")}
     files = [_sha256(case["file"]) for case in plan["cases"]]
     return {**same, "files": files, "programs": [_sha256(HERE / "worker.py")], "python": python}
 
@@ -393,14 +407,29 @@ def _sha256(file: str | Path) -> str | None:
         return None
 
 
-def _earlier(folder: str | None, own: Path, identity: Json) -> Path | None:
-    """The work folder of an earlier run, when what it has measured is what this one would measure."""
+@dataclass(frozen=True)
+class _Earlier:
+    """The work folder of an earlier run, and the kinds of variants that this one would measure in the same way."""
+
+    work: Path
+    kinds: tuple[str, ...]
+
+
+def _earlier(folder: str | None, own: Path, identity: Json) -> _Earlier | None:
+    """An earlier run, when some of what it has measured is what this one would measure."""
     if not folder or Path(folder).resolve() == own.resolve():
         return None
     with contextlib.suppress(OSError, ValueError):
         known = json.loads((Path(folder) / KEPT).read_text(encoding="utf-8"))
-        return Path(folder) if known == identity else None
+        if known == identity:
+            return _Earlier(Path(folder), ("eager", "float64", "compiled"))
+        if _uncompiled(known) == _uncompiled(identity):
+            return _Earlier(Path(folder), ("eager", "float64"))
     return None
+
+
+def _uncompiled(identity: Json) -> Json:
+    return {key: value for key, value in identity.items() if key not in _COMPILING}
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> str:
 def _document(diagnosis: Diagnosis) -> dict[str, Any]:
     told = {field.name: getattr(diagnosis, field.name) for field in dataclasses.fields(diagnosis)}
     del told["results"], told["judgement"]
+    told["counted"] = diagnosis.counted.document if diagnosis.counted else None
     return {
         "schema": SCHEMA,
         "tool": {"name": "fix-compile", "version": VERSION},
