@@ -135,7 +135,7 @@ def test_a_parent_that_has_ended_is_replaced(hollow: Forks, tmp_path: Path) -> N
 WITHOUT = {
     "a GPU": "sys.modules['torch'].cuda = types.SimpleNamespace(device_count=lambda: 1)",
     "an accelerator": "sys.modules['torch'].accelerator = types.SimpleNamespace(device_count=lambda: 1)",
-    "a thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(2,), daemon=True).start()",
+    "a thread": "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
     "a torch that cannot be imported": "sys.modules['torch'] = None",
 }
 
