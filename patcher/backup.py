@@ -95,7 +95,8 @@ class Store:
                         found.append(from_json(manifest.read_bytes()))
                     except (ManifestError, OSError) as error:
                         text = reason(error) if isinstance(error, OSError) else str(error)
-                        raise BackupError(f"{manifest}: {text}") from None
+                        way_out = f"forget {folder.name} removes what is left of that run"
+                        raise BackupError(f"{manifest}: {text}; {way_out}") from None
         return found
 
     def save(self, manifest: Manifest) -> None:
@@ -126,6 +127,16 @@ class Store:
         manifest = Manifest(run, tool, started, tuple(options), tuple(files))
         self.save(manifest)
         return manifest
+
+    def damaged(self, run: str) -> bool:
+        """Whether there is such a run whose manifest cannot be read."""
+        try:
+            from_json((self.run_folder(run) / "manifest.json").read_bytes())
+        except FileNotFoundError:
+            return False
+        except (ManifestError, OSError):
+            return True
+        return False
 
     def forget(self, run: str) -> None:
         """Remove a run with its originals. Needs ``locked``; raises ``BackupError``."""

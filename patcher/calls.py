@@ -69,12 +69,14 @@ def apply(outcome: Outcome, store: Store | None, options: Sequence[str], format_
 def dry_run(outcome: Outcome, format_: str, colour: bool) -> Told:
     """The diff of all changes (as text), or a report."""
     out: str | bytes = REPORTS[format_](outcome)
+    base, elsewhere = _base(outcome)
     if format_ == "text":
-        diff = b"".join(file_diff(result, _below_here(result.path)) for result in outcome.results if result.changed)
+        diff = b"".join(file_diff(result, _below(base, result.path)) for result in outcome.results if result.changed)
         out = coloured(diff) if colour else diff
     chosen = [line(entry) for entry in outcome.entries if entry.reported.strategy] if format_ == "text" else []
     told = [*complaints(outcome), *([] if outcome.quiet else chosen)]
-    return _with_summary(outcome, FAILURE if outcome.failed else OK, out, told, _more(outcome, format_), False)
+    more = [*_more(outcome, format_), *([elsewhere] if format_ == "text" else [])]
+    return _with_summary(outcome, FAILURE if outcome.failed else OK, out, told, list(filter(None, more)), False)
 
 
 def _more(outcome: Outcome, format_: str) -> list[str]:
@@ -176,6 +178,19 @@ def _options(store: Store) -> str:
     return f" --backup-dir {shlex.quote(shown(store.folder))}"
 
 
-def _below_here(path: str) -> str:
+def _base(outcome: Outcome) -> tuple[Path, str]:
+    """The folder that the paths of a diff start from, and a line that says so where it is not the working folder."""
+    changed = [Path(os.path.realpath(result.path)) for result in outcome.results if result.changed]
+    here = Path(os.path.realpath(os.curdir))
+    if all(path.is_relative_to(here) for path in changed):
+        return here, ""
+    root = Path(os.path.realpath(backup.project_root(str(changed[0]))))
+    if all(path.is_relative_to(root) for path in changed):
+        return root, f"the paths of this diff start in {shlex.quote(str(root))}: apply it there"
+    return here, ""
+
+
+def _below(base: Path, path: str) -> str:
     """The real file's path for the header of a diff: relative where ``git apply`` can follow it."""
-    return shown(Path(os.path.realpath(path)))
+    real = Path(os.path.realpath(path))
+    return str(real.relative_to(base)) if real.is_relative_to(base) else str(real)

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from patcher.lines import split_lines
+from patcher.lines import form_feed, split_lines
 from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
 from patcher.spans import EditError, Span, parts_of, span_of
 
@@ -137,7 +137,8 @@ class Patch:
 
     def _characters(self, line: int, column: int) -> int:
         text = self.lines[line - 1]
-        return column if text.isascii() else len(text.encode()[:column].decode())
+        characters = column if text.isascii() else len(text.encode()[:column].decode())
+        return characters - len(form_feed(text))  # which LibCST does not count
 
     def span(self, node: ast.AST) -> Span:
         """Where ``node`` stands in this text, columns in characters."""

@@ -17,6 +17,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_NAMED = re.compile(rb"fix[-_. ]?compile", re.IGNORECASE)
 FORMATS = ("text", "json", "github")
 
 
@@ -92,12 +93,18 @@ def _parsed(file: Path) -> Config:
         data = file.read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}") from None
-    if b"fix-compile" not in data:
+    if not _NAMED.search(data):
         return Config(root=file.parent)
     try:
-        table = _toml(data.decode("utf-8")).get("tool", {}).get("fix-compile", {})
+        whole = _toml(data.decode("utf-8"))
+        tools = whole.get("tool", {})
+        table = tools.get("fix-compile", {})
+        misnamed = [f"[tool.{name}]" for name in tools if _is_misnamed(name)]
+        misnamed += [f"[{name}]" for name, held in whole.items() if isinstance(held, dict) and _is_ours(name)]
     except (ValueError, AttributeError) as error:
         raise ConfigError(f"is not valid TOML: {' '.join(str(error).split())}") from None
+    if misnamed:
+        raise ConfigError(f"{misnamed[0]} is not read: write [tool.fix-compile]")
     if not isinstance(table, dict):
         raise ConfigError("[tool.fix-compile] must be a table")
     values: dict[str, Any] = {}
@@ -110,6 +117,14 @@ def _parsed(file: Path) -> Config:
         except TypeError:
             raise ConfigError(f"{key} in [tool.fix-compile] must be {kind}, not {value!r}") from None
     return Config(root=file.parent, **values)
+
+
+def _is_ours(name: str) -> bool:
+    return re.sub(r"[-_. ]", "", name).lower() == "fixcompile"
+
+
+def _is_misnamed(name: str) -> bool:
+    return name != "fix-compile" and _is_ours(name)
 
 
 def _toml(text: str) -> dict[str, Any]:

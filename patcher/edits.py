@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterable, Sequence
 
 from patcher.concrete import Patch
-from patcher.lines import line_length, split_lines
+from patcher.lines import as_around, line_length, split_lines
 from patcher.rule import Decorate, Edit, Fix, Insert
 from patcher.spans import Span, nodes_of, span_of, targets_of
 
@@ -43,8 +43,8 @@ def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = (), limit:
     length = line_length(text, limit)
     edits = [edit for fix in fixes for edit in fix.edits]
     for first, last, here in reversed(_regions(tree, edits)):
-        patched = Patch("".join(lines[first - 1 : last]), first, length).apply(here)
-        lines[first - 1 : last] = [patched]
+        old = lines[first - 1 : last]
+        lines[first - 1 : last] = as_around(old, split_lines(Patch("".join(old), first, length).apply(here)))
     for name in sorted(imports, reverse=True):
         _import(tree, lines, name)
     return "".join(lines)

@@ -123,6 +123,9 @@ def forget(store: Store, run: str | None = None) -> Manifest:
     """Remove ``run`` (else the last one) with its originals, and say what it was. Raises ``BackupError``."""
     _refuse_without_runs(store)
     with store.locked():
+        if run is not None and run.isdecimal() and store.damaged(run.zfill(4)):
+            store.forget(run.zfill(4))
+            return Manifest(run.zfill(4), "", "", (), ())
         runs = store.runs()
         if not runs:
             raise BackupError(f"nothing to forget: no runs are recorded in {store.folder}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 LATEST_TORCH = (2, 13)
@@ -147,15 +148,22 @@ class Settings:
         return selected and not self.wants(code, name)
 
     def ignores_in(self, path: str, code: str, name: str) -> bool:
-        """Whether the rule says nothing in the file ``path``."""
+        """Whether the rule says nothing in the file ``path``: it or a folder around it is named."""
         return any(
-            _strength(item.codes, code, name) >= 0 and matches(path, item.pattern, item.root)
+            _strength(item.codes, code, name) >= 0
+            and any(matches(place, item.pattern, item.root) for place in _around(path, item.root))
             for item in self.per_file_ignores
         )
 
     def strategy(self, key: str) -> str:
         """What the user chose for ``key``; "auto" when nothing."""
         return self.strategies.get(key, "auto")
+
+
+def _around(path: str, root: str) -> list[str]:
+    """The file, and the folders around it that are below ``root``."""
+    whole, top = PurePath(os.path.abspath(path)), PurePath(os.path.abspath(root))
+    return [str(whole), *(str(folder) for folder in whole.parents if top in folder.parents)]
 
 
 def _strength(patterns: tuple[str, ...], code: str, name: str) -> int:

@@ -148,6 +148,8 @@ class Share:
             digest = digest_of(data)
             source = source_of(path, data)
             tree = ast.parse(source.text)
+            if not path.endswith(_ENDINGS) and _is_data(tree):
+                raise SourceError("does nothing")
         except Exception as error:
             lasting = isinstance(error, (SourceError, SyntaxError))
             if path in self._beside:
@@ -175,6 +177,11 @@ class Share:
         if patch == PatchResult(patch.text):
             return FileResult(path)
         return FileResult(path, encoding=source.encoding, patch=dataclasses.replace(patch, text=""))
+
+
+def _is_data(tree: ast.Module) -> bool:
+    """Whether it is a notebook, JSON or a word that Python takes, too, and not a program."""
+    return all(isinstance(s, ast.Expr) and not isinstance(s.value, ast.Call) for s in tree.body)
 
 
 def _one_line(error: Exception, text: str = "") -> str:

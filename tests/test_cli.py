@@ -174,6 +174,22 @@ def test_forget(tool: Run, tmp_path: Path) -> None:
     assert (tmp_path / "m.py").read_text() == "mine = 1\n"
 
 
+def test_a_run_whose_record_is_damaged(tool: Run, tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / "m.py").write_text("slow()\n" * number)
+        tool("m.py")
+    record = tmp_path / ".fix-compile/runs/0002/manifest.json"
+    record.write_text("{")
+    for word in ("check", "restore", "forget"):
+        status, _, err = tool(word)
+        told = f"{record}: is damaged (JSONDecodeError); forget 0002 removes what is left of that run"
+        assert (status, err) == (2, f"fix-compile {word}: error: {told}\n")
+    assert tool("forget", "0002") == (0, "run 0002 is forgotten, with the originals of 0 files\n", "")
+    assert not record.parent.exists()
+    assert tool("check")[0] == 0
+    assert "m.py: error: was edited since" in tool("restore")[2]
+
+
 def test_options_of_backup(tool: Run, tmp_path: Path) -> None:
     assert "restore" not in tool("--no-backup", "m.py")[1]
     assert not (tmp_path / ".fix-compile").exists()
@@ -262,6 +278,21 @@ def test_dry_run(tool: Run, tmp_path: Path) -> None:
     assert tool("--dry-run", "--unsafe", "-q", "m.py")[1].count("+") == 6
 
 
+@pytest.mark.parametrize("paths", [(), (".."), ("../m.py",), ("../m.py", "n.py")])
+def test_a_diff_from_below(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: tuple[str, ...]) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/n.py").write_text("slow()\n")
+    monkeypatch.chdir(tmp_path / "deep")
+    _, out, err = tool("diff", *([paths] if isinstance(paths, str) else paths))
+    assert "--- a/m.py\n+++ b/m.py\n" in out
+    assert ("--- a/deep/n.py\n" in out) is (paths != ("../m.py",))
+    assert f"the paths of this diff start in {tmp_path}: apply it there\n" in err
+    subprocess.run(["patch", "-p1"], cwd=tmp_path, input=out.encode(), check=True, capture_output=True)
+    assert (tmp_path / "m.py").read_text().startswith("a = fast()\n")
+    _, out, err = tool("diff", "-q", "n.py")
+    assert ("--- a/n.py" in out, "start in" in err) == (paths == ("../m.py",), False)
+
+
 def test_a_piped_diff_applies(tool: Run, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/crlf é.py").write_bytes(b"# coding: latin-1\r\nx = slow()  # \xe9")
@@ -274,6 +305,26 @@ def test_a_piped_diff_applies(tool: Run, tmp_path: Path) -> None:
     subprocess.run(["patch", "-R", "-p1", "--binary"], cwd=tmp_path, input=diff, check=True, capture_output=True)
     assert tool(".")[0] == 0
     assert [path.read_bytes() for path in (tmp_path / "m.py", tmp_path / "sub/crlf é.py")] == patched
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f():\r\n    a = 1\n    b = slow()\n", "def f():\r\n    a = 1\n    b = fast()\n"),
+        ("def f():\n    a = 1\r\n    b = slow()\r\n", "def f():\n    a = 1\r\n    b = fast()\r\n"),
+        ("def f():\n    a = 1\r\n    b = slow()", "def f():\n    a = 1\r\n    b = fast()"),
+        ("\fdef f():\n    a = slow()\n\f\n\fx = 1\n", "\fdef f():\n    a = fast()\n\f\n\fx = 1\n"),
+        ("class A:\n    x = slow()\n\f\n    y = 1\n", "class A:\n    x = fast()\n\f\n    y = 1\n"),
+        ("a = 1\n\fb = slow()\n", "a = 1\n\fb = fast()\n"),
+        ("a = 1\r\nb = '\f', slow()\n", "a = 1\r\nb = '\f', fast()\n"),
+        ("\fa, b = 'é', slow()\n", "\fa, b = 'é', fast()\n"),
+        ("class A:\n    x = 1\n  \fb = slow()\n", "class A:\n    x = 1\n  \fb = fast()\n"),
+    ],
+)
+def test_endings_and_form_feeds_of_other_lines_stay(tool: Run, tmp_path: Path, before: str, after: str) -> None:
+    (tmp_path / "m.py").write_bytes(before.encode())
+    assert tool("fix", "m.py")[0] == 0
+    assert (tmp_path / "m.py").read_bytes() == after.encode()
 
 
 def test_verify_only(tool: Run, tmp_path: Path) -> None:
@@ -411,7 +462,7 @@ def test_comments_that_do_nothing(tool: Run, tmp_path: Path, comment: str, told:
     (tmp_path / "m.py").write_text(f"a = 'é', slow()  # fix-compile: {comment}\n")
     out = tool("check", "m.py")[1]
     assert f"  m.py:1:18: {told}\n" in out
-    assert out.count("FC00") == 1
+    assert out.partition("more of a rule: ")[0].count("FC00") == 1
     assert "FC00" not in tool("check", "--ignore", "FC0", "m.py")[1]
     assert "FC002" not in tool("check", "--select", "FC901,FC0", "m.py")[1]  # FC902 has not been asked
 
@@ -533,8 +584,14 @@ def test_per_file_ignores(tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert "1 suppressed" in out
     monkeypatch.chdir(tmp_path)
     assert "FC901" in tool("check", "m.py")[1]
+    for pattern, silent in (("old", True), ("old/", True), ("ol", False), (tmp_path.name, False)):
+        (tmp_path / "pyproject.toml").write_text(f"[tool.fix-compile.per-file-ignores]\n'{pattern}' = ['FC901']\n")
+        assert ("FC901" not in tool("check", "old")[1]) is silent
     (tmp_path / "pyproject.toml").write_text("[tool.fix-compile.per-file-ignores]\n'old/*' = ['FC991']\n")
-    assert "per-file-ignores: no rule is called 'FC991' (did you mean 'FC901'?)" in tool("check", "m.py")[2]
+    assert (
+        "per-file-ignores in [tool.fix-compile]: no rule is called 'FC991' (did you mean 'FC901'?)"
+        in tool("check", "m.py")[2]
+    )
 
 
 def test_severities(tool: Run, tmp_path: Path) -> None:
@@ -723,6 +780,24 @@ def test_bad_configuration(tool: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[tool.fix_compile]", "[tool.fix_compile]"),
+        ("[tool.fixcompile]", "[tool.fixcompile]"),
+        ("[tool.FIX-Compile.cases]", "[tool.FIX-Compile]"),
+        ("[fix-compile]", "[fix-compile]"),
+        ("[tool.fix-compile]\n[tool.fix_compile]", "[tool.fix_compile]"),
+        ("[project]\nname = 'fix-compile'\n[tool.fix-compiler]", ""),
+    ],
+)
+def test_a_table_that_is_not_ours_by_a_letter(tool: Run, tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"{text}\nignore = ['FC901']\n")
+    status, _, err = tool("check", ".")
+    line = f"fix-compile check: error: {tmp_path}/pyproject.toml: {told} is not read: write [tool.fix-compile]\n"
+    assert (status, err) == ((2, line) if told else (1, ""))
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("select = ['zzz']", "select in [tool.fix-compile]: no rule is called 'zzz'"),
@@ -825,10 +900,14 @@ def test_what_a_line_needs(monkeypatch: pytest.MonkeyPatch, line: str, version: 
 def test_other_text_files_are_passed_over(tool: Run, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("Not Python, that is sure\n")
     (tmp_path / "weights.bin").write_bytes(b"\x00\xff")
+    for name, text in (("net.ipynb", '{"cells": []}'), ("LICENSE", "MIT"), ("py.typed", "")):
+        (tmp_path / name).write_text(text)
     (tmp_path / "script").write_text("#!/usr/bin/env python\nslow()\n")
     status, out, err = tool("check", "README.md", "weights.bin", "script", "clean.py")
     assert (status, "script:2:1: FC901" in out) == (1, True)
     assert err == "README.md: passed over, for it is no Python\nweights.bin: passed over, for it is no Python\n"
+    for name in ("net.ipynb", "LICENSE", "py.typed"):
+        assert tool("check", name)[2] == f"{name}: passed over, for it is no Python\nno Python files found\n"
     status, _, err = tool("fix", "README.md")
     assert (status, err) == (0, "README.md: passed over, for it is no Python\nno Python files found\n")
     assert tool("fix", "-q", "README.md")[2] == ""
@@ -969,6 +1048,36 @@ def test_interrupted_while_looking(tmp_path: Path, jobs: str) -> None:
     assert running.returncode == 130
     assert err == b"interrupted; nothing was changed\n"
     assert not (tmp_path / ".fix-compile").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize("word", ["check", "diff", "fix"])
+def test_output_that_cannot_be_written(tmp_path: Path, word: str) -> None:
+    (tmp_path / "m.py").write_text("slow()\n")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command(word, "m.py"), cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"fix-compile {word}: error: the output cannot be written: no space left on device\n")
+    assert "Traceback" not in done.stderr
+    if word == "fix":
+        assert process("restore", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "m.py").write_text("slow()\n")
+    for arguments, status in ((("check",), 1), (("m.py",), 0)):
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {closed}', "sh", *command(*arguments)],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
+    assert (tmp_path / "m.py").read_text() == "fast()\n"
 
 
 def test_broken_pipe(tmp_path: Path) -> None:

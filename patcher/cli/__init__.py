@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from patcher.backup import BackupError
 from patcher.cli.explaining import rules_of, selftesting
 from patcher.cli.patching import patching
 from patcher.cli.restoring import forgetting, restoring
-from patcher.cli.showing import program, say
+from patcher.cli.showing import OutputError, leave_output, open_streams, program, say
 from patcher.cli.words import is_word, split
 from patcher.config import ConfigError
 from patcher.rule import Rule
@@ -24,6 +23,7 @@ _BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
 
 def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
     """Run the command line with these rules and return the exit status."""
+    open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # file names may hold anything
@@ -44,9 +44,11 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
     except (ConfigError, BackupError) as error:
         click.echo(f"{called}: error: {error}", err=True)
     except BrokenPipeError:  # as when the output goes to `head`
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_output()
         return _BROKEN_PIPE
+    except OutputError as error:
+        leave_output()
+        click.echo(f"{called}: error: {error}", err=True)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         return calls.INTERRUPTED

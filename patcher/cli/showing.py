@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -12,6 +13,7 @@ import click
 
 from patcher import calls
 from patcher.harness.run import Event
+from patcher.source import reason
 
 
 def progress(what: str = "files") -> Callable[[int, int], None]:
@@ -53,16 +55,41 @@ def first(lines: Sequence[str]) -> None:
 
 
 def say(told: calls.Told) -> int:
-    """Print the end of a call; returns its exit status."""
-    if isinstance(told.out, bytes):
+    """Print the end of a call; returns its exit status. Raises ``OutputError``, and ``BrokenPipeError``."""
+    failed: OSError | None = None
+    try:
+        if isinstance(told.out, bytes):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(told.out)
+        else:
+            sys.stdout.write(told.out)
         sys.stdout.flush()
-        sys.stdout.buffer.write(told.out)
-    else:
-        sys.stdout.write(told.out)
-    sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk; what there is to say is said nevertheless
+        failed = error
     for line in told.err:
         click.echo(line, err=True)
+    if failed is not None:
+        raise OutputError(f"the output cannot be written: {reason(failed)}")
     return told.status
+
+
+class OutputError(Exception):
+    """Standard output takes no more; the message is one line."""
+
+
+def open_streams() -> None:
+    """Give a process that was started with closed streams some: what is written there is lost, and nothing comes in."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+def leave_output() -> None:
+    """Let go of an output that fails, so that the end of Python does not try again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def asks() -> bool:
