@@ -7,13 +7,13 @@
     python benchmarks/settings.py cases  --work FOLDER
 
 The classes are those of ``zoo.py`` beside this file; PY is the Python of an environment that holds the packages of
-``zoo.txt``. ``census`` runs each class as it is, without settings and with the three that are asked for most often.
+``zoo.txt``. ``census`` (``census.py``) runs each class as it is, and with three settings that help most often, alone.
 ``fixes`` measures the safe fixes, and the unsafe ones (``fix-compile --test``); ``prove`` runs ``fix-compile diagnose
 --prove --unsafe``. Each answer is kept in FOLDER and not asked for again; ``--fresh`` does. ``cases`` only writes the
-case files. NAMES: beginnings of classes, with commas.
+case files. NAMES: beginnings of classes, with commas; they are run in this order.
 
-All is counted by the harness, in an eager backend, quick: graphs of the first call less one are extra graphs, breaks
-and recompiles those of all passes over three calls.
+The backend is ``eager``. Graphs of the first call less one are extra graphs; breaks and recompiles are those of all
+passes over the three calls, in the census those of one pass.
 """
 
 from __future__ import annotations
@@ -30,18 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from tables import put, table
 from zoo import CLASSES
 
-from patcher.harness import plan, run
-from patcher.harness.cases import Case
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 Json = dict[str, Any]
-SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn")
 SECONDS, MEMORY = 400.0, 8 * 2**30  # the limits of a process
 
 
@@ -56,14 +51,11 @@ class Bench:
     python: str
     work: Path
 
-    def case(self, name: str, settings: Sequence[str] = ()) -> Path:
-        """The case file of a class; with settings, they are in force while it runs."""
-        folder = self.work / ("cases-set" if settings else "cases")
+    def case(self, name: str) -> Path:
+        """The case file of a class."""
+        folder = self.work / "cases"
         folder.mkdir(parents=True, exist_ok=True)
-        lines = ["import sys", f"sys.path.append({str(HERE)!r})", "import zoo"]
-        if settings:
-            lines += ["import torch._dynamo", *(f"torch._dynamo.config.{name} = True" for name in settings)]
-        lines += [f"build, calls = zoo.case({name!r})"]
+        lines = ["import sys", f"sys.path.append({str(HERE)!r})", "import zoo", f"build, calls = zoo.case({name!r})"]
         if CLASSES[name].train:
             lines.append("train = True")
         file = folder / f"{name}.py"
@@ -72,14 +64,19 @@ class Bench:
             file.write_text(text, encoding="utf-8")
         return file
 
-    def as_it_is(self, name: str, settings: Sequence[str] = ()) -> Json:
-        """What the harness counts of a class in the installed packages."""
-        case = Case(name, str(self.case(name, settings).resolve()))
-        options = plan.Options(backend="eager", quick=True, seconds=SECONDS, memory=MEMORY, base=str(self.work))
-        folder = self.work / "plans" / (name + ("-set" if settings else ""))
+    def count(self, names: Sequence[str], jobs: int, fresh: bool) -> None:
+        """What classes cost as they are, and with settings alone."""
+        folder = self.work / "census"
         folder.mkdir(parents=True, exist_ok=True)
-        found: Json = run.run(plan.write(folder, [], [case], options), self.python)
-        return found
+        todo = [name for name in names if fresh or not (folder / f"{name}.json").is_file()]
+
+        def part(number: int) -> None:
+            mine = todo[number::jobs]
+            if mine:
+                subprocess.run([self.python, "-W", "ignore", str(HERE / "census.py"), str(folder), *mine], check=True)
+
+        with ThreadPoolExecutor(jobs) as threads:
+            list(threads.map(part, range(jobs)))
 
     def tool(self, name: str, *words: str) -> Json:
         """What ``fix-compile`` says of a class, in JSON; ``failed`` when it says nothing."""
@@ -104,13 +101,11 @@ class Bench:
 
 
 QUESTIONS: dict[str, Callable[[Bench, str], Json]] = {
-    "plain": lambda bench, name: bench.as_it_is(name),
-    "set": lambda bench, name: bench.as_it_is(name, SETTINGS),
     "safe": lambda bench, name: bench.tool(name, "--test", "--dry-run"),
     "unsafe": lambda bench, name: bench.tool(name, "--test", "--dry-run", "--unsafe"),
     "prove": lambda bench, name: bench.tool(name, "diagnose", "--prove", "--unsafe", "--dry-run"),
 }
-PARTS = {"census": ("plain", "set"), "fixes": ("safe", "unsafe"), "prove": ("prove",)}
+PARTS = {"fixes": ("safe", "unsafe"), "prove": ("prove",)}
 
 
 def answers(work: Path, question: str) -> dict[str, Json]:
@@ -232,15 +227,30 @@ def short(told: Json) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def census(work: Path) -> str:
+def cell(told: Json) -> str:
+    """What a census has counted: in the first call graphs less one, in all calls breaks and recompiles."""
+    if told.get("error"):
+        return f"{told['error'][:140]}"
+    calls = told["calls"]
+    extra = max(calls[0]["graphs"] - 1, 0)
+    return f"{extra} / {sum(c['breaks'] for c in calls)} / {sum(c['recompiles'] for c in calls)}"
+
+
+def census(counted: dict[str, Json]) -> str:
     """Each class as it is, and with the three settings alone."""
-    plain, with_settings = answers(work, "plain"), answers(work, "set")
     rows: list[list[object]] = []
-    for name, told in plain.items():
-        old, new = count(told), count(with_settings.get(name, {}))
-        kind = "does not run" if old.error else "breaking" if breaking(name, told) else "clean"
-        outputs = same(with_settings.get(name, {}))
-        rows.append([name, kind, old.error or old.shown, new.error or new.shown, outputs])
+    for name, told in counted.items():
+        if "plain" not in told:
+            rows.append([name, "does not run", told["error"][:140], "", ""])
+            continue
+        plain, other = told["plain"], told["set"]
+        first = plain["calls"][0]
+        broken = any(in_package(b["where"], CLASSES[name].packages) for b in plain["breaks"])
+        kind = "breaking" if broken and (first["graphs"] > 1 or first["breaks"]) else "clean"
+        words = [o for o in other["outputs"] if isinstance(o, str)]
+        worst = max((o for o in other["outputs"] if not isinstance(o, str)), default=0.0)
+        outputs = words[0] if words else f"{worst:.0e}" if worst else "exact"
+        rows.append([name, kind, cell(plain), cell(other), "" if other["error"] else outputs])
     rows.sort(key=lambda row: (row[1] != "breaking", row[1], row[0]))
     return table(["class", "", "as it is", "with the three settings", "outputs"], rows)
 
@@ -264,15 +274,13 @@ def kept(told: Json) -> list[Json]:
 
 
 def is_setting(entry: Json) -> bool:
-    return any("FC710" in fix for fix in entry["fixes"])
+    return any(fix.startswith("FC710") for fix in entry["fixes"])
 
 
 def named(entry: Json) -> str:
-    """A setting by what it sets, a fix by its rule."""
-    if is_setting(entry):
-        where = entry["where"] if isinstance(entry["where"], str) else ", ".join(entry["where"])
-        return f"`{where.replace('torch._dynamo.config.', '').replace(' = True', '')}`"
-    return ", ".join(dict.fromkeys(entry["fixes"]))
+    """A setting by what it sets, a fix by its rule and place."""
+    names = dict.fromkeys(fix.removeprefix("FC710 ").removesuffix(" = True") for fix in entry["fixes"])
+    return ", ".join(f"`{name}`" for name in names) if is_setting(entry) else ", ".join(names)
 
 
 def verdict(told: Json) -> str:
@@ -368,12 +376,12 @@ def clean(proofs: dict[str, Json]) -> str:
 
 def chosen(names: str | None) -> list[str]:
     wanted = names.split(",") if names else [""]
-    return [name for name in CLASSES if any(name.startswith(word) for word in wanted)]
+    return list(dict.fromkeys(name for word in wanted for name in CLASSES if name.startswith(word)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=[*PARTS, "cases", "report"])
+    parser.add_argument("what", choices=["census", *PARTS, "cases", "report"])
     parser.add_argument("--python", default=sys.executable, metavar="PY", help="of the environment with the packages")
     parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="classes at a time")
@@ -394,8 +402,9 @@ def main() -> None:
         put(given.into, "taken-back", taken_back(proofs))
         put(given.into, "remaining", remaining(proofs))
         put(given.into, "clean", clean(proofs))
-        if answers(bench.work, "plain"):
-            put(given.into, "census", census(bench.work))
+        put(given.into, "census", census(answers(bench.work, "census")))
+    elif given.what == "census":
+        bench.count(names, given.jobs, given.fresh)
     else:
         ask(bench, PARTS[given.what], names, given.jobs, given.fresh)
 
