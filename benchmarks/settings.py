@@ -244,15 +244,49 @@ def census(counted: dict[str, Json]) -> str:
             rows.append([name, "does not run", told["error"][:140], "", ""])
             continue
         plain, other = told["plain"], told["set"]
-        first = plain["calls"][0]
-        broken = any(in_package(b["where"], CLASSES[name].packages) for b in plain["breaks"])
-        kind = "breaking" if broken and (first["graphs"] > 1 or first["breaks"]) else "clean"
+        kind = "breaking" if breaks_in(name, plain) else "clean"
         words = [o for o in other["outputs"] if isinstance(o, str)]
         worst = max((o for o in other["outputs"] if not isinstance(o, str)), default=0.0)
         outputs = words[0] if words else f"{worst:.0e}" if worst else "exact"
         rows.append([name, kind, cell(plain), cell(other), "" if other["error"] else outputs])
     rows.sort(key=lambda row: (row[1] != "breaking", row[1], row[0]))
     return table(["class", "", "as it is", "with the three settings", "outputs"], rows)
+
+
+def census_sums(counted: dict[str, Json]) -> str:
+    """All breaking classes of the census together; one that crashes with the settings counts as it was."""
+    names = [name for name, told in counted.items() if "plain" in told and breaks_in(name, told["plain"])]
+    ran = [name for name, told in counted.items() if "plain" in told]
+    crashed = [name for name in names if counted[name]["set"]["error"]]
+
+    def total(run: str, what: Callable[[Json], int]) -> int:
+        return sum(what(counted[name]["plain" if name in crashed else run]) for name in names)
+
+    packages = {CLASSES[name].packages[0].partition(".")[0] for name in names}
+    rows: list[list[object]] = [["classes that break", f"{len(names)} of {len(packages)} packages", ""]]
+    counts: dict[str, Callable[[Json], int]] = {
+        "extra graphs": lambda run: max(run["calls"][0]["graphs"] - 1, 0),
+        "breaks": lambda run: sum(call["breaks"] for call in run["calls"]),
+        "recompiles": lambda run: sum(call["recompiles"] for call in run["calls"]),
+    }
+    for title, what in counts.items():
+        old, new = total("plain", what), total("set", what)
+        rows.append([title, old, f"{new} ({share(old, new)})"])
+    whole = [n for n in names if n not in crashed and not counts["breaks"](counted[n]["set"])]
+    wrong = [n for n in ran if any(isinstance(o, str) for o in counted[n]["set"]["outputs"])]
+    rows.append(["classes without a break", 0, len(whole)])
+    rows.append(["classes that crash", "", ", ".join(n for n in ran if counted[n]["set"]["error"]) or 0])
+    rows.append(["classes with other outputs", "", ", ".join(n for n in wrong if n not in crashed) or 0])
+    rows.append(["clean classes", len(ran) - len(names), ""])
+    return table(["", "as it is", "with the three settings"], rows)
+
+
+def breaks_in(name: str, run: Json) -> bool:
+    """Whether the first call of a run has an extra graph or a break, and one is at a line of the package."""
+    first = run["calls"][0]
+    return (first["graphs"] > 1 or first["breaks"] > 0) and any(
+        in_package(b["where"], CLASSES[name].packages) for b in run["breaks"]
+    )
 
 
 def before(told: Json) -> Count:
@@ -305,7 +339,7 @@ def groups(proofs: dict[str, Json]) -> tuple[list[str], list[str]]:
 def sums(proofs: dict[str, Json], safe: dict[str, Json]) -> str:
     """All breaking classes together."""
     names, clean = groups(proofs)
-    packages = {CLASSES[name].packages[0] for name in names}
+    packages = {CLASSES[name].packages[0].partition(".")[0] for name in names}
     rows: list[list[object]] = [["classes that break", len(names), f"of {len(packages)} packages", ""]]
     with_safe = [name for name in names if name in safe]
     for title, field in (("extra graphs", "extra"), ("breaks", "breaks"), ("recompiles", "recompiles")):
@@ -402,7 +436,9 @@ def main() -> None:
         put(given.into, "taken-back", taken_back(proofs))
         put(given.into, "remaining", remaining(proofs))
         put(given.into, "clean", clean(proofs))
-        put(given.into, "census", census(answers(bench.work, "census")))
+        counted = answers(bench.work, "census")
+        put(given.into, "settings-alone", census_sums(counted))
+        put(given.into, "census", census(counted))
     elif given.what == "census":
         bench.count(names, given.jobs, given.fresh)
     else:
