@@ -230,7 +230,7 @@ def short(told: Json) -> str:
 def cell(told: Json) -> str:
     """What a census has counted: in the first call graphs less one, in all calls breaks and recompiles."""
     if told.get("error"):
-        return f"{told['error'][:140]}"
+        return "crash: " + ":".join(told["error"].split(":")[:2])
     calls = told["calls"]
     extra = max(calls[0]["graphs"] - 1, 0)
     return f"{extra} / {sum(c['breaks'] for c in calls)} / {sum(c['recompiles'] for c in calls)}"
@@ -268,6 +268,8 @@ def census_sums(counted: dict[str, Json]) -> str:
         "extra graphs": lambda run: max(run["calls"][0]["graphs"] - 1, 0),
         "breaks": lambda run: sum(call["breaks"] for call in run["calls"]),
         "recompiles": lambda run: sum(call["recompiles"] for call in run["calls"]),
+        "frames given up": lambda run: sum(call["dropped_frames"] for call in run["calls"]),
+        "operators in graphs": lambda run: sum(call["operators"] for call in run["calls"]),
     }
     for title, what in counts.items():
         old, new = total("plain", what), total("set", what)
