@@ -174,8 +174,10 @@ class WrapperUses(Analysis):
                 return None
             case ast.Assign(targets=targets):
                 return self._alias(targets, text, site, after, line)
-            case ast.Expr() | ast.If() | ast.UnaryOp(op=ast.Not()):
+            case ast.Expr():
                 return None
+            case ast.If() | ast.While() | ast.Assert() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()) if after:
+                return _Told(f"the truth of `{text}` is asked for {line}: a wrapper has none", kept=True)
             case ast.Subscript() | ast.For() | ast.AsyncFor() | ast.comprehension() if after:
                 return _Told(f"`{text}` is used as a list {line}", kept=True)
             case ast.Return() | ast.Yield() if after:

@@ -1,0 +1,31 @@
+"""A global that functions read: one of them saves the names."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+
+net = Net()
+net = torch.compile(net, backend="eager")
+
+
+def script(x):
+    return net(x), saved()
+
+
+def saved():
+    return list(net.state_dict())
+
+
+# run
+make = lambda: script
+calls = [(torch.ones(3, 2),)]
