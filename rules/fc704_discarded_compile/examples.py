@@ -105,6 +105,38 @@ def script(x):
         compiles=True,
     ),
     Example(
+        title="a model without a forward, as toto has it",
+        before=_NET
+        + """class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.model = Net()
+
+
+def script(x):
+    whole = Whole()
+    torch.compile(whole, mode="max-autotune")
+    return whole.model(x) * whole.scale
+""",
+        after=_NET
+        + """class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.model = Net()
+
+
+def script(x):
+    whole = Whole()
+    whole.model.compile(mode="max-autotune")
+    return whole.model(x) * whole.scale
+""",
+        run=SCRIPT,
+        unsafe=True,
+        compiles=True,
+    ),
+    Example(
         title="each block, by the name of the loop",
         before=_NET
         + """def script(x):

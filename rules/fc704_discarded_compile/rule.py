@@ -30,6 +30,7 @@ class DiscardedCompile(Rule):
 
     What it does:
         Replaces the statement ``torch.compile(model, mode="max-autotune")`` by ``model.compile(mode="max-autotune")``.
+        A model without a ``forward`` is never called: its one part that has one is compiled (toto's ``model.model``).
         What is no module, or nobody knows what, is reported and left alone: the result has to be kept.
 
     Why it breaks compilation:
@@ -65,13 +66,16 @@ class DiscardedCompile(Rule):
         told = ast.unparse(site.call.target) if isinstance(site.call.target, ast.expr) else "it"
         message = f"what `torch.compile` returns is discarded: `{told}` stays as it was, nothing is compiled"
         where = facts.ask(InPlace)
-        written = where.spelled(site) if site.is_module else None
-        reason = _why_not(site, told, facts) if written is None else where.why_not(site)
+        part = where.part(site) or ""
+        written = where.spelled(site, part=part) if site.is_module else None
+        reason = _why_not(site, told, facts) if written is None else where.why_not(site) if not part else None
         if written is None or reason is not None:
             yield Finding(node, message, assumption=f"{reason}: keep the result, `{told} = torch.compile({told}, ...)`")
             return
         fix = Fix((ReplaceStatements((statement,), (Code(*written),)),), Applicability.UNSAFE)
-        yield Finding(node, message, fix, f"calls of `{told}` are compiled from here on, as was asked for")
+        what = f"{told}.{part}" if part else told
+        also = f"`{told}` has no `forward`, and `{what}` is what is called; " if part else ""
+        yield Finding(node, message, fix, f"{also}calls of `{what}` are compiled from here on, as was asked for")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 

@@ -21,10 +21,12 @@ class InPlace(Analysis):
         super().__init__(facts)
         self.exists = facts.settings.target_torch >= SINCE
 
-    def spelled(self, site: CompileSite, model: ast.expr | None = None) -> tuple[str, tuple[ast.expr, ...]] | None:
+    def spelled(
+        self, site: CompileSite, model: ast.expr | None = None, part: str = ""
+    ) -> tuple[str, tuple[ast.expr, ...]] | None:
         """``model.compile(...)`` as a template with holes, and what fills them; None where it cannot be written.
 
-        ``model``: what holds it, where that is not what the call is given.
+        ``model``: what holds it, where that is not what the call is given; ``part``: the attribute that is compiled.
         """
         call, model = site.node, model or site.model
         if not isinstance(call, ast.Call) or model is None or site.by_forward or not self.exists:
@@ -37,7 +39,7 @@ class InPlace(Analysis):
         if any(n is not call and isinstance(n, ast.NamedExpr) for n in ast.walk(call)):
             return None
         written = [f"{'**' if k.arg is None else f'{k.arg}='}{{{i + 1}}}" for i, k in enumerate(keywords)]
-        return f"{{0}}.compile({', '.join(written)})", (model, *(k.value for k in keywords))
+        return f"{{0}}{f'.{part}' if part else ''}.compile({', '.join(written)})", (model, *(k.value for k in keywords))
 
     def why_not(self, site: CompileSite) -> str | None:
         """Why ``model.compile()`` would not do for this class what torch.compile does; None where nothing is known.
@@ -53,6 +55,21 @@ class InPlace(Analysis):
         if not self.project.methods(site.cls, "forward"):
             return f"`{site.cls.rpartition('.')[2]}` has no `forward` of its own, and PyTorch's would not be compiled"
         return None
+
+    def part(self, site: CompileSite) -> str | None:
+        """The one part of the model that can be called, where the model itself has no ``forward`` at all."""
+        if site.cls is None or self.project.methods(site.cls, "forward"):
+            return None
+        summary = self.project.known_class(site.cls)
+        parts = [
+            attribute
+            for attribute, cls in (summary.built if summary is not None else ())
+            if self.project.is_module_class(cls)
+            and self.project.methods(cls, "forward")
+            and not self.project.methods(cls, "compile")
+            and not self.project.methods(cls, "__call__")
+        ]
+        return parts[0] if len(parts) == 1 else None
 
     def _of_torch(self, site: CompileSite) -> str | None:
         """The class of PyTorch that the model is made of, where that is written."""
