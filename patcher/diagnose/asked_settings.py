@@ -16,7 +16,6 @@ CAPTURING = (
     TorchSetting("config", "capture_dynamic_output_shape_ops"),
     TorchSetting("config", "allow_rnn"),
 )
-_MANY = 3  # recompilations for one cause
 _LIMIT = 64  # compilations of one function, where more than PyTorch's usual 8 are needed
 
 
@@ -40,14 +39,13 @@ def advised(group: Group, places: Places, torch_version: str) -> tuple[Advice, .
 def asked_settings(causes: Iterable[Group], places: Places, torch_version: str) -> tuple[TorchSetting, ...]:
     """Of all causes, each once, but for those that have to be written beside a tensor.
 
-    What is compiled a second time, for a second size, is what PyTorch is meant to do: that asks for no argument with
-    which all kernels are for all sizes.
+    What is compiled again for another size is what PyTorch is meant to do: only where it comes to the limit, that asks
+    for an argument with which all kernels are for all sizes.
     """
     found: dict[TorchSetting, None] = {}
     for group in causes:
         for item in advised(group, places, torch_version):
             setting = torch_setting(item.flag.replace(" = N", f" = {_LIMIT}"))
-            again = group.impact.recompiles >= _MANY or group.impact.limit_hits
-            if setting is not None and (setting.kind != "argument" or again):
+            if setting is not None and (setting.kind != "argument" or group.impact.limit_hits):
                 found[setting] = None
     return tuple(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from patcher.diagnose.bench import State, totals
 from patcher.diagnose.diagnosis import Totals
@@ -85,25 +86,43 @@ def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
     return Change((*runs, *counted.better), (*fails, *counted.worse), tuple(faster), tuple(slower))
 
 
-def standing(state: State, tree: Tree) -> tuple[int, int, int, int, int]:
+class Standing(NamedTuple):
     """How far a measured tree is from one graph for each call; less is better, the first number that differs decides.
 
-    What does not run compiled; calls in which no graph starts; graphs that start in a settled pass, and frames that are
-    not compiled at all; breaks; recompiles.
+    ``failing``: what does not run compiled; ``empty``: calls in which no graph starts; ``lost``: frames that are not
+    compiled at all, and limits that were hit: what runs eagerly starts no graphs; ``graphs``: that start in a settled
+    pass.
     """
+
+    failing: int
+    empty: int
+    lost: int
+    graphs: int
+    breaks: int
+    recompiles: int
+
+    @property
+    def told(self) -> str:
+        """In a few words."""
+        lost = f", {self.lost} frames not compiled" if self.lost else ""
+        return f"{self.graphs} graphs in a pass{lost}, {self.breaks} breaks, {self.recompiles} recompiles"
+
+
+def standing(state: State, tree: Tree) -> Standing:
+    """Of a measured tree, over all cases and modes."""
     figures = state.figures(tree).values()
     empty = sum(not call.launches for one in figures for call in one.settled)
     counted = totals(list(figures))
-    every = len(state.results.cases) * len(state.results.modes)
-    graphs = counted.launches + counted.dropped_frames + counted.limit_hits
-    return every - len(figures), empty, graphs, counted.breaks, counted.recompiles
+    failing = len(state.results.cases) * len(state.results.modes) - len(figures)
+    lost = counted.dropped_frames + counted.limit_hits
+    return Standing(failing, empty, lost, counted.launches, counted.breaks, counted.recompiles)
 
 
 def is_whole(state: State, tree: Tree) -> bool:
     """Whether there is no more to gain: each call of all cases is one graph."""
     calls = sum(len(one.settled) for one in state.figures(tree).values())
-    failing, empty, graphs, breaks, _ = standing(state, tree)
-    return calls > 0 and not failing and not empty and not breaks and graphs <= calls
+    now = standing(state, tree)
+    return calls > 0 and not any((now.failing, now.empty, now.lost, now.breaks)) and now.graphs <= calls
 
 
 def compiles_less(one: State, tree: Tree, other: State, others: Tree) -> bool:

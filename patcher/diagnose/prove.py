@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, asked_settings
 from patcher.diagnose.bench import Bench, State
-from patcher.diagnose.better import Change, compiles_less, difference, is_whole, standing
+from patcher.diagnose.better import Change, Standing, compiles_less, difference, is_whole, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups
@@ -133,6 +133,10 @@ class Search:
         lines = [fixes, alone]
         if not self._states:  # nothing was tried
             return fixes
+        nothing = self._standing(_Line([], {}))
+        if len(alone.chosen) > 1 and self._standing(alone) >= nothing:  # one may be in the way of another
+            alone = min([alone, *(_Line([bundle], alone.fates) for bundle in alone.chosen)], key=self._standing)
+            lines.append(alone)
         whole = bool(alone.chosen) and is_whole(*self._at(alone))
         if alone.chosen and not whole:
             lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
@@ -146,11 +150,12 @@ class Search:
                 best.fates.setdefault(key, fate)
             for bundle in line.chosen:
                 if bundle not in best.chosen:
-                    why = f"without it, and with what is kept: {self._short(best)}; with it: {self._short(line)}"
+                    with_it, now = self._standing(line).told, self._standing(best).told
+                    why = f"without it, and with what is kept: {now}; with it: {with_it}"
                     best.fates.setdefault(bundle.key, ("not better", why, None))
         return best
 
-    def _standing(self, line: _Line) -> tuple[int, int, int, int, int]:
+    def _standing(self, line: _Line) -> Standing:
         return standing(*self._at(line))
 
     def _compiles_less(self, line: _Line, other: _Line) -> bool:
@@ -161,10 +166,6 @@ class Search:
         if line.chosen:
             return self._state(line.chosen), "patched"
         return next(iter(self._states.values())), "original"
-
-    def _short(self, line: _Line) -> str:
-        _, _, graphs, breaks, recompiles = self._standing(line)
-        return f"{graphs} graphs in a pass, {breaks} breaks, {recompiles} recompiles"
 
     def _set(self, start: Sequence[Bundle], causes: Sequence[Group], uncompiled: bool) -> _Line:
         """The settings that causes ask for, on top of ``start``: as many as leave the results what they are."""
