@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.values.compile_calls import CompileCall, compile_calls
+from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import imported
 from patcher.rule import Code, Edit, Insert, Replace
 from patcher.settings import TorchSetting
@@ -36,7 +37,7 @@ class SettingPlaces(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        calls = compile_calls(self.syntax)
+        calls = facts.ask(CompileSites).calls
         self._sites = [call for call in calls if call.kind in _COMPILING and isinstance(call.node, ast.expr)]
         self._set = [call for call in calls if call.kind == "setting"]
         self._known: dict[ast.AST, Written] | None = None
