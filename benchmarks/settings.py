@@ -244,7 +244,7 @@ def census(counted: dict[str, Json]) -> str:
             rows.append([name, "does not run", told["error"][:140], "", ""])
             continue
         plain, other = told["plain"], told["set"]
-        kind = "breaking" if breaks_in(name, plain) else "clean"
+        kind = "does not compile" if plain["error"] else "breaking" if breaks_in(name, plain) else "clean"
         words = [o for o in other["outputs"] if isinstance(o, str)]
         worst = max((o for o in other["outputs"] if not isinstance(o, str)), default=0.0)
         outputs = words[0] if words else f"{worst:.0e}" if worst else "exact"
@@ -255,8 +255,8 @@ def census(counted: dict[str, Json]) -> str:
 
 def census_sums(counted: dict[str, Json]) -> str:
     """All breaking classes of the census together; one that crashes with the settings counts as it was."""
-    names = [name for name, told in counted.items() if "plain" in told and breaks_in(name, told["plain"])]
-    ran = [name for name, told in counted.items() if "plain" in told]
+    ran = [name for name, told in counted.items() if "plain" in told and not told["plain"]["error"]]
+    names = [name for name in ran if breaks_in(name, counted[name]["plain"])]
     crashed = [name for name in names if counted[name]["set"]["error"]]
 
     def total(run: str, what: Callable[[Json], int]) -> int:
