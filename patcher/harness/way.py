@@ -94,7 +94,10 @@ class Run(worker._Run):
         """Without the parameters where nothing is trained: to hash gigabytes takes longer than to run them."""
         every = super()._watched()
         fixed = {} if self.case.train else worker._parameters(self.model)
-        return {name: tensor for name, tensor in every.items() if name not in fixed}
+        return {_plain(name): tensor for name, tensor in every.items() if name not in fixed}
+
+    def _trained(self) -> dict[str, Any]:
+        return {_plain(name): parameter for name, parameter in super()._trained().items()}
 
     def passes(self) -> Json:
         """Cold, and on until nothing is compiled any more; what the calls return is kept, as by ``counted``."""
@@ -144,6 +147,11 @@ class Run(worker._Run):
         low, _, high = statistics.quantiles(times, n=4, method="inclusive")
         figures = {"median_ms": statistics.median(times), "low_ms": low, "high_ms": high, "min_ms": min(times)}
         return {**{key: round(value, 4) for key, value in figures.items()}, "passes": len(times)}
+
+
+def _plain(name: str) -> str:
+    """A name as it was before ``torch.compile`` has wrapped a module."""
+    return ".".join(part for part in name.split(".") if part != "_orig_mod")
 
 
 def compiled(case: worker.Case, model: Any, way: ways.Way, facts: ways.Facts) -> Any:

@@ -1265,6 +1265,10 @@ class _Run:
         """The tensors of the model that a call might change."""
         return _state(self.model)
 
+    def _trained(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return _parameters(self.model)
+
     def _options(self) -> Json:
         options = {"backend": self.plan["backend"]}
         if self.mode != "default" and self.plan["backend"] == "inductor":
@@ -1358,7 +1362,7 @@ class _Run:
         shared = sharing([*returned, *given], [(f"model.{name}", t) for name, t in _state(self.model).items()])
         gradients = {}
         if self.case.train:
-            gradients = {n: p.grad for n, p in _parameters(self.model).items()}
+            gradients = {n: p.grad for n, p in self._trained().items()}
             inputs = [(name, leaf) for name, leaf in given if torch.is_tensor(leaf) and leaf.is_leaf]
             gradients |= {name: leaf.grad for name, leaf in inputs if leaf.requires_grad}
             trained = [name for name, leaf in returned if torch.is_tensor(leaf) and leaf.requires_grad]
