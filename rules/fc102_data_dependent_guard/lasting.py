@@ -13,9 +13,14 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.log_calls import log_call
 from patcher.facts.effects.writes import How, Write, Writes
+from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, last_name, walk
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import Bindings
+from patcher.facts.values.types import Kind
 
+#: How far up calls are followed.
+_DEPTH = 4
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -25,6 +30,7 @@ class Lasting(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.writes = facts.ask(Writes)
+        self.callees = facts.ask(Callees)
         self.bindings = Bindings(self.syntax)
 
     def why(self, guard: ast.stmt) -> str:
@@ -36,10 +42,33 @@ class Lasting(Analysis):
         inside = next(self._kept(self._running(body), function), None)
         if inside is not None:
             return f"{inside.told} is there to be seen after the error: compiled code would not do it"
-        above = next(self._kept(self._above(guard, function), function, sets_only=True), None)
+        above = self._set_above(guard, function, frozenset())
         if above is not None:
             return f"{above.told} above it is kept when the error is raised: compiled code would drop it"
         return ""
+
+    def _set_above(self, at: ast.stmt, function: FunctionNode, seen: frozenset[FunctionNode]) -> Write | None:
+        """What has been set when ``at`` runs, by ``function`` or by those of this file that have called it."""
+        found = next(self._kept(self._above(at, function), function, sets_only=True), None)
+        if found is not None or function in seen or len(seen) > _DEPTH:
+            return found
+        for call in self._calls(function):
+            caller = self.syntax.function_of(call)
+            if caller is not None and getattr(caller, "name", "") not in INITIALISERS and self.facts.reached(call):
+                found = self._set_above(self.syntax.statement_of(call), caller, seen | {function})
+                if found is not None:
+                    return found
+        return None
+
+    def _calls(self, function: FunctionNode) -> Iterator[ast.Call]:
+        """The calls in this file that run ``function``, as far as can be seen."""
+        layer = function.name in ("forward", "__call__")
+        for call in self.syntax.by_type[ast.Call]:
+            assert isinstance(call, ast.Call)
+            if (layer or last_name(call.func) == function.name) and any(
+                self.callees.here(name) is function for name in self.callees.of(call)
+            ):
+                yield call
 
     def _running(self, body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
         """The nodes of ``body``, without those of messages for people."""
@@ -77,7 +106,7 @@ class Lasting(Analysis):
                     yield w
 
     def _is_made_here(self, e: ast.expr) -> bool:
-        """Whether ``e`` is an object that this call has made: a container, or an instance of a class."""
+        """Whether ``e`` is an object that this call has made: a container, an instance, what a layer gives."""
         match e:
             case (
                 ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp() | ast.JoinedStr()
@@ -85,11 +114,12 @@ class Lasting(Analysis):
                 return True
             case ast.Call(func=func):
                 what = self.syntax.qualified(func) or ""
-                return last_name(func).lstrip("_")[:1].isupper() or what.startswith("torch.")
+                made = last_name(func).lstrip("_")[:1].isupper() or what.startswith("torch.")
+                return made or self.inference.of(func).kind is Kind.MODULE
             case ast.Name():
                 found = self.inference.definitions(e)
-                made = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
-                return bool(found) and len(made) == len(found) and all(map(self._is_made_here, made))
+                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
+                return bool(found) and len(values) == len(found) and all(map(self._is_made_here, values))
         return False
 
     def _is_tensor(self, w: Write) -> bool:
