@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
@@ -21,6 +22,8 @@ _TELLING = frozenset(
     "stride is_contiguous data_ptr storage untyped_storage storage_offset as_strided set_ resize_ is_set_to _base "
     "_is_view _version".split()
 )
+#: Methods that are an error where rows lie on top of each other and would be one.
+_JOINING = frozenset({"view", "view_as"})
 #: Methods that keep what they are given.
 _KEEPING = frozenset("append extend insert setdefault update add put push register_buffer".split())
 #: What only looks at a tensor's outside.
@@ -168,6 +171,8 @@ class Indices(Analysis):
     def _fate(self, e: ast.expr, seen: frozenset[ast.AST]) -> Fate:
         outer: ast.expr = self.effects.through_views(e)
         parent = self.syntax.parents[outer]
+        if any(isinstance(n, ast.Attribute) and n.attr in _JOINING for n in self._way(e, outer)):
+            return Fate(obstacle="`view` is used on it")
         if isinstance(outer, ast.Subscript) and not isinstance(outer.ctx, ast.Load):
             return Fate(obstacle="it is changed in place")
         while isinstance(parent, (*_CONTAINERS, ast.keyword)):
@@ -195,6 +200,13 @@ class Indices(Analysis):
             case ast.Yield() | ast.YieldFrom() | ast.Await() | ast.Delete() | ast.Lambda() | ast.withitem():
                 return Fate(obstacle="it is handed on")
         return Fate()
+
+    def _way(self, e: ast.expr, outer: ast.expr) -> Iterator[ast.AST]:
+        """The expressions around ``e``, up to ``outer``, which is around it too, or is it."""
+        n: ast.AST = e
+        while n is not outer and isinstance(n, ast.expr):
+            n = self.syntax.parents[n]
+            yield n
 
     def _is_converted(self, e: ast.expr, outer: ast.AST) -> bool:
         """Whether a conversion to floating numbers stands between ``e`` and ``outer``: it gives strides of its own."""
@@ -233,7 +245,7 @@ class Indices(Analysis):
         name = ast.unparse(call.func).splitlines()[0][:40]
         functions = self.facts.ask(Callees).of(call)
         asked = {m.rpartition(".")[2] for f in functions for m in self.project.effects.mentioned(f)}
-        if called.runs or called.writes or not _TELLING.isdisjoint(asked):
+        if called.runs or called.writes or not (_TELLING | _JOINING).isdisjoint(asked):
             return Fate(unread=f"`{name}` writes to no row of the ids, and does not ask for their strides")
         return Fate()
 

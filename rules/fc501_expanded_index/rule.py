@@ -32,9 +32,9 @@ class ExpandedIndex(Rule):
     Fix safety:
         Values, shape and dtype are the same, and the ids are integers that nobody trains. Safe where a count changes:
         the ids are marked unbacked in their batch before they are handed on, all code that gets them is read, and it
-        neither writes to them nor asks for their strides (in rows that lie on top of each other a write to one changes
-        all). Unsafe, and mostly of no use, without such a mark in the source, and where the ids go to the caller, or to
-        a module or function that is not known.
+        neither writes to them nor asks for their strides, as ``view`` does (in rows that lie on top of each other a
+        write to one changes all). Unsafe, and mostly of no use, without such a mark in the source, and where the ids
+        go to the caller, or to a module or function that is not known.
         It is made only when the row comes from ``torch.arange`` here and nothing reads it afterwards, when the ids are
         not changed in place, kept, or asked for their strides in this function, and when the batch is known not to be
         negative (``expand`` takes -1 for "as it is"): a batch that is a plain argument makes it unsafe. A width that is
