@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import fix_compile
+from patcher.diagnose.diagnosing import diagnose
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = """import torch
@@ -169,31 +171,35 @@ def test_a_cause_that_no_rule_of_the_run_fixes_remains_with_advice(document: Doc
     assert any("logging" in advice["flag"] for advice in printed["advice"])
 
 
-def test_prove_keeps_what_helps_and_restore_takes_it_back(project: Path, call: Call) -> None:
-    before = (project / "net.py").read_bytes()
+def test_prove_keeps_what_helps_and_restore_takes_it_back(
+    project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ``--dry-run`` only tells, the same call without it writes: it is measured once for both."""
+    before, measured = (project / "net.py").read_bytes(), functools.cache(lambda: diagnose(*asked))
+    asked: list[Any] = []
+
+    def once(*arguments: Any) -> Any:
+        asked[:] = asked or arguments
+        return measured()
+
+    monkeypatch.setattr("patcher.diagnose.call.diagnose", once)
     options = ("--quick", "--backend", "eager", "--case", "case.py", "-o", "report.md", "-o", "report.json")
-    tested = call("--prove", *options, ".")
+    told = call("--prove", "--dry-run", *options, ".")
+    assert (project / "net.py").read_bytes() == before
+    assert "nothing was changed, as --dry-run asks" in told.stderr
+    assert "restore" not in told.stderr
+    proven = call("--prove", *options, ".")
     patched = (project / "net.py").read_text(encoding="utf-8")
     assert patched.count("torch.where(") == 1
     assert ".expand(" in patched  # within one graph it makes no difference: not safe, not tried
     assert "FC101 in Gate.forward" in (project / "report.md").read_text(encoding="utf-8")
-    assert "restore" in tested.stderr
-    told = json.loads((project / "report.json").read_text(encoding="utf-8"))
-    fates = {fix: tried["outcome"] for tried in told["proof"]["tried"] for fix in tried["fixes"]}
+    assert "restore" in proven.stderr
+    report = json.loads((project / "report.json").read_text(encoding="utf-8"))
+    fates = {fix: tried["outcome"] for tried in report["proof"]["tried"] for fix in tried["fixes"]}
     assert fates["FC101 in Gate.forward"] == "kept"
     assert fates["FC101 in Unused.forward"] in ("no-op", "not tried")
     assert "FC501 in Net.forward" not in fates
     call("restore")
-    assert (project / "net.py").read_bytes() == before
-
-
-def test_prove_with_dry_run_writes_nothing(project: Path, document: Document) -> None:
-    """Of the gate alone: a search with one fix to try."""
-    (project / "net.py").write_text(MODEL.partition("class Unused")[0], encoding="utf-8")
-    (project / "case.py").write_text(CASE.replace("Net", "Gate").replace("(2, 3, 5)", "(2, 3)"), encoding="utf-8")
-    before = (project / "net.py").read_bytes()
-    told = document("--prove", "--dry-run", "--case", "case.py", "net.py")
-    assert [tried["outcome"] for tried in told["proof"]["tried"]] == ["kept"]
     assert (project / "net.py").read_bytes() == before
 
 

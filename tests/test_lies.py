@@ -110,8 +110,8 @@ LIES = {
         "return self.line(x)",
         "time.sleep(600)\nreturn self.line(x)",
         "failed",
-        "patched eager: hung (time limit): did not end within 30 seconds",
-        options=("--time-limit", "30"),
+        "patched eager: hung (time limit): did not end within 12 seconds",
+        options=("--time-limit", "12"),
     ),
     "memory that is eaten": Planted(
         "return self.line(x)",
