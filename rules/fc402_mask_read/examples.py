@@ -488,6 +488,26 @@ train = True
         unsafe=True,
     ),
     Example(
+        title="what is added has a row for each that is selected",
+        before="""\
+class Joined(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids, features):
+        h = self.embed(ids) * 1
+        seen = ids == 3
+        h[seen] = h[seen] + features
+        return h
+""",
+        after=None,
+        run="""\
+def make(): return Joined()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]), torch.ones(2, 4)), (torch.tensor([[3, 3]]), torch.ones(2, 4))]
+""",
+    ),
+    Example(
         title="what is read is overwritten, and needed for the gradient",
         before="""\
 class Saved(nn.Module):

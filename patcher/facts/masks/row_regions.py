@@ -18,11 +18,17 @@ from patcher.facts.masks.by_row import RowCalls
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.mixing import mixes
 from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.written import given
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Kind
 
 _STEEP = api.STEEP_FLOAT | frozenset("norm std var pow div prod true_divide".split())
 _CHANGES = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+
+#: Functions and methods in which a tensor meets the rows element by element.
+_BROADCASTING = frozenset(
+    "add sub mul div pow maximum minimum where lerp addcmul remainder fmod atan2 logical_and logical_or".split()
+)
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,27 @@ class _Rows(RowValues):
             raise Refused(f"`{ast.unparse(e.value)}` is not a plain name")
         self.reads[e] = None
         return ROWS
+
+    def binary(self, e: ast.AST, a: Held, op: ast.operator, b: Held) -> Held:
+        held = super().binary(e, a, op, b)
+        if isinstance(e, ast.BinOp) and not isinstance(op, ast.MatMult):
+            self._broadcast([(e.left, a), (e.right, b)], held)
+        return held
+
+    def _method(self, e: ast.Call, name: str, held: list[Held]) -> Held:
+        outcome = super()._method(e, name, held)
+        if name in _BROADCASTING:
+            arguments = given(e)
+            self._broadcast(list(zip(arguments, held[len(held) - len(arguments) :], strict=True)), outcome)
+        return outcome
+
+    def _broadcast(self, parts: list[tuple[ast.expr, Held]], outcome: Held) -> None:
+        """Refuse a tensor beside the selected rows that may have one row for each of them, which are fewer than all."""
+        for e, held in parts if outcome.sort is not Sort.FIXED else ():
+            value = self.inference.of(e)
+            single = value.kind is Kind.PYTHON or value.is_scalar_tensor or self.inference.instance_attribute(e) is not None
+            if held.sort is Sort.FIXED and not single:
+                raise Refused(f"`{ast.unparse(e)}` may have a row for each that `{self.key}` selects")
 
     def _taken(self, e: ast.Call) -> Held:
         own, text = self.inference.instance_attribute(e.func), f"`{ast.unparse(e.func)}`"
