@@ -98,17 +98,22 @@ def ask(folder: Path) -> tuple[dict[str, Any], float]:
     return told, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def read(folder: Path, kept: Path | None) -> Reading:
-    """What the tool says of a repository: now, or as it is kept in the folder ``kept``."""
+def answer(folder: Path, kept: Path | None) -> tuple[dict[str, Any], float]:
+    """As `ask`: now, or as it is kept in the folder ``kept``."""
     place = kept / f"{folder.name}.json" if kept is not None else None
     if place is not None and place.is_file():
-        answer = json.loads(place.read_text(encoding="utf-8"))
-        told, seconds = answer["told"], answer["seconds"]
-    else:
-        told, seconds = ask(folder)
-        if place is not None:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(json.dumps({"told": told, "seconds": seconds}), encoding="utf-8")
+        earlier = json.loads(place.read_text(encoding="utf-8"))
+        return earlier["told"], earlier["seconds"]
+    told, seconds = ask(folder)
+    if place is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps({"told": told, "seconds": seconds}), encoding="utf-8")
+    return told, seconds
+
+
+def read(folder: Path, kept: Path | None) -> Reading:
+    """What the tool says of a repository: now, or as it is kept in the folder ``kept``."""
+    told, seconds = answer(folder, kept)
     return Reading(
         files=told["summary"]["files"],
         passed_over=told["summary"]["passed_over"],
