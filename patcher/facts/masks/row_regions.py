@@ -156,7 +156,8 @@ class _Rows(RowValues):
         """Refuse a tensor beside the selected rows that may have one row for each of them, which are fewer than all."""
         for e, held in parts if outcome.sort is not Sort.FIXED else ():
             value = self.inference.of(e)
-            single = value.kind is Kind.PYTHON or value.is_scalar_tensor or self.inference.instance_attribute(e) is not None
+            own = self.inference.instance_attribute(e) is not None
+            single = own or value.kind is Kind.PYTHON or value.is_scalar_tensor
             if held.sort is Sort.FIXED and not single:
                 raise Refused(f"`{ast.unparse(e)}` may have a row for each that `{self.key}` selects")
 
