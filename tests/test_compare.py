@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from patcher.harness.compare import Judgement, Verdict, judge, speedup, within_noise
-from patcher.harness.measured import Measurement, ResultsError, Warm, from_json
+from patcher.harness.compare import Judgement, Verdict, apart, judge, speedup, within_noise
+from patcher.harness.measured import Comparison, Distance, Measurement, ResultsError, Warm, from_json
 
 Json = dict[str, Any]
 
@@ -504,3 +504,17 @@ def test_damaged_documents(path: tuple[str | int, ...], value: Any, message: str
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "relative", "same"),
+    [
+        pytest.param(2.0**-7, 0.012, True, id="bfloat16 rounds that off"),
+        pytest.param(2.0**-7, 0.05, False, id="more than bfloat16 rounds off"),
+        pytest.param(2.0**-23, 1e-7, False, id="float32 has the tolerance"),
+    ],
+)
+def test_half_precision_is_judged_by_what_it_rounds_off(epsilon: float, relative: float, same: bool) -> None:
+    outputs = Distance(bitwise=False, mae=0.0108, max=0.0625, relative=relative, finite=9)
+    found = apart(Comparison("original", "compiled", "default", outputs, epsilon), 1e-3)
+    assert (not found) is same
