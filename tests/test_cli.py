@@ -1109,6 +1109,7 @@ def conversation(
     running, ours = pty.fork()
     if running == 0:
         os.chdir(cwd)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # what runs the tests in the background may ignore it
         os.execve(sys.executable, command(*arguments), environment(**variables))
     seen, answered = b"", False
     for _ in range(300):  # a signal that comes before readline waits for keys is not seen until there is another key
@@ -1126,6 +1127,8 @@ def conversation(
         if question and question in seen and not answered:
             os.write(ours, answer)
             answered = True
+    else:
+        os.kill(running, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(running, 0)[1])
     os.close(ours)
     return status, seen
