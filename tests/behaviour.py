@@ -28,8 +28,9 @@ import torch
 from patcher.harness.examples import SEED, Raised, equal, tensors
 
 #: ``eager``; ``compiling``: eager, but code that asks whether it is being compiled is told so; ``compiled``: by Dynamo,
-#: with the backend ``eager``; ``fullgraph``: the same, where a graph break is an error.
-Mode = Literal["eager", "compiling", "compiled", "fullgraph"]
+#: with the backend ``eager``; ``fullgraph``: the same, where a graph break is an error; ``anew``: as ``compiled``, and
+#: each call finds nothing of what the calls before it have left in Dynamo: no graph, no frame that it has given up.
+Mode = Literal["eager", "compiling", "compiled", "fullgraph", "anew"]
 _DEPTH = 8
 _NAMED = (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType)
 _HIDDEN = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
@@ -94,6 +95,24 @@ def difference(before: Behaviour, after: Behaviour, tolerance: float = 0.0) -> s
     return found
 
 
+def fails(eager: Behaviour, other: Behaviour) -> frozenset[int]:
+    """The calls that return without a graph, and do not in the other mode."""
+    calls = enumerate(zip(eager.calls, other.calls, strict=True))
+    return frozenset(n for n, (a, b) in calls if isinstance(a, Seen) and not isinstance(b, Seen))
+
+
+def asks_data(behaviour: Behaviour) -> bool:
+    """Whether a graph would have to know data in one of the calls: the sizes of others may happen to tell enough."""
+    raised = (call for call in behaviour.calls if isinstance(call, Raised))
+    return any("data-dependent" in call.message.lower() for call in raised)
+
+
+def without(behaviour: Behaviour, calls: frozenset[int]) -> Behaviour:
+    """``behaviour`` but for these calls, after which the state is nobody's promise."""
+    kept = tuple(call for n, call in enumerate(behaviour.calls) if n not in calls)
+    return Behaviour(kept, failed=behaviour.failed) if calls else behaviour
+
+
 def lost(eager: Behaviour, before: Behaviour, after: Behaviour) -> str | None:
     """The first call that the first copy made in one graph, as it does without one, and the second does not."""
     if after.failed:
@@ -136,16 +155,24 @@ def behaviour(files: Mapping[str, str], run: str, mode: Mode = "eager") -> Behav
         train, grad = getattr(model, "train", False), getattr(model, "grad", False)
         random.seed(SEED)
         torch.manual_seed(SEED)
-        calls = tuple(_seen(called, made, call, train, grad, mode) for call in model.calls)
+        calls = tuple(_seen(_again(called, mode), made, call, train, grad, mode) for call in model.calls)
         state = getattr(model, "state", lambda _: None)(made)
         return Behaviour(calls, [plain(state), plain(made)], _globals(modules()) if mode == "eager" else None)
 
 
 def _compiled(made: Any, mode: Mode) -> Any:
-    if mode not in ("compiled", "fullgraph"):
+    if mode not in ("compiled", "fullgraph", "anew"):
         return made
     torch._dynamo.reset()
+    # what is imported inside of compiled code is kept by its name, and the next project has files of the same names
+    torch._dynamo.symbolic_convert._import_module.cache_clear()
     return torch.compile(made, backend="eager", fullgraph=mode == "fullgraph")
+
+
+def _again(called: Any, mode: Mode) -> Any:
+    if mode == "anew":
+        torch._dynamo.reset()
+    return called
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from patcher import runner
 from patcher.rule import Rule
 from patcher.settings import Settings
 from rules import load_rules
-from tests.behaviour import Behaviour, Mode, behaviour, difference, lost, write
+from tests.behaviour import Behaviour, Mode, asks_data, behaviour, difference, fails, lost, without, write
 
 RULES = load_rules()
 MARK = "\n# run\n"
@@ -121,9 +121,17 @@ def outcome(attack: Attack, *, compiled: bool = False) -> Outcome:
                 before[mode] = behaviour(attack.files, attack.run, mode)
             now = behaviour(files, attack.run, mode)
             if mode == "fullgraph":
-                found = lost(before["eager"], before[mode], now)
+                # one rule leaves a condition on data to another, which only for few sizes the sizes had told
+                left = label != "all rules" and asks_data(before[mode])
+                found = None if left else lost(before["eager"], before[mode], now)
             else:
                 found = difference(before[mode], now, attack.tolerance)
+            if found and mode == "compiled":
+                # a call that no graph takes works only where calls before it have made Dynamo give the function up
+                if "anew" not in before:
+                    before["anew"] = behaviour(attack.files, attack.run, "anew")
+                skipped = fails(before["eager"], before["anew"])
+                found = difference(without(before[mode], skipped), without(now, skipped), attack.tolerance)
             # what the original does not do when it is compiled is not asked for
             if found and mode == "compiled" and difference(before["eager"], before[mode], attack.tolerance):
                 continue
