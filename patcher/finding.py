@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from patcher import ignores
 from patcher.facts import Facts
+from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
@@ -248,6 +249,10 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         assert finding.fix is not None
         unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)
         finding = replace(finding, fix=unsafe, assumption=f"`torch.jit.script` does not compile it: {scripted}")
+    if finding.applicability is Applicability.SAFE and (passing := _why_passing(rule, finding.fix, facts)):
+        assert finding.fix is not None
+        unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)
+        finding = replace(finding, fix=unsafe, assumption=passing)
     finding = _told_of_devices(finding, settings)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
@@ -281,6 +286,15 @@ def _why_scripted(fix: Fix | None, facts: Facts) -> str:
     """Why TorchScript may compile what ``fix`` changes, and not what comes of it; "" when it does not."""
     functions = {facts.syntax.function_of(t) for edit in (fix.edits if fix else ()) for t in targets_of(edit)}
     asked = (facts.ask(Scripting).why(f) for f in functions if f is not None and f.name != "__init__")
+    return next(filter(None, asked), "")
+
+
+def _why_passing(rule: Rule, fix: Fix | None, facts: Facts) -> str:
+    """Which errors are caught only as long as ``fix``, one of a graph break, is not made; "" for none."""
+    if rule.where is not Where.COMPILED or "graph break" not in rule.costs:
+        return ""
+    targets = [t for edit in (fix.edits if fix else ()) for t in targets_of(edit) if facts.compiled(t)]
+    asked = (facts.ask(Caught).why_traced(t) for t in targets)
     return next(filter(None, asked), "")
 
 

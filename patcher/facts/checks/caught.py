@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import takewhile
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.project.protected import Protection
+from patcher.facts.project.protected import TRIES, WITHS, Protection
 from patcher.facts.syntax.tree import FunctionNode, walk
 
 #: Errors that are there to be caught: by a loop, by ``hasattr``, by whoever ends the program.
@@ -17,6 +19,10 @@ _SIGNALS = frozenset(
 )
 #: How names of errors end that nobody uses to steer a program.
 _ERRORS = ("Error", "Exception", "Warning")
+#: What keeps PyTorch from going on behind a break: it drops the whole frame.
+_DROPPED = (ast.For, ast.AsyncFor, ast.While, *TRIES, *WITHS)
+#: What operations on tensors raise, and a graph that is made of them raises as something else, behind every handler.
+_OF_OPERATIONS = ("RuntimeError", "IndexError")
 _PLAIN_SPECIAL = frozenset({"__init__", "__call__", "__post_init__"})
 
 
@@ -62,6 +68,30 @@ class Caught(Analysis):
             catching = wide.catching
         within = self.module if here else ""
         return catching.why(self.facts.qualname(outermost) or outermost.name, errors, within) or None
+
+    def why_traced(self, node: ast.AST) -> str | None:
+        """None when no error is caught in the function of ``node`` that would pass by, once ``node`` breaks no graph.
+
+        What an operation on tensors raises while its graph is made goes past ``except``. Where the graph ends inside of
+        a loop, ``with`` or ``try``, the whole function runs without one, and catches it.
+        """
+        function = self.syntax.function_of(node)
+        around = list(takewhile(lambda n: n is not function, self.syntax.ancestors(node)))
+        if function is None or not any(isinstance(n, _DROPPED) for n in around):
+            return None
+        stopped: dict[ast.AST, frozenset[str]] = {}
+        for begin, stops, _ in self._regions:
+            if self.syntax.function_of(begin) is function:
+                stopped[begin] = stopped.get(begin, frozenset()) | stops
+        for begin, stops in stopped.items():
+            if self.project.catching.stop(stops, _OF_OPERATIONS):
+                line = getattr(begin, "lineno", 0)
+                return f"no operation raises what line {line} catches: while a graph is made, it is not caught"
+        return None
+
+    @cached_property
+    def _regions(self) -> list[tuple[ast.AST, frozenset[str], list[ast.AST]]]:
+        return list(self.protection.regions())
 
     def _public(self, function: FunctionNode) -> frozenset[str]:
         """The names by which other files get to ``function``: those of the classes of this file, or its own."""

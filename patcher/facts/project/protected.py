@@ -33,8 +33,9 @@ _TASKS = frozenset("create_task ensure_future".split())
 #: How somebody asks: method and number of arguments.
 _ASKING = {("exception", 0), ("add_done_callback", 1)}
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
-_TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
-_WITHS = (ast.With, ast.AsyncWith)
+#: The statements that may take errors; ``except*`` is newer than the oldest Python.
+TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
+WITHS = (ast.With, ast.AsyncWith)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Protection:
     def regions(self) -> Iterator[tuple[ast.AST, frozenset[str], list[ast.AST]]]:
         """Where each begins, what it stops, and the code in it, by its outermost nodes."""
         by_type = self.syntax.by_type
-        kinds: tuple[type[ast.AST], ...] = (*_TRIES, *_WITHS)
+        kinds: tuple[type[ast.AST], ...] = (*TRIES, *WITHS)
         for kind in kinds:
             for statement in by_type[kind]:
                 yield from ((statement, stops, inside) for stops, inside in self._parts(statement) if stops)
@@ -83,11 +84,11 @@ class Protection:
 
     def around(self, child: ast.AST, statement: ast.AST) -> frozenset[str]:
         """What ``statement`` stops of the errors of ``child``, a part of it."""
-        parts = self._parts(statement) if isinstance(statement, (*_TRIES, *_WITHS)) else ()
+        parts = self._parts(statement) if isinstance(statement, (*TRIES, *WITHS)) else ()
         return frozenset(stop for stops, inside in parts if child in inside for stop in stops)
 
     def _parts(self, n: ast.AST) -> Iterator[tuple[frozenset[str], list[ast.AST]]]:
-        if isinstance(n, _WITHS):
+        if isinstance(n, WITHS):
             for item in n.items:
                 yield self._entered(item.context_expr), [*n.body, *n.items[n.items.index(item) + 1 :]]
             return
