@@ -40,15 +40,17 @@ class WrappedModule(Rule):
         method of the module does not know of the wrapper. ``Module.compile`` compiles the same graphs in place.
 
     Fix safety:
-        Safe where the model is made in the same function or at the top of the same file, of a class of the project
-        whose ``forward`` is its own, and nothing that can be seen could tell the wrapper from the module: it is
-        called, moved, trained, asked for parameters or attributes, also in functions of the file that get it. Unsafe
-        where somebody else gets it or has got it, where names of parameters are read, saved or loaded, or a method
-        calls the model itself; the finding names the lines. Left alone: a model whose ``forward`` is called by name,
-        which is copied, saved as a whole, compared, indexed, or asked for its type; ``_orig_mod`` read without a test
-        before; another name for the model without compiling that is used; a class with a ``compile`` or
-        ``__call__`` of its own, or that runs a ``forward`` of PyTorch's own (``nn.Sequential``), which in place is
-        not compiled at all (seen on 2.13); functions; PyTorch before 2.2.
+        Safe where the model is made in the same function or at the top of the same file, of a class of the
+        project whose ``forward`` is its own, and nothing that can be seen could tell the wrapper from the
+        module: it is called, moved, trained, asked for parameters or attributes, also in functions of the file
+        that get it. Unsafe where somebody else gets it or has got it, where names of parameters are read, saved
+        or loaded, where a method calls the model itself or the constructor hands it on, where the class has an
+        ``eval`` or ``parameters`` of its own (a wrapper calls PyTorch's); the finding names the lines. Left
+        alone: a model whose ``forward`` is called by name, which is copied, saved as a whole, compared,
+        indexed, or asked for its type; ``_orig_mod`` read without a test before; another name for the model
+        without compiling that is used; a class with a ``compile`` or ``__call__`` of its own, or that runs a
+        ``forward`` of PyTorch's own (``nn.Sequential``), which in place is not compiled at all (seen on 2.13);
+        functions; PyTorch before 2.2.
 
     References:
         musubi-tuner's and sd-scripts' key stripping; PyTorch, "Where to apply torch.compile".
@@ -68,7 +70,12 @@ class WrappedModule(Rule):
         site = facts.ask(CompileSites).at(node)
         if site is None or site.form not in ("again", "built") or site.held is None or not site.is_module:
             return
-        if site.by_forward or site.others or facts.ask(InPlace).why_not(site) is not None or _replaced(facts):
+        if (
+            site.by_forward
+            or site.others
+            or facts.ask(InPlace).why_not(site) is not None
+            or facts.ask(CompileSites).replaced
+        ):
             return
         seen = facts.ask(WrapperUses).of(site)
         code = _code(site, facts)
@@ -94,8 +101,3 @@ def _code(site: CompileSite, facts: Facts) -> tuple[Code, ...] | None:
         return None
     call = Code(*written)
     return (call,) if site.form == "again" else (Code("{0} = {1}", (site.held, site.model)), call)
-
-
-def _replaced(facts: Facts) -> bool:
-    """Whether the file puts another function in the place of torch.compile."""
-    return any(c.kind == "setting" and c.what == "torch.compile" for c in facts.ask(CompileSites).calls)

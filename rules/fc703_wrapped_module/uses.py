@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.compiling.placing import tried
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import all_parameters
@@ -32,14 +34,31 @@ _OTHERS = frozenset(
     "load_state_dict register_buffer register_parameter register_module add_module set_submodule share_memory type "
     "extra_repr register_forward_hook register_forward_pre_hook register_full_backward_hook register_backward_hook "
     "register_full_backward_pre_hook register_state_dict_pre_hook register_load_state_dict_post_hook set_extra_state "
-    "get_extra_state".split()
+    "register_state_dict_post_hook register_load_state_dict_pre_hook get_extra_state ipu mtia dump_patches "
+    "T_destination call_super_init _get_name _apply _version _buffers _call_impl _wrapped_call_impl _slow_forward "
+    "_forward_hooks _forward_pre_hooks _backward_hooks _backward_pre_hooks _state_dict_hooks _state_dict_pre_hooks "
+    "_load_state_dict_pre_hooks _load_state_dict_post_hooks _non_persistent_buffers_set _named_members "
+    "_save_to_state_dict _load_from_state_dict _register_load_state_dict_pre_hook _register_state_dict_hook "
+    "_replicate_for_data_parallel _maybe_warn_non_full_backward_hook".split()
 )
+#: Methods that the wrapper has from `torch.nn.Module`, and does not look for in the module, and what they call.
+_SHADOWED = (*sorted(_QUIET), *"named_parameters named_buffers named_modules modules children named_children".split())
+#: Methods that see one attribute more of a module that is compiled in place.
+_WATCHING = ("__setattr__", "__getattribute__", "__delattr__")
 #: There is a difference that a rewrite would have to know the reason of.
-_KEPT = frozenset("forward compile __call__ __class__ __dict__ _modules _parameters _compiled_call_impl".split())
+_KEPT = frozenset(
+    "forward compile _modules _parameters _compiled_call_impl _forward dynamo_ctx get_compiler_config "
+    "_torchdynamo_orig_callable named_children_walk".split()
+)
 _IDENTITY = frozenset("isinstance issubclass type id len iter next enumerate list tuple hash vars dir".split())
 _MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
 _COPYING = frozenset({"copy.deepcopy", "copy.copy", "pickle.dump", "pickle.dumps", "torch.save"})
 _DEPTH = 3
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+#: Code that runs later than where it stands.
+_LATER = (*_FUNCTIONS, ast.Lambda, ast.GeneratorExp)
+#: What finds global names by their text.
+_BY_TEXT = frozenset({"globals", "eval", "exec", "vars", "locals"})
 
 
 @dataclass(frozen=True)
@@ -74,10 +93,11 @@ class WrapperUses(Analysis):
         told = list(self._holders(site))
         if _WRAPPED in self.syntax.names_in(self.syntax.tree):
             told += self._bare()
+        loops = [p for p in self.syntax.ancestors(site.node) if isinstance(p, _LOOPS)]
         for e in self._occurrences(held):
             if self.syntax.statement_of(e) is statement:
                 continue
-            in_loop = site.loop is not None and any(p is site.loop for p in self.syntax.ancestors(e))
+            in_loop = any(p in loops for p in self.syntax.ancestors(e))
             elsewhere = self.syntax.function_of(e) is not site.function
             after = elsewhere or in_loop or (e.lineno, e.col_offset) > (statement.lineno, statement.col_offset)
             found = self._use(e, ast.unparse(held), site, after, 0)
@@ -92,8 +112,12 @@ class WrapperUses(Analysis):
         text = ast.unparse(held) if held is not None else ""
         if site.cls is None:
             yield _Told(f"`{text}` is of a class that is not seen, with a `forward` and without a `compile` of its own")
-        elif self.project.family(site.cls)[1] - _MODULE:
-            yield _Told(f"`{site.cls.rpartition('.')[2]}` inherits from what is not seen")
+        else:
+            yield from self._of_the_class(site.cls, site)
+        if site.form == "built":
+            yield from self._before_it_is_built(site)
+        if any(n.startswith("register_module_") and n.endswith("hook") for n in self.syntax.names_in(self.syntax.tree)):
+            yield _Told("a hook that is called for all modules is called for the wrapper as well")
         if not isinstance(held, ast.Name):
             yield _Told(f"whoever else uses `{text}` gets the module itself, without `{_WRAPPED}.` in its names")
             return
@@ -107,8 +131,34 @@ class WrapperUses(Analysis):
         modules = self.project.modules.values()
         if scope is not None and self.syntax.why_names_show(scope):
             yield _Told("all local names are looked at")
-        elif scope is None and any(s.sees(self.module, text) and s.path != self.facts.path for s in modules):
+        if self._scope(held) is not self.syntax.tree:
+            return
+        if self.syntax.class_of(held) is not None and scope is None:
+            yield _Told(f"`{text}` is an attribute of a class")
+        if any(n.id in _BY_TEXT for n in self.syntax.by_type[ast.Name]):
+            yield _Told("global names are looked up by their text")
+        others = (s for s in modules if s.path != self.facts.path)
+        if any(s.sees(self.module, text) or self.module in s.imports for s in others):
             yield _Told(f"`{text}` is imported elsewhere")
+
+    def _of_the_class(self, cls: str, site: CompileSite) -> Iterator[_Told]:
+        """What a class has that tells, whoever uses the model."""
+        name = cls.rpartition(".")[2]
+        if self.project.family(cls)[1] - _MODULE:
+            yield _Told(f"`{name}` inherits from what is not seen")
+        for method in _WATCHING:
+            if self.project.methods(cls, method):
+                yield _Told(f"`{name}` has a `{method}` of its own, which sees how it is compiled")
+        if self._speaks_of_itself("__init__", site):
+            yield _Told(f"`{name}` hands itself on when it is made: whoever holds it has it compiled, too")
+
+    def _before_it_is_built(self, site: CompileSite) -> Iterator[_Told]:
+        """What sees that the name is given the model before it is compiled."""
+        text = ast.unparse(site.held) if site.held is not None else ""
+        if tried(site.node, self.syntax) is not None:
+            yield _Told(f"`{text}` stays what it was where compiling fails", kept=True)
+        if any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == text for n in ast.walk(site.node)):
+            yield _Told(f"the call reads what `{text}` was before", kept=True)
 
     # --- where it is used -------------------------------------------------------------------------------------------
 
@@ -132,9 +182,23 @@ class WrapperUses(Analysis):
 
     def _scope(self, name: ast.Name) -> ast.AST:
         for scope in self.syntax.ancestors(name):
-            if isinstance(scope, (*_FUNCTIONS, ast.Lambda)) and self.syntax.binds(scope, name.id):
+            if not isinstance(scope, (*_FUNCTIONS, ast.Lambda)) or name.id in self._declared.get((scope, False), ()):
+                continue
+            if name.id in self._declared.get((scope, True), ()):
+                return self.syntax.tree
+            if self.syntax.binds(scope, name.id):
                 return scope
         return self.syntax.tree
+
+    @cached_property
+    def _declared(self) -> dict[tuple[ast.AST | None, bool], set[str]]:
+        """By function, and whether it is the module's: names that it says are not its own."""
+        found: dict[tuple[ast.AST | None, bool], set[str]] = {}
+        for kind in (ast.Global, ast.Nonlocal):
+            for statement in self.syntax.by_type[kind]:
+                of = (self.syntax.function_of(statement), kind is ast.Global)
+                found.setdefault(of, set()).update(statement.names)  # type: ignore[attr-defined]
+        return found
 
     def _bare(self) -> Iterator[_Told]:
         """Reads of ``_orig_mod`` that would fail without it."""
@@ -180,13 +244,13 @@ class WrapperUses(Analysis):
                 return _Told(f"the truth of `{text}` is asked for {line}: a wrapper has none", kept=True)
             case ast.Subscript() | ast.For() | ast.AsyncFor() | ast.comprehension() if after:
                 return _Told(f"`{text}` is used as a list {line}", kept=True)
-            case ast.Return() | ast.Yield() if after:
+            case ast.Return() | ast.Yield() if after or depth or isinstance(p, ast.Yield):
                 return _Told(f"what is returned {line} is the module itself")
             case ast.IfExp() if after and p.test is not e:
                 use = self.syntax.parents[p]
                 if isinstance(use, ast.Assign):
                     return self._alias(use.targets, text, site, after, line)
-        if not after and isinstance(p, (ast.Return, ast.Yield, ast.FormattedValue, ast.Subscript, ast.For)):
+        if not after and isinstance(p, (ast.Return, ast.FormattedValue, ast.Subscript, ast.For)):
             return None
         return _Told(f"what is made of it in {line[1:-1]} gets the module itself")
 
@@ -196,8 +260,12 @@ class WrapperUses(Analysis):
         called = isinstance(call, ast.Call) and call.func is a
         if a.attr == _WRAPPED:
             return _Told(f"`{_WRAPPED}` is asked for {line}")
-        if a.attr in _KEPT:
+        if a.attr == "__class__" and not after:
+            return None
+        if a.attr in _KEPT or a.attr.startswith("__"):
             return _Told(f"`{text}.{a.attr}` is used {line}", kept=True)
+        if after and a.attr in _QUIET and (own := self._own(site)):
+            return _Told(f"`{a.attr}` {line} does not get to the `{own}` of the module through a wrapper")
         if not isinstance(a.ctx, ast.Load):
             special = a.attr in _QUIET | _NAMING | _OTHERS | {"training"}
             return _Told(f"`{text}.{a.attr}` is set {line}", kept=True) if special else None
@@ -217,9 +285,13 @@ class WrapperUses(Analysis):
         if a.attr in _OTHERS:
             told = f"`{a.attr}` {line} is that of the module, not of a wrapper"
             return _Told(told, names=a.attr == "load_state_dict") if after else None
-        if (after or called) and self._speaks_of_itself(a.attr, site):
+        if self._speaks_of_itself(a.attr, site):
             return _Told(f"what `{text}.{a.attr}` {line} calls of the model itself is compiled too")
         return None
+
+    def _own(self, site: CompileSite) -> str:
+        """A method of PyTorch's that the class has its own of, and the wrapper does not call."""
+        return next((m for m in _SHADOWED if site.cls is not None and self.project.methods(site.cls, m)), "")
 
     def _argument(self, e: ast.expr, p: ast.AST, text: str, site: CompileSite, after: bool, depth: int) -> _Told | None:
         call = next((a for a in self.syntax.ancestors(e) if isinstance(a, ast.Call)), None)
@@ -228,7 +300,7 @@ class WrapperUses(Analysis):
             return _Told(f"`{text}` is used as a list {line}", kept=True)
         what = self.syntax.builtin(call.func) or imported(self.syntax, call.func) or dotted(call.func) or "?"
         if what in ("getattr", "hasattr") and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
-            return self._looked_up(call, text, after, what, line)
+            return self._looked_up(call, e, text, site, after, line)
         if what == "callable" or (not after and what in ("print", "repr", "str", *_IDENTITY)):
             return None
         if what in _COPYING:
@@ -243,18 +315,33 @@ class WrapperUses(Analysis):
         if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(function)):
             return _Told(f"{name} gets the module itself {line}")
         reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == parameter]
+        later = [n for n in reads if not after and self._runs_later(n, function)]
+        if later:
+            return _Told(f"{name} may hold the module without compiling (line {later[0].lineno})")
         found = [u for n in reads if (u := self._use(n, parameter, site, after, depth + 1)) is not None]
         return next((u for u in found if u.kept), found[0] if found else None)
 
-    def _looked_up(self, call: ast.Call, text: str, after: bool, what: str, line: str) -> _Told | None:
+    def _looked_up(
+        self, call: ast.Call, e: ast.expr, text: str, site: CompileSite, after: bool, line: str
+    ) -> _Told | None:
         """``getattr(model, "_orig_mod", model).state_dict()`` is the same with and without a wrapper."""
-        name = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
-        if name != _WRAPPED:
-            return _Told(f"`{what}({text}, {name!r})` {line}", kept=True) if name in _KEPT else None
-        use = self.syntax.parents[call]
-        if what == "getattr" and isinstance(use, ast.Attribute) and use.attr not in _KEPT | _GIVING_BACK:
+        name = str(call.args[1].value) if isinstance(call.args[1], ast.Constant) else ""
+        what = dotted(call.func)
+        if name == _WRAPPED:
+            use = self.syntax.parents[call]
+            if what == "getattr" and isinstance(use, ast.Attribute) and use.attr not in _KEPT | _GIVING_BACK:
+                return None
+            return _Told(f"{line[1:-1]} asks for a wrapper") if after else None
+        told = f"`{what}({text}, {name!r})` {line}"
+        if e is not call.args[0]:
+            return _Told(f"{told} may give the module itself")
+        if name in _KEPT or name.startswith("__"):
+            return _Told(told, kept=True)
+        if what == "hasattr":
             return None
-        return _Told(f"{line[1:-1]} asks for a wrapper") if after else None
+        if name in _QUIET | _NAMING | _OTHERS:
+            return _Told(f"{told} is that of the module, not of a wrapper", names=name in _NAMING)
+        return _Told(f"{told} may call the model itself") if self._speaks_of_itself(name, site) else None
 
     def _alias(self, targets: list[ast.expr], text: str, site: CompileSite, after: bool, line: str) -> _Told | None:
         """Another name for the module. Before the call: that of what is not compiled."""
@@ -278,6 +365,15 @@ class WrapperUses(Analysis):
                 if isinstance(n.ctx, ast.Load) and not (quiet and use.attr not in _GIVING_BACK):  # type: ignore[attr-defined]
                     return _Told(f"`{t.id}` {line} is the model without compiling", kept=True)
         return None
+
+    def _runs_later(self, n: ast.AST, function: FunctionNode) -> bool:
+        """Whether ``n`` stands in a function within ``function``, which may be called when that has ended."""
+        for p in self.syntax.ancestors(n):
+            if p is function:
+                return False
+            if isinstance(p, _LATER):
+                return True
+        return False
 
     # --- functions --------------------------------------------------------------------------------------------------
 
@@ -316,9 +412,31 @@ class WrapperUses(Analysis):
             seen.add(name)
             for full in self.project.methods(site.cls, name):
                 summary = self.project.function(full)
-                if summary is None or any(m.endswith(".self") for m in summary.mentions):
+                if (
+                    summary is None
+                    or self._mentions_itself(full, summary.mentions)
+                    or "self.__dict__" in summary.mentions
+                ):
                     return True
                 if not summary.positional or summary.positional[0] != "self":
                     return True
                 todo += [m.removeprefix("self.") for m in summary.mentions if m.startswith("self.")]
+                if any(m.endswith(".super") for m in summary.mentions):
+                    todo += [m.removeprefix(".") for m in summary.mentions if m.startswith(".")]
         return False
+
+    def _mentions_itself(self, method: str, mentions: frozenset[str]) -> bool:
+        """Whether a method uses the instance as a whole, and not only to get to the next class."""
+        if not any(m.endswith(".self") for m in mentions):
+            return False
+        node = self.callees.here(method)
+        bare = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "self"] if node is not None else []
+        return not bare or any(self._is_whole(n) for n in bare)
+
+    def _is_whole(self, n: ast.Name) -> bool:
+        match self.syntax.parents[n]:
+            case ast.Attribute():
+                return False
+            case ast.Call(func=ast.Name(id="super")) | ast.Call(func=ast.Attribute(attr="__init__")):
+                return False
+        return True

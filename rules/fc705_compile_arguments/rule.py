@@ -94,6 +94,8 @@ def _why_caught(call: CompileCall, facts: Facts) -> str:
     """Why some run may get past the error; "" when none does."""
     if call.kind == "factory" or call.argument("disable") is not None or call.argument("**") is not None:
         return "it may never be asked to compile"
+    if facts.ask(CompileSites).replaced:
+        return "another function is put in the place of torch.compile"
     statement = facts.syntax.statement_of(call.node)
     why = facts.ask(Caught).why(statement, ["RuntimeError", "AssertionError"], around=True)
     return f"{why}, and goes on without compiling" if why else ""

@@ -60,7 +60,9 @@ class Caught(Analysis):
                     return f"Python itself calls `{parent.name}`, and may take its errors"
             child = parent
         if outermost is None:
-            return None
+            others = (s for s in self.project.modules.values() if s.path != self.facts.path)
+            imported = around and any(s.imports_from(self.module) for s in others)
+            return "whoever imports this file may catch the error" if imported else None
         if around and not outermost.name.startswith("_"):
             wide = self.project.widened(self._public(outermost))
             if wide is None:

@@ -80,6 +80,11 @@ class CompileSites(Analysis):
         kinds = ("call", "in place", "decorator")
         return tuple(self._site(c) for c in self.calls if c.kind in kinds and c.what in _WHOLE)
 
+    @cached_property
+    def replaced(self) -> bool:
+        """Whether the file puts another function in the place of torch.compile."""
+        return any(c.kind == "setting" and c.what == "torch.compile" for c in self.calls)
+
     def at(self, node: ast.AST) -> CompileSite | None:
         """The site that is ``node``."""
         return self._by_node.get(node)

@@ -27,7 +27,7 @@ from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
-from patcher.facts.syntax.tree import Syntax, dotted, last_name, walk
+from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, walk
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 
@@ -118,6 +118,7 @@ class ModuleSummary:
     code whose errors do not get past it. ``made``: names at the top level, and the dotted thing whose call each is
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
     ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
+    ``starred``: modules that it imports all names of.
     """
 
     path: str
@@ -137,10 +138,15 @@ class ModuleSummary:
     stacked: frozenset[str] = frozenset()
     scripted: bool = False
     dynamo: frozenset[tuple[str, bool]] = frozenset()
+    starred: frozenset[str] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
-        return self.module == module or f"{module}.{name}" in self.imports
+        return self.module == module or f"{module}.{name}" in self.imports or module in self.starred
+
+    def imports_from(self, module: str) -> bool:
+        """Whether it imports ``module``, or something out of it."""
+        return module in self.starred or any(i == module or i.startswith(f"{module}.") for i in self.imports)
 
 
 def module_name(path: str) -> tuple[str, str]:
@@ -296,6 +302,11 @@ class _Collector:
             for p in itertools.takewhile(lambda p: not isinstance(p, _FUNCTIONS), self.syntax.ancestors(call))
         )
 
+    def starred(self) -> Iterator[str]:
+        for node in self.syntax.by_type[ast.ImportFrom]:
+            if any(alias.name == "*" for alias in node.names):
+                yield imported_from(node, self.syntax.package)
+
     def functions(self) -> Iterator[FunctionSummary]:
         checking = may_check(self.syntax)
         for node in self.syntax.functions:
@@ -423,6 +434,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(collector.stacked),
         prepared(collector.syntax, collector.imports.values()),
         frozenset(configured(collector.syntax, collector.resolve)),
+        frozenset(collector.starred()),
     )
 
 

@@ -106,14 +106,20 @@ def bindings_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Itera
         for alias in node.names:
             yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
         return
-    base = node.module or ""
-    if node.level:
-        parts = package.split(".") if package else []
-        parts = parts[: len(parts) - (node.level - 1)]
-        base = ".".join([*parts, *([base] if base else [])])
+    base = imported_from(node, package)
     for alias in node.names:
         if alias.name != "*":
             yield alias.asname or alias.name, f"{base}.{alias.name}" if base else alias.name
+
+
+def imported_from(node: ast.ImportFrom, package: str) -> str:
+    """The dotted module that names are imported from; ``package`` resolves leading dots."""
+    base = node.module or ""
+    if not node.level:
+        return base
+    parts = package.split(".") if package else []
+    parts = parts[: len(parts) - (node.level - 1)]
+    return ".".join([*parts, *([base] if base else [])])
 
 
 def same_expression(a: ast.AST, b: ast.AST) -> bool:

@@ -1,0 +1,25 @@
+"""A model in DataParallel."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.width = 2
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+
+def script(x):
+    net = nn.DataParallel(Net())
+    net = torch.compile(net, backend="eager")
+    return net(x), list(net.module.state_dict())
+
+# run
+make = lambda: script
+calls = [(torch.ones(3, 2),)]

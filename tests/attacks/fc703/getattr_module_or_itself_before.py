@@ -1,0 +1,35 @@
+"""What unwraps DataParallel keeps the model without compiling."""
+
+import torch
+from torch import nn
+
+GRAPHS = []
+
+
+def backend(gm, inputs):
+    GRAPHS.append(1)
+    return gm.forward
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.width = 2
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+
+def script(x):
+    net = Net()
+    raw = getattr(net, "module", net)
+    net = torch.compile(net, backend=backend)
+    y = raw(x)
+    n = len(GRAPHS)
+    return net(x), y, n
+
+# run
+make = lambda: script
+calls = [(torch.ones(3, 2),)]

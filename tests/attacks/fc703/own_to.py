@@ -1,0 +1,29 @@
+"""The class has a `to` of its own, which a wrapper does not call."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.width = 2
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+    def to(self, *args):
+        self.width = 7
+        return super().to(*args)
+
+def script(x):
+    net = Net()
+    net = torch.compile(net, backend="eager")
+    net.to("cpu")
+    return net(x), net.width
+
+# run
+make = lambda: script
+calls = [(torch.ones(3, 2),)]

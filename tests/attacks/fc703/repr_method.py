@@ -1,0 +1,25 @@
+"""The text of the model is asked for by a method."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.width = 2
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+
+def script(x):
+    net = Net()
+    net = torch.compile(net, backend="eager")
+    return net(x), net.__repr__()
+
+# run
+make = lambda: script
+calls = [(torch.ones(3, 2),)]

@@ -1,0 +1,42 @@
+"""A method calls the model itself, in the class above."""
+
+import torch
+from torch import nn
+
+GRAPHS = []
+
+
+def backend(gm, inputs):
+    GRAPHS.append(1)
+    return gm.forward
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.width = 2
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+    def twice(self, x):
+        return self(self(x))
+
+class More(Net):
+    def run(self, x):
+        return super().twice(x)
+
+
+def script(x):
+    GRAPHS.clear()
+    torch._dynamo.reset()
+    net = More()
+    net = torch.compile(net, backend=backend)
+    y = net.run(x)
+    return y, len(GRAPHS), net(x), len(GRAPHS)
+
+# run
+make = lambda: script
+calls = [(torch.ones(3, 2),)]

@@ -1,0 +1,28 @@
+"""A method sets the mode of training."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.width = 2
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+    def freeze(self):
+        self.training = False
+
+def script(x):
+    net = Net()
+    net = torch.compile(net, backend="eager")
+    net.freeze()
+    return net(x), net.training
+
+# run
+make = lambda: script
+calls = [(torch.ones(3, 2),)]
