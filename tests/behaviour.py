@@ -164,8 +164,6 @@ def _compiled(made: Any, mode: Mode) -> Any:
     if mode not in ("compiled", "fullgraph", "anew"):
         return made
     torch._dynamo.reset()
-    # what is imported inside of compiled code is kept by its name, and the next project has files of the same names
-    torch._dynamo.symbolic_convert._import_module.cache_clear()
     return torch.compile(made, backend="eager", fullgraph=mode == "fullgraph")
 
 
@@ -192,10 +190,20 @@ def project(files: Mapping[str, str]) -> Iterator[tuple[types.ModuleType, Any]]:
         try:
             yield importlib.import_module("model"), modules
         finally:
-            for module in modules():
-                del sys.modules[module.__name__]
+            names = [module.__name__ for module in modules()]
+            for module in names:
+                del sys.modules[module]
+            _forgotten_by_dynamo(names)
             sys.path.remove(str(folder))
             sys.dont_write_bytecode = saved
+
+
+def _forgotten_by_dynamo(names: list[str]) -> None:
+    """Dynamo keeps modules by name, also among the names of whatever calls them; the next project has the same ones."""
+    torch._dynamo.symbolic_convert._import_module.cache_clear()
+    for module in [m for m in sys.modules.values() if isinstance(m, types.ModuleType)]:
+        for name in names:
+            vars(module).pop(f"__import_{name.replace('.', '_dot_')}", None)
 
 
 def write(files: Mapping[str, str], folder: Path) -> Path:

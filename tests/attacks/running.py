@@ -7,7 +7,8 @@ An attack is a file, or a folder with ``model.py`` and others. Its docstring say
 differs.
 
 The fixes are those that call themselves safe. A run that says ``unsafe = True`` gets all of them, and may say how far
-rounding goes: ``tolerance = 1e-5``.
+rounding goes: ``tolerance = 1e-5``. One that says ``compiled = True`` is about what Dynamo makes of the patched code:
+it is among those that the tests run under `torch.compile`, too, as are the first few of each rule.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import difflib
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,9 @@ from tests.behaviour import Behaviour, Mode, asks_data, behaviour, difference, f
 
 RULES = load_rules()
 MARK = "\n# run\n"
+#: The modes that cost little, and those in which Dynamo is at work.
+PLAIN: tuple[Mode, ...] = ("eager", "compiling")
+COMPILED: tuple[Mode, ...] = ("compiled", "fullgraph")
 _TOLERANCE = re.compile(r"^tolerance = (\S+)$", re.MULTILINE)
 
 
@@ -37,6 +41,7 @@ class Attack:
     """``files``: what the tool is given, by name; ``run``: what it is not given.
 
     ``unsafe``: fixes that are right under an assumption only are made too. ``tolerance``: of outputs, both ways.
+    ``compiled``: it shows something only under `torch.compile`.
     """
 
     name: str
@@ -45,6 +50,7 @@ class Attack:
     run: str
     unsafe: bool = False
     tolerance: float = 0.0
+    compiled: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ def _read(path: Path) -> Attack:
     files["model.py"] = text + "\n"
     rounding = _TOLERANCE.search(run)
     tolerance = float(rounding[1]) if rounding else 0.0
-    return Attack(path.stem, path.parent.name.upper(), files, run, "\nunsafe = True\n" in run, tolerance)
+    unsafe, compiled = (f"\n{word} = True\n" in f"\n{run}" for word in ("unsafe", "compiled"))
+    return Attack(path.stem, path.parent.name.upper(), files, run, unsafe, tolerance, compiled)
 
 
 def patched(attack: Attack, rules: tuple[Rule, ...]) -> tuple[dict[str, str], tuple[str, ...], list[str]]:
@@ -103,11 +110,8 @@ def patched(attack: Attack, rules: tuple[Rule, ...]) -> tuple[dict[str, str], tu
     return texts, tuple(codes), bugs
 
 
-def outcome(attack: Attack, *, compiled: bool = False) -> Outcome:
+def outcome(attack: Attack, modes: Sequence[Mode] = PLAIN) -> Outcome:
     """Patch with all rules, and with the attacked one alone, and compare with the original in each mode."""
-    modes: list[Mode] = ["eager", "compiling", *(("compiled",) if compiled else ())]
-    if compiled and not attack.unsafe:  # of what is lost there, an unsafe fix tells
-        modes.append("fullgraph")
     before: dict[Mode, Behaviour] = {}
     every, codes, bugs = patched(attack, RULES)
     single, more, others = patched(attack, tuple(r for r in RULES if r.code == attack.rule))
@@ -117,8 +121,11 @@ def outcome(attack: Attack, *, compiled: bool = False) -> Outcome:
         if files == attack.files:
             continue
         for mode in modes:
-            if mode not in before:
-                before[mode] = behaviour(attack.files, attack.run, mode)
+            if mode == "fullgraph" and attack.unsafe:  # of what is lost there, an unsafe fix tells
+                continue
+            for wanted in ("eager", mode):
+                if wanted not in before:
+                    before[wanted] = behaviour(attack.files, attack.run, wanted)
             now = behaviour(files, attack.run, mode)
             if mode == "fullgraph":
                 # one rule leaves a condition on data to another, which only for few sizes the sizes had told
@@ -165,7 +172,7 @@ def main() -> int:
     for attack in attacks(options.folder):
         if options.k not in f"{attack.rule.lower()}/{attack.name}":
             continue
-        result = outcome(attack, compiled=options.compiled)
+        result = outcome(attack, (*PLAIN, *COMPILED) if options.compiled else PLAIN)
         found, touched, wrong = found + 1, touched + bool(result.fixed), wrong + bool(result.holes)
         verdict = "HOLE" if result.holes else "same" if result.fixed else "left alone"
         nothing = "" if result.returned else " (no call returns)"

@@ -59,3 +59,4 @@ def make():
 
 
 calls = [(torch.arange(n), True) for n in (2, 3, 4, 12)] + [(torch.arange(n), False) for n in (1, 2, 4)]
+compiled = True

@@ -38,3 +38,4 @@ class Modes(nn.Module):
 # run
 def make(): return Modes()
 calls = [(torch.arange(n), mode) for n in (3, 4, 12) for mode in ("short", "none", ("scaled", 2), ("scaled", torch.tensor(2.0)), ("scaled", 2j))]
+compiled = True

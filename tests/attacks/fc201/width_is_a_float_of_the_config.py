@@ -27,3 +27,4 @@ def run(x, width):
     return Net(width).requires_grad_(False)(x)
 def make(): return run
 calls = [(torch.ones(2, 8), w) for w in (4, 4.0, 4.5, True, 2**31, torch.tensor(3), -2)]
+compiled = True

@@ -51,3 +51,4 @@ def steps(model):
 
 
 calls = [steps]
+compiled = True
