@@ -262,6 +262,7 @@ class Net(nn.Module):
     def __init__(self, backend="eager"):
         super().__init__()
         self.encoder = torch.compile(Encoder(), backend=backend)
+        self.encoder._orig_mod.eval()
 
     def forward(self, x):
         first = self.encoder(x).amax(-1, keepdim=True)
@@ -276,6 +277,7 @@ class Net(nn.Module):
     def __init__(self, backend="eager"):
         super().__init__()
         self.encoder = torch.compile(Encoder(), backend=backend)
+        self.encoder._orig_mod.eval()
 
     def forward(self, x):
         if not torch.compiler.is_compiling() and isinstance(x, torch.Tensor):

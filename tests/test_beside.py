@@ -70,7 +70,7 @@ def test_named_beside_the_folder_that_has_it(project: Path, paths: tuple[str, ..
 
 def test_the_terminal_says_how_many(tool: Run, project: Path) -> None:
     _, out, _ = tool("--verify-only", ".")
-    assert {line.partition(":")[0] for line in out.splitlines() if "FC901" in line} == worked_on(".")
+    assert {line.partition(":")[0] for line in out.splitlines() if " FC901 " in line} == worked_on(".")
     assert (
         "3 findings: 3 fixable, 0 unsafe, 0 without a fix in 3 files; 6 tests, examples and scripts passed over" in out
     )

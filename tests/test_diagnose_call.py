@@ -157,7 +157,7 @@ def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path, docu
     assert branch["verify"].endswith("--test --dry-run --select FC101 --quick --case case.py --backend eager .")
     assert [fix["code"] for fix in printed["fixes"]] == ["FC602"]
     assert printed["fate"] == "removed"
-    assert [remark["where"] for remark in told["static_only"]] == ["net.py:24", "net.py:47"]
+    assert [remark["where"] for remark in told["static_only"]] == ["net.py:24", "train.py:5"]
     assert any("`print`" in remark["what"] and "`Net.__init__`" in remark["what"] for remark in told["fine"])
     assert told["sites"][0]["where"] == "train.py:5"
     assert {item["name"] for item in told["diagnostics"]} == {"fullgraph", "baseline"}

@@ -394,6 +394,7 @@ class Net(nn.Module):
 def main(sizes):
     model = Net().eval()
     model = torch.compile(model, backend="eager")
+    model._orig_mod.eval()
     total = 0.0
     for size in sizes:
         x = torch.ones(size, 4)

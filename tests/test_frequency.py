@@ -167,7 +167,6 @@ def test_nothing_is_read_from_this_environment(monkeypatch: pytest.MonkeyPatch) 
 
 
 USED = """
-import functools
 import torch
 from torch import nn
 
@@ -195,11 +194,6 @@ def turned(x, starts=None):
     parts = [base(y, starts=(starts[0] if starts is not None else None)) for y in x]
     return base(x, starts, first=parts)
 
-@functools.lru_cache(maxsize=None)
-def angles(n):
-    mark("angles")
-    return n
-
 class Flash(nn.Module):
     def forward(self, x):
         if x.shape[0] > 9:
@@ -216,7 +210,7 @@ class Model(nn.Module):
     def forward(self, x):
         if x.shape not in self.tables:
             self.tables[x.shape] = table(x.shape, x)
-        return turned(x) * angles(x.shape[0])
+        return turned(x)
 """
 
 
@@ -234,10 +228,6 @@ NEVER = "only when `starts` is given: no call of the project does"
 
 def test_a_function_that_fills_a_cache_is_reached_as_often_as_that() -> None:
     assert used()["table"] == "only when a cache is filled"
-
-
-def test_a_function_that_keeps_its_results_runs_when_they_are_new() -> None:
-    assert used()["angles"] == "only when a cache is filled"
 
 
 def test_what_no_call_gives_is_said_to_be_never_given() -> None:

@@ -9,8 +9,12 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.conditions import Conditions
 from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.values.module_values import imported
 from patcher.rule import Code, Edit, Enclose, Replace
 from rules.fc602_log_call.describing import Describing
+
+#: Decorators that run a function once for the same arguments, and what tells how often they did.
+_CACHING, _ASKED = frozenset({"functools.lru_cache", "functools.cache"}), "cache_info"
 
 
 class Guarding(Analysis):
@@ -29,6 +33,7 @@ class Guarding(Analysis):
         if self.facts.compiled_only(statement):
             return "it stands under a test for compiled code"
         reason = self.describing.why_not_silent(statement) or self.describing.why_read(statement)
+        reason = reason or self._why_counted(call)
         if reason is not None:
             return reason
         outer = self._outermost(statement)
@@ -36,6 +41,17 @@ class Guarding(Analysis):
         if isinstance(outer, ast.If) and not outer.orelse and function is not None and self._joins(function):
             return self._joined(outer, call) if call is self._first_call(outer) else None
         return self._enclosed(self._whole(statement, outer), call)
+
+    def _why_counted(self, call: ast.Call) -> str | None:
+        """Why the function of ``call`` has to run as it is: its cache is asked, which traced code does not fill."""
+        function = self.syntax.function_of(call)
+        decorators = function.decorator_list if isinstance(function, ast.FunctionDef) else []
+        if not any(imported(self.syntax, getattr(d, "func", d)) in _CACHING for d in decorators):
+            return None
+        asked = any(n.attr == _ASKED for n in self.syntax.by_type[ast.Attribute])
+        if asked or self.facts.project.mentions(_ASKED):
+            return "what its function keeps for the same arguments is counted, and compiled code keeps nothing"
+        return None
 
     def _eager(self, at: ast.AST) -> str:
         return f"not {self.facts.writing.spelling('torch.compiler', at)}.is_compiling()"

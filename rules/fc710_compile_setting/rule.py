@@ -43,7 +43,7 @@ class CompileSetting(Rule):
     name: ClassVar[str] = "compile-setting"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
     triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Attribute, ast.Name)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
@@ -51,18 +51,23 @@ class CompileSetting(Rule):
         if isinstance(node, ast.Call) and (layer := recurrent(node, facts)) and facts.compiled(node):
             message = f"`{layer}` ends the graph here: the setting `torch._dynamo.config.{SETTING} = True` takes it in"
             yield Finding(node, message, assumption="`diagnose --prove --unsafe` finds out whether it helps this model")
-        if not facts.settings.torch_settings:
-            return
-        written = facts.ask(SettingPlaces).at(node)
+        if facts.settings.torch_settings:
+            decorators = [d for d in getattr(node, "decorator_list", []) if not isinstance(d, ast.Call)]
+            for site in [node] if isinstance(node, ast.Call) else decorators:
+                yield from self._unset(site, facts)
+
+    def _unset(self, site: ast.expr, facts: Facts) -> Iterator[Finding]:
+        """What is not set at a call, or at a decorator."""
+        written = facts.ask(SettingPlaces).at(site)
         if written is None:
             return
         told = " and ".join(f"`{setting.told}`" for setting in written.settings)
         message = f"a run has shown that {told} makes larger graphs of what is compiled here"
         if not written.edits:
-            yield Finding(node, message, assumption=written.why_not)
+            yield Finding(site, message, assumption=written.why_not)
             return
         fix = Fix(written.edits, Applicability.UNSAFE)
-        yield Finding(node, message, fix, "all that this process compiles is right with it as well")
+        yield Finding(site, message, fix, "all that this process compiles is right with it as well")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 

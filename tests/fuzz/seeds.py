@@ -87,10 +87,10 @@ def patched_seed(seed: Seed) -> str:
 
 @lru_cache(maxsize=1)
 def seeds() -> tuple[Seed, ...]:
-    """The examples of all rules that are run, in the order of the rules."""
+    """The examples of all rules that are run, in the order of the rules; not those that are an error as they stand."""
     found = []
     for rule in RULES:
-        for example in rule.invalid:
+        for example in (e for e in rule.invalid if not e.raises):
             settings = Settings(
                 strategies=example.strategies,
                 target_torch=OLDEST_TORCH,

@@ -13,12 +13,10 @@ from patcher.facts.running.by_default import ByDefault
 from patcher.facts.running.callers import Callers
 from patcher.facts.running.other_compilers import OtherCompilers
 from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.values.module_values import CONTAINERS, imported
+from patcher.facts.values.module_values import CONTAINERS
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-#: Decorators that run a function once for the same arguments.
-_CACHING = frozenset({"functools.lru_cache", "functools.cache"})
 #: Words of what holds the layers of a model, where nothing else tells.
 _LAYERS = frozenset("layers blocks stages".split())
 
@@ -108,8 +106,6 @@ class Frequency(Analysis):
                 return _EACH
             if package := self.facts.ask(OtherCompilers).of(function):
                 return self._functions.setdefault(function, Reach(Often.ELSEWHERE, frozenset({f"`{package}`"})))
-            if any(imported(self.syntax, getattr(d, "func", d)) in _CACHING for d in function.decorator_list):
-                return self._functions.setdefault(function, Reach(Often.ONCE))
             self._open.add(function)
             calls = self.callers.of(function)
             reached = [r for r in map(self.of, calls) if r.often is not Often.UNKNOWN]

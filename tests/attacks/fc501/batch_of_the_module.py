@@ -13,6 +13,7 @@ class Net(nn.Module):
     def forward(self, x):
         length = x.shape[1]
         places = torch.arange(length).unsqueeze(0).expand(self.batch, -1)
+        torch._dynamo.decorators.mark_unbacked(places, 0)
         return self.rotary(places)
 
 

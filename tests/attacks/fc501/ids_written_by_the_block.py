@@ -27,6 +27,7 @@ class Net(nn.Module):
     def forward(self, x):
         rows, length = x.shape
         ids = torch.arange(length).unsqueeze(0).expand(rows, -1)
+        torch._dynamo.decorators.mark_unbacked(ids, 0)
         mark_unbacked(ids, 0)
         return self.block(ids)
 

@@ -14,6 +14,7 @@ class Net(nn.Module):
         row = torch.arange(length)
         front = row[:1]
         places = row.unsqueeze(0).expand(rows, -1)
+        torch._dynamo.decorators.mark_unbacked(places, 0)
         front += 5
         return self.rotary(places)
 
