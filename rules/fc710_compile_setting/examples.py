@@ -183,6 +183,31 @@ def make():
 """,
     ),
     Example(
+        title="in both arms",
+        before=_SCALED
+        + """def compiled(net, backend="inductor"):
+    if backend == "inductor":
+        net = torch.compile(net)
+    else:
+        net = torch.compile(net, backend=backend)
+    return net
+""",
+        after=_SCALED
+        + """def compiled(net, backend="inductor"):
+    if backend == "inductor":
+        torch._dynamo.config.capture_scalar_outputs = True
+        net = torch.compile(net)
+    else:
+        torch._dynamo.config.capture_scalar_outputs = True
+        net = torch.compile(net, backend=backend)
+    return net
+""",
+        run=_RUN,
+        unsafe=True,
+        torch_settings=(_SCALARS,),
+        compiles=True,
+    ),
+    Example(
         title="no place for a line",
         before=_SCALED
         + """def compiled(net, backend="inductor"):

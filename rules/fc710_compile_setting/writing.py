@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSites
-from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import imported
 from patcher.rule import Code, Edit, Insert, Replace
@@ -49,14 +48,14 @@ class SettingPlaces(Analysis):
         return self._known.get(node)
 
     def _all(self) -> Iterator[Written]:
-        lined: set[FunctionNode | None] = set()
+        lined: list[ast.stmt] = []
         for call in self._sites:
             assert isinstance(call.node, ast.expr)
             anchor = self._anchor(call)
-            function = self.syntax.function_of(anchor)
             lines = [s for s in self.facts.settings.torch_settings if s.kind != "argument"]
-            lines = [s for s in lines if function not in lined and not self._is_set(s, function)]
-            lined.add(function)
+            lines = [s for s in lines if not self._is_set(s, anchor)]
+            if any(self._runs_with(other, anchor) for other in lined):
+                lines = []
             given = [s for s in self.facts.settings.torch_settings if s.kind == "argument" and not _is_given(s, call)]
             if not lines and not given:
                 continue
@@ -68,9 +67,17 @@ class SettingPlaces(Analysis):
             if passed is None:
                 yield Written(call.node, told, why_not="its arguments cannot be told")
                 continue
+            lined += [anchor] if lines else []
             config = self.facts.writing.spelling(_CONFIG, anchor)
             written = tuple(Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
             yield Written(call.node, told, (*([Insert(anchor, written)] if lines else []), *passed))
+
+    def _runs_with(self, line: ast.stmt, anchor: ast.stmt) -> bool:
+        """Whether ``line`` is run whenever ``anchor`` is: it does not stand in another arm or function."""
+        if self.syntax.function_of(line) is not self.syntax.function_of(anchor):
+            return False
+        block = self.syntax.block_of(line)
+        return anchor in block or any(p in block for p in self.syntax.ancestors(anchor))
 
     def _anchor(self, call: CompileCall) -> ast.stmt:
         """The statement before which a line is run before the model is compiled: not in the middle of a class."""
@@ -81,18 +88,23 @@ class SettingPlaces(Analysis):
             statement, cls = cls, self.syntax.class_of(cls)
         return statement
 
-    def _is_set(self, setting: TorchSetting, function: FunctionNode | None) -> bool:
-        """Whether code of the same function, or of the module, gives it this value."""
+    def _is_set(self, setting: TorchSetting, anchor: ast.stmt) -> bool:
+        """Whether code that runs with ``anchor``, or when the file is imported, gives it this value."""
         if setting.kind == "member":
             added = [c for c in self.syntax.by_type[ast.Call] if self._is_addition(c, setting)]
-            return any(self.syntax.function_of(c) in (None, function) for c in added)
+            return any(self._is_in_force(c, anchor) for c in added)
         for call in self._set:
-            if self.syntax.function_of(call.node) not in (None, function) or not call.what.startswith(_CONFIG):
+            if not call.what.startswith(_CONFIG) or not self._is_in_force(call.node, anchor):
                 continue
             value = call.argument(setting.name)
             if isinstance(value, ast.Constant) and value.value == setting.value:
                 return True
         return False
+
+    def _is_in_force(self, node: ast.AST, anchor: ast.stmt) -> bool:
+        if self.syntax.function_of(node) is None and self.syntax.function_of(anchor) is not None:
+            return True
+        return self._runs_with(self.syntax.statement_of(node), anchor)
 
     def _is_addition(self, call: ast.Call, setting: TorchSetting) -> bool:
         if imported(self.syntax, call.func) != f"{_CONFIG}.{setting.name}.add" or len(call.args) != 1:
