@@ -286,6 +286,19 @@ def script(x):
         unsafe=True,
         compiles=True,
     ),
+    Example(
+        title="compiled twice",
+        before=_NET
+        + """def script(x):
+    net = Net()
+    net = torch.compile(net)
+    net = torch.compile(net, dynamic=True)
+    return net(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -488,7 +501,7 @@ def again(x):
 """,
     ),
     NearMiss(
-        title="compiled in place, and compiled twice",
+        title="compiled in place, and made anew between two calls",
         source=_NET
         + """def script(x):
     net = Net()
@@ -499,6 +512,8 @@ def again(x):
 def twice(x):
     net = Net()
     net = torch.compile(net)
+    x = net(x)
+    net = Net()
     net = torch.compile(net, dynamic=True)
     return net(x)
 """,

@@ -30,7 +30,8 @@ class WrappedModule(Rule):
 
     What it does:
         Replaces ``model = torch.compile(model, dynamic=True)`` by ``model.compile(dynamic=True)``, and the same for
-        ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements.
+        ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements. Reported, and left to
+        you: a model that is compiled twice, which gives a plain function without parameters (seen on 2.13).
 
     Why it breaks compilation:
         What ``torch.compile`` returns is another module around the one that it was given. The keys of its
@@ -70,6 +71,9 @@ class WrappedModule(Rule):
         site = facts.ask(CompileSites).at(node)
         if site is None or site.form not in ("again", "built") or site.held is None or not site.is_module:
             return
+        if site.others and not site.by_forward and (first := _first(site, facts)) is not None:
+            told = f"`{ast.unparse(site.held)}` is compiled already (line {first.lineno}): what this gives is no module"
+            yield Finding(node, told, assumption="compile it once, with the arguments of both calls")
         if (
             site.by_forward
             or site.others
@@ -93,6 +97,23 @@ class WrappedModule(Rule):
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _first(site: CompileSite, facts: Facts) -> ast.stmt | None:
+    """The statement above that surely has made the same name a wrapper already."""
+    syntax = facts.syntax
+    if site.form != "again" or not isinstance(site.held, ast.Name):
+        return None
+    statement, held = syntax.statement_of(site.node), site.held.id
+    names = (n for n in syntax.by_type[ast.Name] if isinstance(n, ast.Name) and n.id == held)
+    stores = [n.lineno for n in names if not isinstance(n.ctx, ast.Load)]
+    for call in site.others:
+        other, first = facts.ask(CompileSites).at(call.node), syntax.statement_of(call.node)
+        if other is None or other.form != "again" or other.by_forward or first not in syntax.block_of(statement):
+            continue
+        if first.lineno < statement.lineno and not any(first.lineno < n < statement.lineno for n in stores):
+            return first
+    return None
 
 
 def _code(site: CompileSite, facts: Facts) -> tuple[Code, ...] | None:

@@ -135,7 +135,8 @@ class WrapperUses(Analysis):
             return
         if self.syntax.class_of(held) is not None and scope is None:
             yield _Told(f"`{text}` is an attribute of a class")
-        if any(n.id in _BY_TEXT for n in self.syntax.by_type[ast.Name]):
+        names = (n for n in self.syntax.by_type[ast.Name] if n.id in _BY_TEXT)
+        if any(self.syntax.function_of(n) is not None or n.lineno > held.lineno for n in names):
             yield _Told("global names are looked up by their text")
         others = (s for s in modules if s.path != self.facts.path)
         if any(s.sees(self.module, text) or self.module in s.imports for s in others):
