@@ -8,7 +8,7 @@ differs.
 
 The fixes are those that call themselves safe. A run that says ``unsafe = True`` gets all of them, and may say how far
 rounding goes: ``tolerance = 1e-5``. One that says ``compiled = True`` is about what Dynamo makes of the patched code:
-it is among those that the tests run under `torch.compile`, too, as are the first few of each rule.
+it is among those that the tests run under `torch.compile`, too, as is the first that is rewritten of each rule.
 """
 
 from __future__ import annotations
