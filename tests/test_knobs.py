@@ -12,9 +12,12 @@ import torch
 import torch._dynamo.config
 from torch import nn
 
+from patcher.engine import patch
 from patcher.facts import Facts
 from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant
 from patcher.harness import knobs
+from patcher.settings import Settings
+from rules import load_rules
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 TABLE = Path(inspect.getfile(Facts)).parent / "tables" / "knobs.json"
@@ -52,6 +55,18 @@ def test_a_version_that_nobody_has_asked_lacks_what_looks_misspelt() -> None:
 )
 def test_what_is_meant(given: str, right: str | None) -> None:
     assert meant(given, {"default", "max-autotune", "reduce-overhead"}) == right
+
+
+def test_what_would_be_rejected_all_the_same_is_told_and_not_merged() -> None:
+    (rule,) = (rule for rule in load_rules() if rule.code == "FC705")
+    text = (
+        'import torch\n\n\ndef f(net):\n    return torch.compile(net, mode="max-autotune", options={"of_its_own": 1})\n'
+    )
+    result = patch(text, "m.py", (rule,), Settings(target_torch=(2, 13)))
+    assert result.text == text
+    assert len(result.remaining) == 2
+    known = patch(text.replace("of_its_own", "epilogue_fusion"), "m.py", (rule,), Settings(target_torch=(2, 13)))
+    assert "list_mode_options" in known.text
 
 
 REJECTED: list[dict[str, Any]] = [

@@ -46,11 +46,11 @@ def wrong_arguments(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[W
         elif name in ("fullgraph", "disable", "dynamic"):
             yield from _substring(name, value, bindings)
     mode, options = call.argument("mode"), call.argument("options")
+    unknown = [*_mode(mode, knobs), *_options(options, knobs)] if _for_inductor(call) else []
+    yield from unknown
     if _is_given(mode) and _is_given(options):
-        yield _both(call, node, knobs)
-    elif _for_inductor(call):
-        yield from _mode(mode, knobs)
-        yield from _options(options, knobs)
+        both = _both(call, node, knobs)
+        yield both if not unknown else Wrong(node, both.message, rejected=True, assumption="mend what is unknown first")
     yield from _backend(call, knobs)
 
 
