@@ -338,7 +338,10 @@ _folder: Path | None = None
 
 @contextlib.contextmanager
 def imported(source: str) -> Iterator[types.ModuleType]:
-    """The source as a module with a file of its own: Dynamo and dataclasses look both up."""
+    """The source as a module with a file of its own: Dynamo and dataclasses look both up.
+
+    It draws the same random numbers each time, at its top level too, whatever was drawn before it.
+    """
     global _folder
     if _folder is None:
         _folder = Path(tempfile.mkdtemp(prefix="examples-"))
@@ -347,6 +350,7 @@ def imported(source: str) -> Iterator[types.ModuleType]:
     path = _folder / f"{name}.py"
     if not path.exists():
         path.write_text(source, encoding="utf-8")
+    torch.default_generator.manual_seed(SEED)  # `torch.manual_seed` goes through Dynamo
     with loaded(path, name) as module:
         yield module
 
