@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import warnings
+from collections import deque
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from patcher.surroundings import Surroundings
 
 #: Not ``re.compile``, which most files have.
 _COMPILES = re.compile(rb"torch\.compile|(?<!\bre)\.compile\(|import compile\b|_dynamo\.optimize")
+_REMEMBERED = 8  # settings: one question after another is about the same ones
 
 
 class Analysis:
@@ -53,16 +55,28 @@ class Analysis:
             patched = {path: share.patch(path, self.project) for path in self.files}
         self.first = tuple(FileResult(e.path, error=e.error) if e.error else patched[e.path] for e in entries)
         self._telling = frozenset(result.path for result in self.first if result.patch)
+        self._made: deque[tuple[Settings, tuple[FileResult, ...]]] = deque(maxlen=_REMEMBERED)
 
     def again(self, settings: Settings) -> tuple[FileResult, ...]:
         """The results with other settings: of the files that had findings, and those that the evidence speaks of.
 
-        Settings of PyTorch speak of the files that may compile something.
+        Settings of PyTorch speak of the files that may compile something. With ``settings.only`` the results are those
+        of the files with these units: in the others nothing may be fixed.
         """
+        known = next((made for asked, made in self._made if asked == settings), None)
+        if known is None:
+            known = self._patched(settings)
+            self._made.append((settings, known))
+        return known
+
+    def _patched(self, settings: Settings) -> tuple[FileResult, ...]:
         named = {os.path.realpath(varied.path) for varied in settings.evidence}
         compiling = self._compiling if settings.torch_settings else frozenset()
         telling = self._telling | compiling
         wanted = [p for p in self.files if p in telling or (named and os.path.realpath(p) in named)]
+        if settings.only is not None:
+            fixed = {unit.path for unit in settings.only}
+            wanted = [path for path in wanted if path in fixed]
         share = Share(self.rules, settings, self._steps)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

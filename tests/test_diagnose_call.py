@@ -195,6 +195,9 @@ def test_prove_keeps_what_helps_and_restore_takes_it_back(
     assert "FC101 in Gate.forward" in (project / "report.md").read_text(encoding="utf-8")
     assert "restore" in proven.stderr
     report = json.loads((project / "report.json").read_text(encoding="utf-8"))
+    cases = report["measured"]["results"]["cases"]
+    assert {variant["tree"] for case in cases for variant in case["variants"]} == {"original"}
+    assert [one["name"] for one in report["diagnostics"]] == ["baseline"], "nothing that the search does not ask for"
     fates = {fix: tried["outcome"] for tried in report["proof"]["tried"] for fix in tried["fixes"]}
     assert fates["FC101 in Gate.forward"] == "kept"
     assert fates["FC101 in Unused.forward"] in ("no-op", "not tried")

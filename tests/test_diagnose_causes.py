@@ -240,13 +240,25 @@ def test_units_can_be_chosen_one_by_one(tmp_path: Path) -> None:
     text = only.after.decode()
     assert text.count("torch.where") == 1
     assert text.index("torch.where") > text.index("class Other")
-    (none,) = analysis.again(Settings(only=frozenset()))
-    assert not none.changed
+    assert analysis.again(Settings(only=frozenset())) == ()
 
 
 def test_the_same_settings_give_the_same_results_again(tmp_path: Path) -> None:
     analysis, _ = analysed(tmp_path, MODEL)
     assert analysis.again(Settings()) == analysis.first
+    assert analysis.again(Settings()) is analysis.again(Settings()), "they are not worked out twice"
+    assert analysis.again(Settings(unsafe=True)) is not analysis.again(Settings())
+
+
+def test_files_in_which_nothing_may_be_fixed_are_not_worked_through(tmp_path: Path) -> None:
+    (tmp_path / "more.py").write_text(MODEL)
+    (tmp_path / "net.py").write_text(MODEL)
+    analysis = Analysis([str(tmp_path)], load_rules(), Settings())
+    assert len(analysis.again(Settings())) == 2
+    (path,) = [file for file in analysis.files if file.endswith("more.py")]
+    (only,) = analysis.again(Settings(only=frozenset({Unit("FC101", path, "Scale.forward")})))
+    assert only.path == path
+    assert only.changed
 
 
 def test_nothing_seen_is_no_cause(places: Places) -> None:

@@ -253,3 +253,10 @@ def test_memory_is_limited(eaten: str, jobs: Jobs) -> None:
         status, message = jobs(text, plan={"memory": 2**32}).failure
         assert status == "out-of-memory", message
         assert "\n" not in message
+
+
+def test_what_is_compiled_need_not_be_timed(jobs: Jobs) -> None:
+    timed, untimed = (jobs(kind="compiled", plan=plan) for plan in ({}, {"untimed": True}))
+    assert timed["warm"]["passes"] > 0
+    assert not {"warm", "memory"} & untimed.told.keys()
+    assert untimed["counts"] == timed["counts"]

@@ -96,7 +96,8 @@ class World:
         fresh: bool = False,
         settings: Sequence[TorchSetting] = (),
     ) -> State:
-        (text,) = [file.after.decode() if file.changed else Path(self.path).read_text() for file in files]
+        changed = [file.after.decode() for file in files if file.changed]
+        text = changed[0] if changed else Path(self.path).read_text()
         fixed = frozenset(
             n for n in self.cost if "torch.where" in text.partition(f"class {n}(")[2].partition("class ")[0]
         )
@@ -139,8 +140,7 @@ def fates(ending: Ending) -> dict[str, str]:
 
 
 def kept(ending: Ending) -> set[str]:
-    (file,) = ending.files
-    text = file.after.decode() if file.changed else ""
+    text = "".join(file.after.decode() for file in ending.files)
     return {n for n in NAMES if "torch.where" in text.partition(f"class {n}(")[2].partition("class ")[0]}
 
 
@@ -250,6 +250,19 @@ def test_what_differs_only_when_measured_at_length_is_left_out(tmp_path: Path) -
     again = search.at_length(ending, Options(quick=False))
     assert kept(again) == {"Alpha"}
     assert fates(again) == {"Alpha": "kept", "Beta": "different"}
+
+
+def test_what_was_measured_like_that_is_not_measured_again_unless_the_clock_says_something(tmp_path: Path) -> None:
+    for backend, again in (("eager", 0), ("inductor", 1)):
+        world = World(tmp_path, {"Alpha": 2, "Beta": 1})
+        costs = {rule.code: rule.costs for rule in load_rules()}
+        quick = Options(quick=True, backend=backend, untimed=backend == "eager")
+        search = Search(world.analysis, Settings(), world, costs, quick)  # type: ignore[arg-type]
+        ending = search.run(groups([Seen("case", world.figures(frozenset()), {})], world.places))
+        before = len(world.measured)
+        at_length = search.at_length(ending, Options(quick=True, backend=backend))
+        assert at_length.files == ending.files
+        assert len(world.measured) - before == again
 
 
 @pytest.mark.parametrize(
@@ -412,6 +425,20 @@ def test_settings_that_help_are_kept_and_the_rest_is_left_out(tmp_path: Path) ->
     assert [setting.name for setting in ending.unwritten] == [SHAPES, SCALARS], "nothing there compiles"
     assert ending.state is not None
     assert ending.state.totals("patched").launches == 1  # type: ignore[union-attr]
+
+
+def test_settings_that_no_cause_asks_for_are_left_alone_where_nothing_is_broken_any_more(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Beta": 1})
+    assert settings_fates(made.search(UNSAFE)) == {SHAPES: "kept"}
+    assert made.set.count((SHAPES,)) == 1
+    assert not any(SCALARS in names or RECURRENT in names for names in made.set)
+
+
+def test_settings_that_no_cause_asks_for_go_together_when_they_come_to_no_more(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Beta": 1, "Gamma": 2})
+    made.reasons["Gamma"] = "Data-dependent branching"
+    assert settings_fates(made.search(UNSAFE)) == {SHAPES: "kept", SCALARS: "no-op", RECURRENT: "no-op"}
+    assert [len(names) for names in made.set if SCALARS in names or RECURRENT in names] == [3], "measured once"
 
 
 def test_settings_are_for_those_who_ask_for_unsafe_fixes_and_not_without_the_rule(tmp_path: Path) -> None:

@@ -366,6 +366,19 @@ def test_only_what_is_not_compiled_is_reused_when_compiling_is_another(
     assert [(variant["tree"], variant["kind"]) for variant in reused] == [("original", "eager")]
 
 
+def test_what_was_timed_does_for_what_need_not_be_and_not_the_other_way_round(
+    rerun: Callable[..., tuple[dict[str, Any], list[str]]],
+) -> None:
+    rerun("a", keep=True, quick=True)
+    _, ran = rerun("b", keep=True, quick=True, reuse="../a/work", untimed=True)
+    assert ran == PATCHED
+    rerun("c", keep=True, quick=True, untimed=True)
+    _, ran = rerun("d", quick=True, reuse="../c/work", untimed=True)
+    assert ran == PATCHED
+    _, ran = rerun("e", quick=True, reuse="../c/work")
+    assert ran == ["patched eager", "original compiled", "patched compiled"]
+
+
 def test_counting_compares_nothing(rerun: Callable[..., tuple[dict[str, Any], list[str]]]) -> None:
     results, ran = rerun("a", counting=True, repeat=True)
     assert ran == ["original eager", "original compiled", "patched compiled", "original compiled"]

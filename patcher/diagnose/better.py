@@ -17,6 +17,7 @@ _COUNTS = (
     ("launches", "launches"),
     ("cudagraph_skips", "CUDA-graph skips"),
 )
+TIMED = ("inductor",)  # the backends whose times say something
 _FEW = 10  # operators
 _SHARE = 0.05  # quartile ranges of a quick run are narrow by chance: less than this is no difference
 
@@ -62,13 +63,13 @@ def change(before: Totals, after: Totals) -> Change:
 def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
     """From one measured tree to another, over the cases and modes that came to their end in both.
 
-    Times are those of inductor; what the other backends make takes a time that says nothing.
+    Of backends that are not in ``TIMED`` the time that it takes says nothing.
     """
     old, new = before[0].figures(before[1]), after[0].figures(after[1])
     both = [key for key in old if key in new]
     counted = change(totals([old[key] for key in both]), totals([new[key] for key in both]))
     faster, slower = [], []
-    for key in both if after[0].results.backend == "inductor" else ():
+    for key in both if after[0].results.backend in TIMED else ():
         was, now = old[key].warm, new[key].warm
         if was is None or now is None:
             continue

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from patcher.analysis import Analysis
 from patcher.diagnose.bench import Bench, State, totals
-from patcher.diagnose.better import change
+from patcher.diagnose.better import TIMED, change
 from patcher.diagnose.counted import BACKEND as COUNTING
 from patcher.diagnose.counted import Rules, counting, differing, first_report, remaining, with_missing
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
-from patcher.diagnose.diagnostics import QUICK, TUNE, USUAL, choices, diagnostics, probes
+from patcher.diagnose.diagnostics import QUICK, SEARCHING, TUNE, USUAL, choices, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, Key, groups, settled_launches
@@ -81,7 +81,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
         stamps = {path: _stamp(path) for path in analysis.files}
         counted = _counted(bench, analysis, wanted)
-        state = bench.measure(() if wanted.only else analysis.first)
+        state = bench.measure(() if wanted.only or _searches_alone(wanted) else analysis.first)
         whole = _Whole(analysis, settings, wanted, places, state, counted, bench.seconds)
         ran = whole.ran
         if wanted.only:
@@ -89,7 +89,8 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         if not wanted.prove or not whole.measurable:
             return Diagnosed(whole.diagnosis(whole.causes()), ran=ran)
         costs = {rule.code: rule.costs for rule in analysis.rules}
-        quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1])
+        untimed = wanted.options.backend not in TIMED
+        quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1], untimed=untimed)
         search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies, whole.torch)
         ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
         causes = whole.causes()
@@ -145,11 +146,19 @@ def _named(wanted: Wanted) -> tuple[str, ...]:
     """The diagnostics to run."""
     if wanted.only:
         return wanted.only
+    if _searches_alone(wanted):
+        return SEARCHING
     return QUICK if wanted.options.quick else USUAL
 
 
+def _searches_alone(wanted: Wanted) -> bool:
+    """Whether nothing is measured that the search does not ask for: not all fixes at once, nor the original again."""
+    return wanted.prove and wanted.options.quick
+
+
 def _options(wanted: Wanted) -> plan.Options:
-    twice = not wanted.only and not wanted.count_first  # else that is counted
+    counted = wanted.count_first  # twice, with another backend
+    twice = not (wanted.only or counted or _searches_alone(wanted))
     return replace(wanted.options, repeat=twice, trace=wanted.trace, probes=probes(_named(wanted)))
 
 

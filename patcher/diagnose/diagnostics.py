@@ -25,6 +25,7 @@ TITLES = {
 NAMES = tuple(TITLES)
 TUNE = "tune"
 QUICK = ("fullgraph", "baseline")
+SEARCHING = ("baseline",)  # with --prove --quick
 USUAL = tuple(name for name in NAMES if name not in ("latency", "ablation"))  # these compile a case many times over
 _MADE_OF_VARIANTS = "baseline"
 

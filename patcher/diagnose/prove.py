@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, asked_settings
 from patcher.diagnose.bench import Bench, State
-from patcher.diagnose.better import Change, Standing, compiles_less, difference, is_whole, standing
+from patcher.diagnose.better import TIMED, Change, Standing, compiles_less, difference, is_whole, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups
@@ -77,6 +77,8 @@ class Search:
     _known: dict[tuple[str, ...], Bundle] = field(default_factory=dict)
     _fates: _Fates = field(default_factory=dict)
     _evidence: tuple[Varied, ...] = ()
+    _diffs: dict[Bundle, str] = field(default_factory=dict)
+    _writable: dict[tuple[TorchSetting, ...], frozenset[Unit]] = field(default_factory=dict)
 
     def run(self, causes: Sequence[Group], uncompiled: bool = False) -> Ending:
         """From the causes in the original to the best state that was found.
@@ -88,8 +90,12 @@ class Search:
         return self._ended(self._other_strategies(self._pruned(line.chosen)))
 
     def at_length(self, ending: Ending, options: Options) -> Ending:
-        """The end, measured once more with the original beside it; should results differ, without what is to blame."""
-        if not ending.chosen:
+        """The end, measured once more with the original beside it; should results differ, without what is to blame.
+
+        Where it was already measured like that, and the clock says nothing, that is the end.
+        """
+        alike = replace(options, untimed=self.quick.untimed) == self.quick
+        if not ending.chosen or (alike and options.backend not in TIMED):
             return ending
         self.quick, self._states = options, {}
         key = self._key(ending.chosen)
@@ -168,28 +174,42 @@ class Search:
         return next(iter(self._states.values())), "original"
 
     def _set(self, start: Sequence[Bundle], causes: Sequence[Group], uncompiled: bool) -> _Line:
-        """The settings that causes ask for, on top of ``start``: as many as leave the results what they are."""
+        """The settings that causes ask for, on top of ``start``: as many as leave the results what they are.
+
+        Where no cause asks for one and something is broken, those that capture are tried: what they would take in may
+        lie behind a break, or in code that is not compiled at all. They go at once if that comes to no more.
+        """
         chosen, self._fates = list(start), {}
         seen: set[TorchSetting] = set()
+        failed: list[Bundle] = []
         for _ in range(_ROUNDS):
-            asked = asked_settings(causes, self.bench.places, self.torch)
-            broken = uncompiled or any(group.category == "graph break" for group in causes)
-            new = [s for s in dict.fromkeys((*asked, *(CAPTURING if broken else ()))) if s not in seen]
+            new = [s for s in asked_settings(causes, self.bench.places, self.torch) if s not in seen]
+            guessed = not new
+            if guessed and (uncompiled or any(group.category == "graph break" for group in causes)):
+                new = [setting for setting in CAPTURING if setting not in seen]
             if not new:
                 break
             seen.update(new)
             offered = [self._known.setdefault(bundle.key, bundle) for bundle in map(_bundle_of, new)]
             taken = self._equivalent(chosen, offered)
-            if taken:  # what failed alone may work beside what was taken after it
-                failed = [bundle for bundle in offered if bundle not in taken]
-                taken += self._equivalent([*chosen, *taken], failed) if failed else []
+            failed += [bundle for bundle in offered if bundle not in taken]
+            if guessed and taken and not uncompiled and not self._helps(chosen, [*chosen, *taken]):
+                why = "no cause asks for it, and with all others of which that is so it comes to no more"
+                self._fates.update({bundle.key: ("no-op", why, None) for bundle in taken})
+                break
+            if taken and failed:  # what failed alone may work beside what was taken after it
+                late = self._equivalent([*chosen, *taken], failed)
+                taken, failed = [*taken, *late], [bundle for bundle in failed if bundle not in late]
             for bundle in taken:
                 self._fates.pop(bundle.key, None)
-            if not taken:
-                break
-            chosen += taken
-            causes, uncompiled = self._causes(self._state(chosen).after), False
+            if taken:
+                chosen += taken
+                causes, uncompiled = self._causes(self._state(chosen).after), False
         return _Line(chosen, self._fates)
+
+    def _helps(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> bool:
+        """Whether ``chosen`` comes closer to one graph for each call than ``rest``, or anything else gets better."""
+        return self._gain(rest, chosen).gain or self._closer(rest, chosen)
 
     def _written(self, chosen: Sequence[Bundle]) -> tuple[tuple[FileResult, ...], tuple[TorchSetting, ...]]:
         """The files with what is chosen, the settings written where the model is compiled; and those with no place."""
@@ -200,9 +220,12 @@ class Search:
 
     def _places(self, settings: tuple[TorchSetting, ...]) -> frozenset[Unit]:
         """Where these would be written."""
-        only_those = replace(self._now(settings), select=(_SETTING[0],))
-        made = bundles(self.analysis.again(only_those), self.bench.places) if settings else ()
-        return frozenset(unit for bundle in made for unit in bundle.units if unit.code == _SETTING[0])
+        if settings not in self._writable:
+            only_those = replace(self._now(settings), select=(_SETTING[0],))
+            made = bundles(self.analysis.again(only_those), self.bench.places) if settings else ()
+            units = frozenset(unit for bundle in made for unit in bundle.units if unit.code == _SETTING[0])
+            self._writable[settings] = units
+        return self._writable[settings]
 
     # --- growing: what the run gives a reason for -------------------------------------------------------------------
 
@@ -386,10 +409,13 @@ class Search:
         return replace(self.settings, evidence=self._evidence, torch_settings=under)
 
     def _diff(self, bundle: Bundle) -> str:
-        shown = self.bench.places.shown
-        under = () if bundle.setting is None else (bundle.setting,)
-        files = [file for file in self._files(bundle.units | self._places(under), under) if file.changed]
-        return "".join(file_diff(file, shown(file.path)).decode(file.encoding, "replace") for file in files)
+        if bundle not in self._diffs:
+            shown = self.bench.places.shown
+            under = () if bundle.setting is None else (bundle.setting,)
+            files = [file for file in self._files(bundle.units | self._places(under), under) if file.changed]
+            texts = [file_diff(file, shown(file.path)).decode(file.encoding, "replace") for file in files]
+            self._diffs[bundle] = "".join(texts)
+        return self._diffs[bundle]
 
     def _causes(self, seen: Sequence[Seen]) -> tuple[Group, ...]:
         return groups(seen, self.bench.places)

@@ -60,11 +60,12 @@ class Options:
     and ``memory`` (bytes): the limits of each process.
 
     ``counting``: only what Dynamo counts: of each case the original in eager mode, and original and patched compiled;
-    no times of those, and nothing is compared. ``repeat``: a second run of the original compiled in the first mode.
-    ``keep``: the work folder stays. ``reuse``: the work folder of an earlier run, from which the original's variants
-    are taken. ``trace``: where torch writes its structured trace of the original compiled. ``probes``: names of
-    experiments (``probes.py``) on each case. ``settings``: of PyTorch, in force while what is patched runs compiled;
-    the original runs without. ``tune``: whether the ways to compile each case are tried, and how.
+    no times of those, and nothing is compared. ``untimed``: what is compiled is not timed. ``repeat``: a second run of
+    the original compiled in the first mode. ``keep``: the work folder stays. ``reuse``: the work folder of an earlier
+    run, from which the original's variants are taken. ``trace``: where torch writes its structured trace of the
+    original compiled. ``probes``: names of experiments (``probes.py``) on each case. ``settings``: of PyTorch, in force
+    while what is patched runs compiled; the original runs without. ``tune``: whether the ways to compile each case are
+    tried, and how.
     """
 
     command: tuple[str, ...] = ()
@@ -79,6 +80,7 @@ class Options:
     seconds: float = 600.0
     memory: int | None = None
     counting: bool = False
+    untimed: bool = False
     repeat: bool = False
     keep: bool = False
     reuse: str = ""
@@ -217,7 +219,8 @@ def _document(results: Sequence[FileResult], options: Options) -> dict[str, Any]
 def _asked_for(options: Options) -> dict[str, Any]:
     """What a plan only mentions when it is wanted; folders are those of this machine."""
     settings = [setting._asdict() for setting in options.settings]
-    asked: dict[str, Any] = {"counting": options.counting, "repeat": options.repeat, "keep": options.keep}
+    asked: dict[str, Any] = {"counting": options.counting, "untimed": options.untimed}
+    asked |= {"repeat": options.repeat, "keep": options.keep}
     asked["probes"] = list(options.probes)
     asked["settings"] = settings
     asked |= {

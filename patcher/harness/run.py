@@ -43,7 +43,7 @@ LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints 
 LISTEN_SECONDS, LOOK_SECONDS = 0.1, 0.5  # for the end of a process, and at its log and memory
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
-_COMPILING = ("modes", "backend", "counting")  # of a plan: what only matters for compiled variants
+_COMPILING = ("modes", "backend", "counting", "untimed")  # of a plan: what only matters for compiled variants
 KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
 
 Json = dict[str, Any]
@@ -421,7 +421,7 @@ def _earlier(folder: str | None, own: Path, identity: Json) -> _Earlier | None:
         return None
     with contextlib.suppress(OSError, ValueError):
         known = json.loads((Path(folder) / KEPT).read_text(encoding="utf-8"))
-        if known == identity:
+        if known in (identity, {**identity, "untimed": None}):  # that it was timed does no harm
             return _Earlier(Path(folder), ("eager", "float64", "compiled"))
         if _uncompiled(known) == _uncompiled(identity):
             return _Earlier(Path(folder), ("eager", "float64"))

@@ -1135,7 +1135,7 @@ def measure(plan: Json) -> Json:
         if job["kind"] == "float64":
             return run.in_double()
         told = run.counted(overlay if watched else None)
-        if not (compiling and plan.get("counting")):
+        if not (compiling and (plan.get("counting") or plan.get("untimed"))):
             told.update(run.warm())
     if watched:
         told["places"] = overlay.places()
