@@ -23,7 +23,7 @@ _PLACE = re.compile(r"^__part_(\d+)__$")
 class _Tail:
     """The statements of a function's body from ``start`` to ``end`` go into ``function``; ``call`` takes their place.
 
-    ``result``: what comes below them.
+    ``result``: what comes below them. ``below``: the class that the function is put below.
     """
 
     start: int
@@ -31,6 +31,7 @@ class _Tail:
     function: cst.FunctionDef
     call: cst.SimpleStatementLine
     result: tuple[cst.SimpleStatementLine, ...]
+    below: cst.ClassDef | None = None
 
 
 @dataclass
@@ -119,19 +120,20 @@ class Patch:
             case Decorate(target=target, code=code):
                 function = self.find(target, cst.FunctionDef)
                 plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
-            case MoveTail(target=target, first=first, header=header, code=code, last=last, result=result):
+            case MoveTail(target=target, first=first, header=header, code=code, last=last, result=result, below=cls):
                 function, line = self.find(target, cst.FunctionDef), self.line(first)
                 moved = self.build_statement(Code(f"{header.template}\n    pass", header.parts))
                 call = self.fold(self.build_statement(code), self._indent(line))
                 assert isinstance(moved, cst.FunctionDef) and isinstance(call, cst.SimpleStatementLine)
-                method = isinstance(self.parents.get(self.parents[function]), cst.ClassDef)
+                outer = None if cls is None else self.find(cls, cst.ClassDef)
+                method = outer is None and isinstance(self.parents.get(self.parents[function]), cst.ClassDef)
                 blank = [cst.EmptyLine(indent=False) for _ in range(1 if method else 2)]
                 moved = moved.with_changes(leading_lines=blank)
                 start = next(i for i, other in enumerate(function.body.body) if other is line)
                 end = None if last is None else [*function.body.body].index(self.line(last)) + 1
                 built = [] if result is None else [self.build_statement(result)]
                 last_line = tuple(s for s in built if isinstance(s, cst.SimpleStatementLine))
-                plan.tails[function] = _Tail(start, end, moved, call, last_line)
+                plan.tails[function] = _Tail(start, end, moved, call, last_line, outer)
 
     # --- from ast to cst --------------------------------------------------------------------------------------------
 
@@ -457,7 +459,7 @@ def _spans_lines(node: cst.CSTNode) -> bool:
     return any(_spans_lines(c) for c in node.children)
 
 
-def _parted(function: cst.FunctionDef, tail: _Tail) -> list[cst.FunctionDef]:
+def _parted(function: cst.FunctionDef, tail: _Tail) -> tuple[cst.FunctionDef, cst.FunctionDef]:
     """``function`` up to its tail, and the function that the tail becomes, with all that is written between them."""
     body = function.body
     assert isinstance(body, cst.IndentedBlock)
@@ -469,10 +471,7 @@ def _parted(function: cst.FunctionDef, tail: _Tail) -> list[cst.FunctionDef]:
     rest = body.body[tail.end :] if tail.end is not None else ()
     head = body.with_changes(body=[*body.body[: tail.start], call, *rest], footer=body.footer if rest else ())
     below = body.with_changes(body=moved, header=cst.TrailingWhitespace(), footer=() if rest else body.footer)
-    return [
-        function.with_changes(body=head),
-        tail.function.with_changes(body=below),
-    ]
+    return function.with_changes(body=head), tail.function.with_changes(body=below)
 
 
 def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
@@ -492,6 +491,7 @@ def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
 class _Apply(cst.CSTTransformer):
     def __init__(self, plan: _Plan) -> None:
         self.plan = plan
+        self.outside: dict[cst.CSTNode, list[cst.CSTNode]] = {}  # what goes below a class
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
         plan = self.plan
@@ -511,7 +511,11 @@ class _Apply(cst.CSTTransformer):
             assert isinstance(updated, cst.FunctionDef)
             apart = plan.tails[original].function.leading_lines
             below = [s.with_changes(leading_lines=apart) for s in plan.after.get(original, ())]
-            return cst.FlattenSentinel([*_parted(updated, plan.tails[original]), *below])
+            head, tail = _parted(updated, plan.tails[original])
+            if (outer := plan.tails[original].below) is not None:
+                self.outside.setdefault(outer, []).append(tail)
+                return cst.FlattenSentinel([head, *below])
+            return cst.FlattenSentinel([head, tail, *below])
         if original in plan.decorators:
             assert isinstance(updated, cst.FunctionDef)
             updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])
@@ -537,4 +541,5 @@ class _Apply(cst.CSTTransformer):
             new = [first[0].with_changes(leading_lines=leading[:blank]), *first[1:], *new]
         if original in plan.after:
             new = [*new, *plan.after[original]]
+        new += self.outside.get(original, ())
         return new[0] if len(new) == 1 else cst.FlattenSentinel(new)

@@ -129,7 +129,8 @@ def search(
         return not chosen or bool(by) or settings.ignores_in(path, code, names.get(code, code))
 
     active = frozenset(code for code in names if code not in settings.distrusted)
-    facts = Facts(tree, path, project, settings, active, silenced, line_length(text, settings.line_length))
+    length = line_length(text, settings.line_length)
+    facts = Facts(tree, path, project, settings, active, silenced, length, text)
     # What the user ignores still answers for its nodes: else they would come back under another rule.
     answering = [*rules, *(r for r in every if settings.ignores(r.code, r.name))]
     stronger = {r.code: tuple(o.handles for o in answering if o.code in r.yields_to) for r in rules}

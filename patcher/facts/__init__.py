@@ -13,6 +13,7 @@ from patcher.facts.flow.definitions import Flow
 from patcher.facts.project.index import Project, module_name
 from patcher.facts.project.threads import runs_elsewhere
 from patcher.facts.syntax.classes import ClassFacts
+from patcher.facts.syntax.comments import Comments
 from patcher.facts.syntax.tree import FunctionNode, Syntax
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
@@ -32,7 +33,7 @@ class Facts:
 
     ``settings``: what the user chose. ``active``: the codes of the rules that take part in the run. ``silenced``:
     whether a comment, or the choice of units, silences the rule of that code at a statement. ``line_length``: of the
-    lines that a fix writes, in characters.
+    lines that a fix writes, in characters. ``text``: what the tree was read from, for its comments.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class Facts:
         active: frozenset[str],
         silenced: Callable[[str, ast.stmt], bool] = lambda *_: False,
         line_length: int = 119,
+        text: str = "",
     ) -> None:
         self.path = path
+        self.comments = Comments(text)
         self.line_length = line_length
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)

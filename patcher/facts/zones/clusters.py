@@ -193,9 +193,26 @@ class Clusters(Analysis):
         classes = {c.name for c in self.syntax.by_type[ast.ClassDef]}
         return any(o.id in classes or (o.id in self.syntax.imports and o.id[:1].isupper()) for o in owners)
 
-    def has_relatives(self, function: FunctionNode) -> bool:
-        """Whether a class above or below may have a method of that name, which may be taken apart as this one is."""
-        return bool(self._relatives(function))
+    def may_share(self, function: FunctionNode) -> bool:
+        """Whether a class above or below may come to have a method of the name that is found for one out of this.
+
+        A method that asks nothing of its arguments is not taken apart, and one of another name only if it reads.
+        """
+        cls = self.syntax.class_of(function)
+        if cls is None:
+            return False
+        own = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
+        family, unknown = self.project.family(own)
+        if any(not u.startswith("torch.") for u in unknown):
+            return True
+        for name in family - {own}:
+            known = self.project.known_class(name)
+            if known is None:
+                return True
+            summaries = [(m, self.project.function(f"{name}.{m}")) for m in known.methods]
+            if any(s is None or s.may_read(named=m == function.name) for m, s in summaries):
+                return True
+        return False
 
     def _has_namesake(self, function: FunctionNode) -> bool:
         cls = self.syntax.class_of(function)

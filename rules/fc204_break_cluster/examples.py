@@ -1,122 +1,13 @@
-"""FC204: a function that reads tensor data on the host again and again."""
+"""What BreakCluster reports and rewrites, and what looks like it and stays."""
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
-from typing import ClassVar
+from patcher.rule import Example, NearMiss
 
-from patcher.facts import Facts
-from patcher.facts.syntax.classes import self_name
-from patcher.facts.zones.clusters import Cluster, Clusters
-from patcher.facts.zones.scripting import Scripting
-from patcher.facts.zones.uncaptured import UncapturedReads
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Decorate,
-    Edit,
-    Example,
-    Finding,
-    Fix,
-    Insert,
-    MoveTail,
-    NearMiss,
-    Rule,
-)
-
-_WIDTH = 110
-#: Where a word of a class's name begins: ``SmolVLAPolicy`` is of three.
-_CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-class BreakCluster(Rule):
-    """A function that reads tensor data on the host again and again, to build indices, positions or masks.
-
-    What it does:
-        Marks the function ``@torch.compiler.disable``: it runs as one piece, outside of any graph. Where it returns
-        early (a result that was computed before is handed in), or computes before it reads, only the part below that
-        moves, as it is, into a function of its own, named after what it reads, and that is marked; where a flag of the
-        function decides whether it reads, the flag decides between the marked function and the plain one. Of functions
-        that call each other the outermost is marked. This fix is made last: when another rule removes the reads, there
-        is no need of it.
-
-    Why it breaks compilation:
-        Each ``.tolist()``, ``.item()``, ``nonzero()``, ``unique()``, ``repeat_interleave(x, counts)`` and ``x[mask]``
-        ends the graph, in this function and in every function that called it on the way. A break in a loop drops the
-        whole frame. What is read becomes a number that compiled code holds true: other pictures, other numbers, all is
-        compiled again. A call that is left out ends the graph once, and nothing in it is ever compiled.
-
-    Fix safety:
-        Python runs the same statements in the same order, so values, gradients and aliasing are what eager execution
-        gives. Safe where the marked part certainly holds something that no setting of Dynamo takes into a graph, so
-        that nothing is lost that compiles today: with ``fullgraph=True``, with ``capture_scalar_outputs`` and
-        ``capture_dynamic_output_shape_ops``, or with ``torch.export`` in strict mode. What these capture was found out
-        by running it (docs/captured.md): reads by themselves, and results of unknown size; not a branch or ``range`` on
-        what was read, nor a loop over, or ``.tolist()`` of, a result of unknown size. It has to be asked whenever the
-        part runs, before a ``return``, of a tensor that is made there and was not compared with a size or asserted
-        before. A loop over the rows of a tensor is taken to have a turn, ``groupby`` over its elements two, and a
-        tensor that is handed in not to be made of a number in the code. Otherwise unsafe: right where nobody compiles
-        the code like that. Unsafe also where ``torch.jit.script`` may compile it, which is presumed only of code that
-        something near it prepares for that.
-        The part does bookwork only: no layer, no weight, no matrix product, softmax or the like, also in the functions
-        of this file that it calls (the message counts what leaves the graph); and it is not what gets compiled itself.
-        A method that is overridden in another file is taken to do what the one here does. Where a class above or below
-        may have a method of the same name, the new function is named after its class as well, for both may be taken
-        apart. A parameter that is annotated as a tensor may still be given a number, so an annotation alone makes no
-        read. Where a flag decides whether it reads, calls with the other value stay in the graph. A file that switches
-        capture flags on is left alone. The rule says nothing about ``forward`` itself, about reads in one statement
-        only, which is one break as it is, about a part behind which the same is read again, about reads that may not
-        run, and about checks (FC102).
-
-    References:
-        Index builders of vision-language models; PyTorch, "torch.compiler.disable" and "Skipped functions" (GB0098).
-    """
-
-    code: ClassVar[str] = "FC204"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
-    name: ClassVar[str] = "break-cluster"
-    triggers: ClassVar[tuple[bytes, ...]] = (
-        b".tolist()",
-        b".item()",
-        b"nonzero",
-        b"repeat_interleave",
-        b"unique",
-        b"[",
-    )
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
-
-    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report the function ``node`` when it is a cluster of reads."""
-        assert isinstance(node, ast.FunctionDef)
-        around, cluster = facts.syntax.function_of(node), facts.ask(Clusters).of(node)
-        if cluster is None or (around is not None and facts.reached(around)):  # made anew with every call of that one
-            return
-        if isinstance(cluster, str):
-            yield Finding(node, f"`{node.name}` reads tensor data on the host again and again", assumption=cluster)
-            return
-        lines = sorted({r.node.lineno for r in cluster.reads})
-        where = f"line{'s' if lines[1:] else ''} {', '.join(map(str, lines))}"
-        message = f"`{node.name}` reads tensor data on the host ({where}): as one piece it ends the graph once"
-        message += f" (and takes {cluster.operations} operations out of it)"
-        disable = facts.writing.spelled("torch.compiler.disable", node)
-        if disable is None or not facts.ask(Clusters).has_early(disable.partition(".")[0], node):
-            yield Finding(node, message, assumption="`torch` is not imported above it")
-            return
-        whole = (Decorate(node, Code(disable)),)
-        edits = _moved(node, cluster, disable, facts) if cluster.first else whole
-        assumption = _lost(node, cluster, facts)
-        safety = Applicability.UNSAFE if assumption else Applicability.SAFE
-        yield Finding(node, message, Fix(edits, safety, last=True), assumption=assumption)
-
-    invalid: ClassVar[tuple[Example, ...]] = (
-        Example(
-            title="positions of every picture, in a loop",
-            before="""\
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="positions of every picture, in a loop",
+        before="""\
 class Tower(nn.Module):
     def __init__(self):
         super().__init__()
@@ -135,7 +26,7 @@ class Tower(nn.Module):
     def forward(self, grid):
         return self.lin(self.grid_positions(grid, 2)).relu()
 """,
-            after="""\
+        after="""\
 class Tower(nn.Module):
     def __init__(self):
         super().__init__()
@@ -155,15 +46,15 @@ class Tower(nn.Module):
     def forward(self, grid):
         return self.lin(self.grid_positions(grid, 2)).relu()
 """,
-            run="""\
+        run="""\
 train = True
 def make(): return Tower()
 calls = [(torch.tensor(g),) for g in ([[1, 2, 4]], [[2, 4, 2]], [[1, 2, 2], [1, 4, 4]])]
 """,
-        ),
-        Example(
-            title="a result that may be handed in keeps its way through the graph",
-            before="""\
+    ),
+    Example(
+        title="a result that may be handed in keeps its way through the graph",
+        before="""\
 def window_starts(sizes: torch.Tensor, step: int = 2, *, ready: dict | None = None) -> torch.Tensor:
     if ready is not None and (starts := ready.pop("starts", None)) is not None:
         return starts
@@ -182,7 +73,7 @@ class Windows(nn.Module):
         ends = self.ends(sizes)
         return (x * 2)[:, window_starts(sizes, ready=ready)].cos(), ends
 """,
-            after="""\
+        after="""\
 def window_starts(sizes: torch.Tensor, step: int = 2, *, ready: dict | None = None) -> torch.Tensor:
     if ready is not None and (starts := ready.pop("starts", None)) is not None:
         return starts
@@ -207,7 +98,7 @@ class Windows(nn.Module):
         ends = self.ends(sizes)
         return (x * 2)[:, window_starts(sizes, ready=ready)].cos(), ends
 """,
-            run="""\
+        run="""\
 def make(): return Windows()
 calls = [
     (torch.ones(2, 12), torch.tensor([4, 3])),
@@ -215,11 +106,11 @@ calls = [
     lambda m: m(torch.ones(2, 12), torch.tensor([4, 3]), {"starts": torch.tensor([0, 1])}),
 ]
 """,
-            unsafe=True,
-        ),
-        Example(
-            title="a method that calls another one, masks in a loop over the batch",
-            before="""\
+        unsafe=True,
+    ),
+    Example(
+        title="a method that calls another one, masks in a loop over the batch",
+        before="""\
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
@@ -248,7 +139,7 @@ class Model(nn.Module):
         positions = self.positions(ids, grids, mask)
         return self.lin(positions.unsqueeze(-1).float())
 """,
-            after="""\
+        after="""\
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
@@ -278,16 +169,16 @@ class Model(nn.Module):
         positions = self.positions(ids, grids, mask)
         return self.lin(positions.unsqueeze(-1).float())
 """,
-            run="""\
+        run="""\
 def make(): return Model()
 ids = torch.tensor([[0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]])
 mask = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0]])
 calls = [(ids, torch.tensor([[2, 2], [1, 3]]), mask), (ids, torch.tensor([[1, 2], [2, 1]]), mask)]
 """,
-        ),
-        Example(
-            title="layers first, then the reads",
-            before="""\
+    ),
+    Example(
+        title="layers first, then the reads",
+        before="""\
 class Points(nn.Module):
     def __init__(self):
         super().__init__()
@@ -302,7 +193,7 @@ class Points(nn.Module):
         counts = torch.bincount(kept, minlength=4).tolist()
         return scores[kept], counts
 """,
-            after="""\
+        after="""\
 class Points(nn.Module):
     def __init__(self):
         super().__init__()
@@ -311,25 +202,26 @@ class Points(nn.Module):
     def forward(self, x, border: int = 1):
         scores = self.score(x).squeeze(-1)
         scores = scores.softmax(-1)
-        return self._read_scores(scores, border)
+        return _read_scores(scores, border)
 
-    @torch.compiler.disable
-    def _read_scores(self, scores, border: int):
-        # what is good enough
-        rows = torch.nonzero(scores > 0.1)[:, 0]
-        kept = rows[rows >= border]
-        counts = torch.bincount(kept, minlength=4).tolist()
-        return scores[kept], counts
+
+@torch.compiler.disable
+def _read_scores(scores, border: int):
+    # what is good enough
+    rows = torch.nonzero(scores > 0.1)[:, 0]
+    kept = rows[rows >= border]
+    counts = torch.bincount(kept, minlength=4).tolist()
+    return scores[kept], counts
 """,
-            run="""\
+        run="""\
 train = True
 def make(): return Points()
 calls = [(torch.linspace(0, 1, 12 * n).view(4, n, 3),) for n in (3, 4)]
 """,
-        ),
-        Example(
-            title="a loop between two layers",
-            before="""\
+    ),
+    Example(
+        title="a loop between two layers",
+        before="""\
 class Embeddings(nn.Module):
     def __init__(self):
         super().__init__()
@@ -350,7 +242,7 @@ class Embeddings(nn.Module):
 
         return (h + self.position(ids)).tanh()
 """,
-            after="""\
+        after="""\
 class Embeddings(nn.Module):
     def __init__(self):
         super().__init__()
@@ -362,12 +254,12 @@ class Embeddings(nn.Module):
         h = self.patch(x).relu()
         edges = torch.arange(1 / self.side, 1.0, 1 / self.side)
         ids = torch.zeros(x.shape[:2], dtype=torch.long)
-        self._read_mask(mask, edges, ids)
+        self._fill_ids(mask, edges, ids)
 
         return (h + self.position(ids)).tanh()
 
     @torch.compiler.disable
-    def _read_mask(self, mask, edges, ids):
+    def _fill_ids(self, mask, edges, ids):
         # every picture has a size of its own
         for row, kept in enumerate(mask):
             height, width = kept[:, 0].sum(), kept[0].sum()
@@ -375,18 +267,18 @@ class Embeddings(nn.Module):
             columns = torch.bucketize(torch.arange(width.item()) / width, edges, right=True)
             ids[row][kept.flatten()] = (rows[:, None] * self.side + columns).flatten()
 """,
-            run="""\
+        run="""\
 train = True
 def make(): return Embeddings()
 mask = torch.zeros(2, 4, 4, dtype=torch.bool)
 mask[0, :3, :2] = mask[1, :2, :4] = True
 calls = [(torch.linspace(0, 1, 96).view(2, 16, 3), mask)]
 """,
-            unsafe=True,
-        ),
-        Example(
-            title="what is read is needed below",
-            before="""\
+        unsafe=True,
+    ),
+    Example(
+        title="what is read is needed below",
+        before="""\
 class Spans(nn.Module):
     def __init__(self):
         super().__init__()
@@ -403,7 +295,7 @@ class Spans(nn.Module):
         picked = self.second(x[index])
         return picked.relu(), total
 """,
-            after="""\
+        after="""\
 class Spans(nn.Module):
     def __init__(self):
         super().__init__()
@@ -413,27 +305,196 @@ class Spans(nn.Module):
     def forward(self, x, lengths):
         x = self.first(x)
         total, ends = 0, []
-        total = self._read_lengths(lengths, total, ends)
+        total = _read_lengths(lengths, total, ends)
         index = torch.tensor(ends) - 1
         picked = self.second(x[index])
         return picked.relu(), total
 
-    @torch.compiler.disable
-    def _read_lengths(self, lengths, total, ends):
-        for length in lengths:
-            total += length.item()
-            ends.append(total)
-        return total
+
+@torch.compiler.disable
+def _read_lengths(lengths, total, ends):
+    for length in lengths:
+        total += length.item()
+        ends.append(total)
+    return total
 """,
-            run="""\
+        run="""\
 def make(): return Spans()
 calls = [(torch.ones(9, 3), torch.tensor(n)) for n in ([2, 4, 1],)]
 """,
-            unsafe=True,
-        ),
-        Example(
-            title="global positions of an attention pattern",
-            before="""\
+        unsafe=True,
+    ),
+    Example(
+        title="a class with small methods of its own gets one more, which is static where nothing asks the instance",
+        before="""\
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def _losses(self, x):
+        h = self.head(x)
+        return {"level": h.abs().mean(1), "slope": h.diff(dim=1).abs().mean(1)}
+
+    def forward(self, x):
+        losses = self._losses(x)
+        total = sum(losses.values())
+
+        # told to whoever trains it
+        logs = {name: value.detach().mean().item() for name, value in losses.items()}
+        logs["loss"] = total.detach().mean().item()
+        return total, logs
+""",
+        after="""\
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def _losses(self, x):
+        h = self.head(x)
+        return {"level": h.abs().mean(1), "slope": h.diff(dim=1).abs().mean(1)}
+
+    def forward(self, x):
+        losses = self._losses(x)
+        total = sum(losses.values())
+
+        return self._read_losses(losses, total)
+
+    @staticmethod
+    @torch.compiler.disable
+    def _read_losses(losses, total):
+        # told to whoever trains it
+        logs = {name: value.detach().mean().item() for name, value in losses.items()}
+        logs["loss"] = total.detach().mean().item()
+        return total, logs
+""",
+        run="""\
+train = True
+def make(): return Policy()
+calls = [(torch.linspace(0, 1, 3 * n).view(n, 3),) for n in (2, 4)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="named after what it fills, and not after what it reads",
+        before="""\
+class Net(nn.Module):
+    def without_spans(self, ids: torch.Tensor, mask: torch.Tensor, opening: int | None) -> torch.Tensor:
+        if opening is None:
+            return mask
+        mask = mask.clone()
+        for row in range(ids.shape[0]):
+            for start in (ids[row] == opening).nonzero().flatten().tolist():
+                mask[row, start : start + 2] = False
+        return mask
+
+    def forward(self, x, ids, mask):
+        return x * self.without_spans(ids, mask, 7)
+
+
+made = Net()
+""",
+        after="""\
+class Net(nn.Module):
+    def without_spans(self, ids: torch.Tensor, mask: torch.Tensor, opening: int | None) -> torch.Tensor:
+        if opening is None:
+            return mask
+        return _fill_mask(ids, mask, opening)
+
+    def forward(self, x, ids, mask):
+        return x * self.without_spans(ids, mask, 7)
+
+
+@torch.compiler.disable
+def _fill_mask(ids: torch.Tensor, mask: torch.Tensor, opening: int | None) -> torch.Tensor:
+    mask = mask.clone()
+    for row in range(ids.shape[0]):
+        for start in (ids[row] == opening).nonzero().flatten().tolist():
+            mask[row, start : start + 2] = False
+    return mask
+
+
+made = Net()
+""",
+        run="""\
+def make(): return Net()
+ids = torch.tensor([[1, 7, 2, 3, 4], [7, 1, 2, 7, 1]])
+calls = [(torch.ones(n, 5), ids[:n], torch.ones(n, 5, dtype=torch.bool)) for n in (1, 2)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a class above reads as well: the names of both classes tell their methods apart",
+        before="""\
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.step = 2
+
+    def spans(self, x, grid):
+        x = self.lin(x)
+        out = []
+        for n in grid.tolist():
+            out.extend(torch.arange(n * self.step).tolist())
+        return x, out
+
+
+class Sub(Base):
+    def rows(self, x, grid):
+        x = self.lin(x)
+        out = []
+        for n in grid.tolist():
+            out.extend(torch.arange(n + self.step).tolist())
+        return x, out
+
+    def forward(self, x, grid):
+        return self.spans(x, grid), self.rows(x, grid)
+""",
+        after="""\
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.step = 2
+
+    def spans(self, x, grid):
+        x = self.lin(x)
+        out = []
+        return self._read_base_grid(x, grid, out)
+
+    @torch.compiler.disable
+    def _read_base_grid(self, x, grid, out):
+        for n in grid.tolist():
+            out.extend(torch.arange(n * self.step).tolist())
+        return x, out
+
+
+class Sub(Base):
+    def rows(self, x, grid):
+        x = self.lin(x)
+        out = []
+        return self._read_sub_grid(x, grid, out)
+
+    @torch.compiler.disable
+    def _read_sub_grid(self, x, grid, out):
+        for n in grid.tolist():
+            out.extend(torch.arange(n + self.step).tolist())
+        return x, out
+
+    def forward(self, x, grid):
+        return self.spans(x, grid), self.rows(x, grid)
+""",
+        run="""\
+def make(): return Sub()
+calls = [(torch.ones(2, 3), torch.tensor(g)) for g in ([1, 2], [3, 1])]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="global positions of an attention pattern",
+        before="""\
 class Attention(nn.Module):
     @staticmethod
     def global_indices(mask):
@@ -449,7 +510,7 @@ class Attention(nn.Module):
         picked[local] = x[where]
         return picked.tanh() + number[:, None, None]
 """,
-            after="""\
+        after="""\
 class Attention(nn.Module):
     @staticmethod
     @torch.compiler.disable
@@ -466,15 +527,15 @@ class Attention(nn.Module):
         picked[local] = x[where]
         return picked.tanh() + number[:, None, None]
 """,
-            run="""\
+        run="""\
 def make(): return Attention()
 calls = [(torch.linspace(0, 1, 24).view(2, 4, 3), torch.tensor(m) > 0) for m in ([[1, 0, 1, 1], [0, 1, 1, 1]],)]
 """,
-            unsafe=True,
-        ),
-        Example(
-            title="a flag says whether it reads",
-            before="""\
+        unsafe=True,
+    ),
+    Example(
+        title="a flag says whether it reads",
+        before="""\
 class Packed(nn.Module):
     def boundaries(self, grid: torch.Tensor, joined: bool = False):
         \"\"\"Where every picture ends.\"\"\"
@@ -488,7 +549,7 @@ class Packed(nn.Module):
     def forward(self, x, grid, joined=False):
         return x.sin() + self.boundaries(grid, joined)[-1]
 """,
-            after="""\
+        after="""\
 class Packed(nn.Module):
     def boundaries(self, grid: torch.Tensor, joined: bool = False):
         \"\"\"Where every picture ends.\"\"\"
@@ -507,16 +568,34 @@ class Packed(nn.Module):
     def forward(self, x, grid, joined=False):
         return x.sin() + self.boundaries(grid, joined)[-1]
 """,
-            run="""\
+        run="""\
 def make(): return Packed()
 grids = [torch.tensor(g) for g in ([[2, 3], [1, 2]], [[1, 4], [3, 2]])]
 calls = [(torch.ones(3), grid, joined) for grid in grids for joined in (False, True)]
 """,
-            unsafe=True,
-        ),
-        Example(
-            title="a call that nothing is known of",
-            before="""\
+        unsafe=True,
+    ),
+    Example(
+        title="whoever wrote it has looked at what gets compiled",
+        before="""\
+class Net(nn.Module):
+    def sizes(self, gathered):
+        gathered = [s[0].item() for s in gathered]
+        # not by `tolist`, for that is a graph break (inductor)
+        return gathered
+
+    def forward(self, x, gathered):
+        return [p.sum() for p in x.split(self.sizes(gathered))]
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.ones(5), torch.tensor(s)) for s in ([[2], [3]], [[1], [4]])]
+""",
+    ),
+    Example(
+        title="a call that nothing is known of",
+        before="""\
 import json
 
 
@@ -529,17 +608,17 @@ class Net(nn.Module):
     def forward(self, x, mask):
         return x * self.spans(mask)
 """,
-            after=None,
-            run="""\
+        after=None,
+        run="""\
 def make(): return Net()
 calls = [(torch.ones(3), torch.ones(2, 3))]
 """,
-        ),
-    )
-    valid: ClassVar[tuple[NearMiss, ...]] = (
-        NearMiss(
-            title="a single read, and one in forward",
-            source="""\
+    ),
+)
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a single read, and one in forward",
+        source="""\
 def lengths(mask):
     return mask.tolist()
 
@@ -549,10 +628,10 @@ class Net(nn.Module):
         first, second = mask[0].item(), mask[1].item()
         return [p.sum() for p in x.split(lengths(mask))], self.lin(x) * first * second
 """,
-        ),
-        NearMiss(
-            title="layers and weights between the reads",
-            source="""\
+    ),
+    NearMiss(
+        title="layers and weights between the reads",
+        source="""\
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -574,10 +653,10 @@ class Net(nn.Module):
     def forward(self, x, sizes):
         return self.chunks(x, sizes), self.weighted(x, sizes), self.attended(x, sizes)
 """,
-        ),
-        NearMiss(
-            title="reads that may not run",
-            source="""\
+    ),
+    NearMiss(
+        title="reads that may not run",
+        source="""\
 def sizes_of(grid, cached=None, flat=True):
     if cached is not None:
         rows, columns = cached
@@ -594,10 +673,10 @@ class Net(nn.Module):
     def forward(self, x, grid):
         return x * 2, sizes_of(grid, cached=([1], [2]))
 """,
-        ),
-        NearMiss(
-            title="elements that are left out, or never asked for",
-            source="""\
+    ),
+    NearMiss(
+        title="elements that are left out, or never asked for",
+        source="""\
 def kept(grid, number, some=False):
     rows = [row.tolist() for row in grid if some]
     first = next((row.tolist() for row in grid), None)
@@ -608,10 +687,10 @@ class Net(nn.Module):
     def forward(self, x, grid):
         return x * 2, kept(grid, 3)
 """,
-        ),
-        NearMiss(
-            title="methods of other objects with these names",
-            source="""\
+    ),
+    NearMiss(
+        title="methods of other objects with these names",
+        source="""\
 class Meter:
     def item(self):
         return 3
@@ -627,10 +706,10 @@ class Net(nn.Module):
     def forward(self, x):
         return self.shifted(x, Meter())
 """,
-        ),
-        NearMiss(
-            title="a function that is made anew with every call",
-            source="""\
+    ),
+    NearMiss(
+        title="a function that is made anew with every call",
+        source="""\
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -642,10 +721,10 @@ class Net(nn.Module):
 
         return self.lin(x) + one(grid[0]).sum()
 """,
-        ),
-        NearMiss(
-            title="layers that are mapped, and a property that computes",
-            source="""\
+    ),
+    NearMiss(
+        title="layers that are mapped, and a property that computes",
+        source="""\
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -664,10 +743,10 @@ class Net(nn.Module):
     def forward(self, x, sizes):
         return self.mapped(x, sizes), self.picked(sizes)
 """,
-        ),
-        NearMiss(
-            title="reads that a graph is to go through",
-            source="""\
+    ),
+    NearMiss(
+        title="reads that a graph is to go through",
+        source="""\
 def captured():
     torch._dynamo.config.capture_scalar_outputs = True
 
@@ -679,10 +758,10 @@ class Net(nn.Module):
     def forward(self, x, sizes):
         return x + self.ends(sizes).sum()
 """,
-        ),
-        NearMiss(
-            title="numbers that are annotated as tensors",
-            source="""\
+    ),
+    NearMiss(
+        title="numbers that are annotated as tensors",
+        source="""\
 def coordinates(height: torch.Tensor, width: torch.Tensor):
     rows = torch.arange(0, height) / height
     columns = torch.arange(0, width) / width
@@ -694,10 +773,10 @@ class Net(nn.Module):
     def forward(self, x):
         return x * coordinates(x.shape[0], x.shape[1])
 """,
-        ),
-        NearMiss(
-            title="checks",
-            source="""\
+    ),
+    NearMiss(
+        title="checks",
+        source="""\
 def checked(ids, sizes):
     assert (ids >= 0).all().item(), "negative"
     assert sizes.sum().item() == ids.numel()
@@ -712,10 +791,10 @@ class Net(nn.Module):
     def forward(self, ids, sizes):
         return checked(ids, sizes)
 """,
-        ),
-        NearMiss(
-            title="left out already, and what is called from there",
-            source="""\
+    ),
+    NearMiss(
+        title="left out already, and what is called from there",
+        source="""\
 class Net(nn.Module):
     @torch.compiler.disable
     def positions(self, grid):
@@ -727,10 +806,10 @@ class Net(nn.Module):
     def forward(self, grid):
         return self.positions(grid).sin()
 """,
-        ),
-        NearMiss(
-            title="nobody compiles it, and one that is compiled itself",
-            source="""\
+    ),
+    NearMiss(
+        title="nobody compiles it, and one that is compiled itself",
+        source="""\
 def report(grid):
     for row in grid:
         print(row.tolist(), row.sum().item())
@@ -746,10 +825,10 @@ class Net(nn.Module):
     def forward(self, x):
         return x * 2
 """,
-        ),
-        NearMiss(
-            title="names that may have no value, and functions that live on",
-            source="""\
+    ),
+    NearMiss(
+        title="names that may have no value, and functions that live on",
+        source="""\
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -774,11 +853,11 @@ class Lazy(nn.Module):
             late.append((lambda n: n + size.item())(size.item()))
         return self.lin(h) + sum(late)
 """,
-            reported=True,
-        ),
-        NearMiss(
-            title="decorators that may do anything, and a module without torch on top",
-            source="""\
+        reported=True,
+    ),
+    NearMiss(
+        title="decorators that may do anything, and a module without torch on top",
+        source="""\
 import functools
 
 
@@ -791,83 +870,6 @@ class Net(nn.Module):
     def forward(self, x, grid):
         return x, table(grid)
 """,
-            reported=True,
-        ),
-    )
-
-
-def _lost(function: ast.FunctionDef, cluster: Cluster, facts: Facts) -> str:
-    """What has to be so for nothing to be lost that compiles the function today; "" when nothing can be."""
-    first, last = cluster.first or function.body[0], cluster.last or function.body[-1]
-    if cluster.flag or facts.ask(UncapturedReads).first(function, first, last) is None:
-        return "nothing compiles it with `fullgraph=True`, capture flags or `torch.export`, which go through its reads"
-    scripted = facts.ask(Scripting).why(function, widely=True)
-    return f"`torch.jit.script` does not compile it: {scripted}" if scripted else ""
-
-
-def _moved(function: ast.FunctionDef, cluster: Cluster, disable: str, facts: Facts) -> tuple[Edit, ...]:
-    """The part of ``function`` that reads, as a function of its own that is left out of the graph."""
-    assert cluster.first is not None
-    cls, me = facts.syntax.parents.get(function), self_name(function)
-    owner = f"{me}." if isinstance(cls, ast.ClassDef) else ""
-    wishes = f"_read_{_word(cluster, facts)}", f"_{function.name.strip('_')}"
-    eager, inner = (_fresh(wish, function, cls, facts) for wish in wishes)
-    noted = [h.annotation for h in cluster.handed if h.annotation is not None]
-    written = [str(me)] if owner else []
-    for h in cluster.handed:
-        written.append(h.name if h.annotation is None else f"{h.name}: {{{noted.index(h.annotation)}}}")
-    whole = cluster.last is None and function.returns is not None
-    result = f" -> {{{len(noted)}}}" if whole else ""
-    parts = [*noted, *filter(None, (function.returns if whole else None,))]
-    width = len(eager + ", ".join(written)) + sum(len(ast.unparse(p)) for p in parts) + function.col_offset
-    inside = ", ".join(written) if width < _WIDTH else "\n" + "".join(f"    {w},\n" for w in written)
-    given = f"({', '.join(h.name for h in cluster.handed)})"
-    if cluster.flag:
-        arms = (eager, inner) if cluster.when else (inner, eager)
-        chosen = f"({owner}{arms[0]} if {cluster.flag} else {owner}{arms[1]})"
-        header = Code(f"def {inner}({inside}){result}:", tuple(parts))
-        moved = MoveTail(function, cluster.first, header, Code(f"return {chosen}{given}"))
-        made = Code(f"{eager} = {disable}({inner})")
-        return moved, Insert(function, (made,), after=True)
-    header = Code(f"@{disable}\ndef {eager}({inside}){result}:", tuple(parts))
-    call, left = f"{owner}{eager}{given}", ", ".join(cluster.left)
-    if cluster.last is None:
-        return (MoveTail(function, cluster.first, header, Code(f"return {call}")),)
-    code = Code(f"{left} = {call}" if left else call)
-    back = Code(f"return {left}") if left else None
-    return (MoveTail(function, cluster.first, header, code, cluster.last, back),)
-
-
-def _word(cluster: Cluster, facts: Facts) -> str:
-    """What the code calls that which is read."""
-    read = next((r for r in cluster.reads if r.certain), cluster.reads[0])
-    function = facts.syntax.function_of(read.node)
-    body = [] if function is None else function.body[function.body.index(cluster.first or function.body[0]) :]
-    return _named(read.node, {n for s in body for n in facts.syntax.subtree(s)}, facts).strip("_").lower() or "data"
-
-
-def _named(e: ast.expr, inside: set[ast.AST], facts: Facts) -> str:
-    """The name that ``e`` begins with; of what is made ``inside``, that of what it is made of."""
-    for n in sorted(facts.syntax.subtree(e), key=_place):
-        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "self":
-            return n.attr
-        if not isinstance(n, ast.Name) or n.id in facts.syntax.imports or n.id == "self" or facts.syntax.is_builtin(n):
-            continue
-        made = next((d.value for d in facts.inference.definitions(n) if d.node in inside and d.value in inside), None)
-        return (_named(made, inside - {made}, facts) if made is not None else "") or n.id
-    return ""
-
-
-def _fresh(wish: str, function: ast.FunctionDef, cls: ast.AST | None, facts: Facts) -> str:
-    if isinstance(cls, ast.ClassDef) and facts.ask(Clusters).has_relatives(function):
-        wish += f"_of_{_CAPITALS.sub('_', cls.name).strip('_').lower()}"
-    return (
-        facts.writing.fresh_attribute(wish, cls)
-        if isinstance(cls, ast.ClassDef)
-        else facts.writing.fresh_name(wish, function)
-    )
-
-
-def _place(node: ast.AST) -> tuple[int, int, int]:
-    at = (node.lineno, node.col_offset) if isinstance(node, ast.expr) else (0, 0)
-    return (*at, int(isinstance(node, ast.Name)))
+        reported=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""FC204: a function that reads tensor data on the host again and again."""
