@@ -9,7 +9,8 @@ from patcher.facts import Facts
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import Bindings
 from patcher.rule import Code, Replace
-from rules.fc705_compile_arguments.wrong import Wrong
+from rules.fc705_compile_arguments.lines import room_at
+from rules.fc705_compile_arguments.wrong import Wrong, merged
 
 
 def wrong_collected(call: CompileCall, facts: Facts) -> Iterator[Wrong]:
@@ -31,17 +32,13 @@ def wrong_collected(call: CompileCall, facts: Facts) -> Iterator[Wrong]:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Dict):
         return
     options = statement.value
-    parts: list[ast.expr] = []
-    items = [f'**torch._inductor.list_mode_options({name}.pop("mode"))']
-    for key, value in zip(options.keys, options.values, strict=True):
-        if key is None:
-            return
-        parts += [key, value]
-        items.append(f"{{{len(parts) - 2}}}: {{{len(parts) - 1}}}")
+    if None in options.keys:
+        return
+    new = merged(Code(f'{name}.pop("mode")'), options, room_at(options, facts), depth=0)
     later = statement.lineno < call.node.lineno and made[0].lineno < statement.lineno
     backend = _item(made[0], "backend")
     known = backend is None or (isinstance(backend, ast.Constant) and backend.value == "inductor")
-    edits = (Replace(options, Code("{{" + ", ".join(items) + "}}", tuple(parts))),) if later else ()
+    edits = (Replace(options, new),) if later else ()
     message = f"`mode` and `options` meet in `{name}`: torch.compile takes one of them and raises an error"
     assumption = f"`{ast.unparse(mode)}` names a mode of inductor"
     yield Wrong(

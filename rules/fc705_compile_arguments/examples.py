@@ -82,10 +82,13 @@ INVALID: tuple[Example, ...] = (
     Example(
         title="a mode with options",
         before=_filled(_COMPILING, 'mode="max-autotune-no-cudagraphs", options={"epilogue_fusion": True}'),
-        after=_filled(
-            _COMPILING,
-            'options={**torch._inductor.list_mode_options("max-autotune-no-cudagraphs"), "epilogue_fusion": True}',
-        ),
+        after=_NET
+        + """def script(x):
+    return torch.compile(
+        Net(),
+        options={**torch._inductor.list_mode_options("max-autotune-no-cudagraphs"), "epilogue_fusion": True},
+    )(x)
+""",
         run=SCRIPT,
         compiles=True,
         raises=True,
@@ -121,7 +124,8 @@ INVALID: tuple[Example, ...] = (
         title="what catches the error goes on eagerly",
         before=_filled(_TRYING, 'mode="max-autotune", options={"max_autotune_gemm": False}'),
         after=_filled(
-            _TRYING, 'options={**torch._inductor.list_mode_options("max-autotune"), "max_autotune_gemm": False}'
+            _TRYING.replace("net, {0}", "\n            net,\n            {0},\n        "),
+            'options={**torch._inductor.list_mode_options("max-autotune"), "max_autotune_gemm": False}',
         ),
         run=SCRIPT,
         unsafe=True,
@@ -289,6 +293,47 @@ def script(x):
         gain=False,
         unsafe=True,
         compiles=True,
+    ),
+    Example(
+        title="a mode and options that are too long together for one line",
+        before="""def script(x):
+    doubled = torch.compile(torch.sin, dynamic=False, mode="reduce-overhead", options={"max_autotune": False})
+    return doubled(x) + 1
+""",
+        after="""def script(x):
+    doubled = torch.compile(
+        torch.sin,
+        dynamic=False,
+        options={**torch._inductor.list_mode_options("reduce-overhead"), "max_autotune": False},
+    )
+    return doubled(x) + 1
+""",
+        run=SCRIPT,
+        compiles=True,
+        raises=True,
+    ),
+    Example(
+        title="a mode in a dictionary and options that are too long together for one line",
+        before="""def script(x):
+    arguments = {"mode": "reduce-overhead"}
+    arguments["options"] = {"max_autotune": False, "epilogue_fusion": True, "shape_padding": True}
+    return torch.compile(torch.cos, **arguments)(x) + 1
+""",
+        after="""def script(x):
+    arguments = {"mode": "reduce-overhead"}
+    arguments["options"] = {
+        **torch._inductor.list_mode_options(arguments.pop("mode")),
+        "max_autotune": False,
+        "epilogue_fusion": True,
+        "shape_padding": True,
+    }
+    return torch.compile(torch.cos, **arguments)(x) + 1
+""",
+        run=SCRIPT,
+        gain=False,
+        unsafe=True,
+        compiles=True,
+        raises=True,
     ),
     Example(
         title="one setting by two names",

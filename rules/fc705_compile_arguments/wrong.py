@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS, Knobs, meant
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import Bindings
 from patcher.rule import Code, Edit, Replace
+from rules.fc705_compile_arguments.lines import Part, enclosed, room_at, room_below
 
 _TRUTH: Mapping[str, str] = {"true": "True", "false": "False", "auto": "None", "none": "None"}
 _FALSE = frozenset({"false", "no", "off", "0", "none"})
@@ -49,7 +51,7 @@ def wrong_arguments(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[W
     unknown = [*_mode(mode, knobs), *_options(options, knobs)] if _for_inductor(call) else []
     yield from unknown
     if _is_given(mode) and _is_given(options):
-        both = _both(call, node, knobs)
+        both = _both(call, node, knobs, facts)
         yield both if not unknown else Wrong(node, both.message, rejected=True, assumption="mend what is unknown first")
     yield from _backend(call, knobs)
 
@@ -86,7 +88,7 @@ def _substring(name: str, value: ast.expr, bindings: Bindings) -> Iterator[Wrong
 # --- mode and options -----------------------------------------------------------------------------------------------
 
 
-def _both(call: CompileCall, node: ast.Call, knobs: Knobs) -> Wrong:
+def _both(call: CompileCall, node: ast.Call, knobs: Knobs, facts: Facts) -> Wrong:
     message = "`mode` and `options` are given together: torch.compile takes one of them"
     mode, options = call.argument("mode"), call.argument("options")
     given = {k.arg: k for k in node.keywords}
@@ -94,29 +96,30 @@ def _both(call: CompileCall, node: ast.Call, knobs: Knobs) -> Wrong:
     if not isinstance(options, ast.Dict) or value not in knobs.modes or not {"mode", "options"} <= set(given):
         return Wrong(node, message, rejected=True, assumption="what is in the mode has to go into the options")
     left_out = "options" if value != "default" and not options.keys else "mode"
-    merged: ast.expr | Code = options
-    if value != "default" and options.keys:
-        if not _for_inductor(call):
-            return Wrong(node, message, rejected=True, assumption="the backend is not inductor, which has the modes")
-        merged = _merged(Code("{0}", (given["mode"].value,)), options)
-    parts: list[ast.expr | Code] = [node.func, *node.args]
-    written = [f"{{{i + 1}}}" for i in range(len(node.args))]
-    for k in node.keywords:
-        if k.arg != left_out:
-            parts.append(merged if k.arg == "options" else k.value)
-            written.append(f"{'**' if k.arg is None else f'{k.arg}='}{{{len(parts) - 1}}}")
-    whole = Code(f"{{0}}({', '.join(written)})", tuple(parts))
+    merging = value != "default" and bool(options.keys)
+    if merging and not _for_inductor(call):
+        return Wrong(node, message, rejected=True, assumption="the backend is not inductor, which has the modes")
+
+    def called(room: int) -> Code:
+        """With the merged options on one line where they have that room."""
+        inside = [Part("{0}", (a,)) for a in node.args]
+        for k in (k for k in node.keywords if k.arg != left_out):
+            whole = merging and k.arg == "options"
+            of: ast.expr | Code = merged(Code("{0}", (given["mode"].value,)), options, room) if whole else k.value
+            inside.append(Part(f"{'**' if k.arg is None else f'{k.arg}='}{{0}}", (of,)))
+        return enclosed(Part("{0}(", (node.func,)), inside, Part(")"), room_at(node, facts))
+
+    on_one_line = called(sys.maxsize)
+    whole = on_one_line if "\n" not in on_one_line.template else called(room_below(node, "options", facts))
     return Wrong(node, message, (Replace(node, whole),), True, True, "both are meant")
 
 
-def _merged(mode: Code, options: ast.Dict) -> Code:
-    """The options of ``mode``, and then ``options``, which win."""
-    parts: list[ast.expr | Code] = [mode]
-    items = ["**torch._inductor.list_mode_options({0})"]
+def merged(mode: Code, options: ast.Dict, room: int, depth: int = 1) -> Code:
+    """The options of ``mode``, and then ``options``, which win; as `enclosed` has ``room`` and ``depth``."""
+    inside = [Part("**torch._inductor.list_mode_options({0})", (mode,))]
     for key, value in zip(options.keys, options.values, strict=True):
-        parts += [value] if key is None else [key, value]
-        items.append(f"**{{{len(parts) - 1}}}" if key is None else f"{{{len(parts) - 2}}}: {{{len(parts) - 1}}}")
-    return Code("{{" + ", ".join(items) + "}}", tuple(parts))
+        inside.append(Part("**{0}", (value,)) if key is None else Part("{0}: {1}", (key, value)))
+    return enclosed(Part("{{"), inside, Part("}}"), room, depth)
 
 
 def _mode(mode: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
