@@ -98,6 +98,65 @@ def test_attributes_are_those_of_the_module_either_way() -> None:
     assert (net.width, net.training, wrapped.lin) == (3, False, net.lin)
 
 
+def twice(first: str, second: str) -> tuple[int, int, str]:
+    """Graphs of the two calls that compile one model, and what comes out; ``wrap``, ``place`` or ``forward`` each."""
+    torch._dynamo.reset()
+    counters = CompileCounter(), CompileCounter()
+    model: Any = Net()
+    for how, counter in zip((first, second), counters, strict=True):
+        if how == "wrap":
+            model = torch.compile(model, backend=counter)
+        elif how == "place":
+            model.compile(backend=counter)
+        else:
+            model.forward = torch.compile(model.forward, backend=counter)
+    model(torch.ones(2, 2))
+    torch._dynamo.reset()
+    return int(counters[0].frame_count), int(counters[1].frame_count), type(model).__name__
+
+
+def test_what_is_compiled_twice() -> None:
+    assert twice("wrap", "wrap") == (0, 1, "function")
+    assert twice("wrap", "place")[:2] == (1, 0)
+    assert twice("place", "wrap")[:2] == (1, 0)
+    assert twice("place", "place")[:2] == (0, 1)
+    assert twice("forward", "wrap")[:2] == (1, 0)
+    assert twice("forward", "place")[:2] == (1, 0)
+
+
+def test_a_decorator_on_forward_and_a_call_for_an_instance() -> None:
+    torch._dynamo.reset()
+    counter = CompileCounter()
+
+    class Decorated(Net):
+        forward = torch.compile(Net.forward, backend=counter)
+
+    wrapped, placed = Decorated(), Decorated()
+    assert graphs(wrapped, False) == 1
+    assert graphs(placed, True) == 0
+    assert counter.frame_count == 1
+    operators = counter.op_count
+    hooked = Decorated()
+    hooked.register_forward_hook(lambda module, given, out: out * 2)
+    torch._dynamo.reset()
+    hooked(torch.ones(2, 2))
+    assert counter.op_count == 2 * operators > 0  # the hook's multiplication is in no graph
+
+
+def test_an_instance_of_a_decorated_class_cannot_be_compiled() -> None:
+    class Decorated(Net):
+        pass
+
+    class Below(torch.compile(Decorated, backend="eager")):  # type: ignore[misc]
+        pass
+
+    for cls in (Decorated, Below):
+        with pytest.raises(AssertionError):
+            torch.compile(cls(), backend="eager")
+        with pytest.raises(AssertionError):
+            cls().compile(backend="eager")
+
+
 @pytest.mark.parametrize("example", [pytest.param(e, id=e.title) for e in WrappedModule.invalid if e.after])
 def test_a_wrapped_module_has_its_graphs_in_place(example: Any) -> None:
     before, after = (compiled(text_of(source, example.run)) for source in (example.before, example.after))

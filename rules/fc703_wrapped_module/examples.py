@@ -299,6 +299,100 @@ def script(x):
         run=SCRIPT,
         gain=False,
     ),
+    Example(
+        title="compiled twice: another name, in place, at once, by a function that returns it",
+        before=_NET
+        + """def build():
+    net = Net()
+    net.to("cpu")
+    return torch.compile(net)
+
+
+def script(x):
+    fast = torch.compile(Net())
+    faster = torch.compile(fast, dynamic=True)
+    net = Net()
+    net.compile()
+    net = torch.compile(net)
+    net.compile(dynamic=True)
+    made = build()
+    made = torch.compile(made)
+    return faster(x) + net(x) + made(x) + torch.compile(torch.compile(Net()))(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
+    Example(
+        title="compiled again in each turn of a loop",
+        before=_NET
+        + """def script(x):
+    net = Net()
+    for mode in ("default", "reduce-overhead"):
+        net = torch.compile(net, mode=mode)
+        x = net(x)
+    return x
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
+    Example(
+        title="a decorator on forward, and a call for an instance",
+        before="""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    @torch.compile(dynamic=True)
+    def forward(self, x):
+        return self.lin(x).relu()
+
+
+def script(x):
+    net = Net()
+    net = torch.compile(net)
+    return net(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
+    Example(
+        title="a decorator on a class",
+        before="""@torch.compile
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.lin(x).relu()
+
+
+def script(x):
+    net = Net()
+    return net(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
+    Example(
+        title="a function that returns the wrapper",
+        before=_NET
+        + """def build(compiling=True):
+    net = Net()
+    return torch.compile(net) if compiling else net
+
+
+def script(x):
+    return build()(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -493,11 +587,23 @@ class Sampler:
 
 
 def again(x):
-    net = Net()
     for mode in ("default", "reduce-overhead"):
-        net = torch.compile(net, mode=mode)
-        x = net(x)
+        net = Net()
+        net.eval()
+        fast = torch.compile(net, mode=mode)
+        x = fast(x)
     return x
+
+
+def first(x, nets):
+    for net in nets:
+        net = torch.compile(net)
+        return net(x)
+    net = Net()
+    while x.sum() > 1:
+        net = torch.compile(net)
+        break
+    return net(x)
 """,
     ),
     NearMiss(
@@ -516,6 +622,47 @@ def twice(x):
     net = Net()
     net = torch.compile(net, dynamic=True)
     return net(x)
+""",
+    ),
+    NearMiss(
+        title="compiled in one arm each, and functions that are compiled twice",
+        source=_NET
+        + """def build(compiling):
+    net = Net()
+    if compiling:
+        net.compile()
+    else:
+        net = torch.compile(net)
+    return net
+
+
+def double(x):
+    return x * 2
+
+
+def doubled():
+    return torch.compile(double)
+
+
+def script(x, hold):
+    fast = torch.compile(doubled())
+    net = build(True)
+    net.compile()
+    hold.net = Net()
+    hold.net.compile()
+    hold = make(hold)
+    hold.net.compile()
+    return fast(net(x))
+
+
+def make(hold):
+    return hold
+
+
+class Doubler:
+    @torch.compile
+    def forward(self, x):
+        return x * 2
 """,
     ),
     NearMiss(

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.in_place import InPlace
+from patcher.facts.compiling.placing import exclusive
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.rule import (
     Applicability,
@@ -22,6 +23,7 @@ from patcher.rule import (
     Where,
 )
 from rules.fc703_wrapped_module.examples import INVALID, VALID
+from rules.fc703_wrapped_module.reports import decorated, returned, twice
 from rules.fc703_wrapped_module.uses import WrapperUses
 
 
@@ -31,7 +33,9 @@ class WrappedModule(Rule):
     What it does:
         Replaces ``model = torch.compile(model, dynamic=True)`` by ``model.compile(dynamic=True)``, and the same for
         ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements. Reported, and left to
-        you: a model that is compiled twice, which gives a plain function without parameters (seen on 2.13).
+        you: a model that is compiled twice, a decorator on a class or its ``forward``, and a function that returns
+        the wrapper. Seen on 2.13: what is wrapped twice is a plain function without parameters; of an instance whose
+        class has the decorator, compiling it again raises an AssertionError.
 
     Why it breaks compilation:
         What ``torch.compile`` returns is another module around the one that it was given. The keys of its
@@ -60,60 +64,60 @@ class WrappedModule(Rule):
     code: ClassVar[str] = "FC703"
     name: ClassVar[str] = "wrapped-module"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile", b".compile(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef, ast.ClassDef)
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report a call of torch.compile whose result takes the place of the module."""
-        if not isinstance(facts.syntax.parents.get(node), ast.Assign):
+        """Report a call of torch.compile whose result takes the place of the module, and what compiles it again."""
+        if not isinstance(node, ast.Call):
+            yield from decorated(node, facts)
             return
         site = facts.ask(CompileSites).at(node)
-        if site is None or site.form not in ("again", "built") or site.held is None or not site.is_module:
+        if site is None:
             return
-        if site.others and not site.by_forward and (first := _first(site, facts)) is not None:
-            told = f"`{ast.unparse(site.held)}` is compiled already (line {first.lineno}): what this gives is no module"
-            yield Finding(node, told, assumption="compile it once, with the arguments of both calls")
-        if (
-            site.by_forward
-            or site.others
-            or facts.ask(InPlace).why_not(site) is not None
-            or facts.ask(CompileSites).replaced
-        ):
-            return
-        seen = facts.ask(WrapperUses).of(site)
-        code = _code(site, facts)
-        if seen.kept or code is None:
-            return
-        held = ast.unparse(site.held)
-        message = f"`{held}` becomes a wrapper with other parameter names: `Module.compile` does the same in place"
-        notes = seen.notes
-        fix = Fix((ReplaceStatements((facts.syntax.statement_of(node),), code),))
-        if notes:
-            fix = Fix(fix.edits, Applicability.UNSAFE)
-        more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
-        yield Finding(node, message, fix, "; ".join(notes[:3]) + more)
+        told = twice(site, facts) or returned(site, facts)
+        if told is not None:
+            yield told
+        elif isinstance(facts.syntax.parents.get(node), ast.Assign):
+            yield from _wrapped(site, facts)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _first(site: CompileSite, facts: Facts) -> ast.stmt | None:
-    """The statement above that surely has made the same name a wrapper already."""
-    syntax = facts.syntax
-    if site.form != "again" or not isinstance(site.held, ast.Name):
-        return None
-    statement, held = syntax.statement_of(site.node), site.held.id
-    names = (n for n in syntax.by_type[ast.Name] if isinstance(n, ast.Name) and n.id == held)
-    stores = [n.lineno for n in names if not isinstance(n.ctx, ast.Load)]
-    for call in site.others:
-        other, first = facts.ask(CompileSites).at(call.node), syntax.statement_of(call.node)
-        if other is None or other.form != "again" or other.by_forward or first not in syntax.block_of(statement):
-            continue
-        if first.lineno < statement.lineno and not any(first.lineno < n < statement.lineno for n in stores):
-            return first
-    return None
+def _wrapped(site: CompileSite, facts: Facts) -> Iterator[Finding]:
+    """A module that becomes the wrapper, compiled in place instead."""
+    if site.form not in ("again", "built") or site.held is None or not site.is_module or site.by_forward:
+        return
+    if facts.ask(InPlace).why_not(site) is not None or facts.ask(CompileSites).replaced or _compiled_too(site, facts):
+        return
+    seen = facts.ask(WrapperUses).of(site)
+    code = _code(site, facts)
+    if seen.kept or code is None:
+        return
+    held = ast.unparse(site.held)
+    message = f"`{held}` becomes a wrapper with other parameter names: `Module.compile` does the same in place"
+    notes = seen.notes
+    fix = Fix((ReplaceStatements((facts.syntax.statement_of(site.node),), code),))
+    if notes:
+        fix = Fix(fix.edits, Applicability.UNSAFE)
+    more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
+    yield Finding(site.node, message, fix, "; ".join(notes[:3]) + more)
+
+
+def _compiled_too(site: CompileSite, facts: Facts) -> bool:
+    """Whether the same run compiles what holds it once more."""
+    held = ast.unparse(site.held) if site.held is not None else ""
+    return bool(site.others) or any(
+        s.model is not None
+        and s is not site
+        and ast.unparse(s.model) == held
+        and s.function is site.function
+        and not exclusive(s.node, site.node, facts.syntax)
+        for s in facts.ask(CompileSites).all
+    )
 
 
 def _code(site: CompileSite, facts: Facts) -> tuple[Code, ...] | None:

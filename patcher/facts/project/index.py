@@ -94,6 +94,7 @@ class ClassSummary:
 
     ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
+    ``compiled``: it has the decorator ``torch.compile``.
     """
 
     name: str
@@ -104,6 +105,7 @@ class ClassSummary:
     built: tuple[tuple[str, str], ...] = ()
     declared: frozenset[str] = frozenset()
     properties: frozenset[str] = frozenset()
+    compiled: bool = False
 
     def __or__(self, other: ClassSummary) -> ClassSummary:
         """Either of two classes of one name in one file."""
@@ -116,6 +118,7 @@ class ClassSummary:
             tuple(sorted({*self.built} & {*other.built})),
             self.declared | other.declared,
             self.properties | other.properties,
+            self.compiled and other.compiled,
         )
 
 
@@ -324,11 +327,7 @@ class _Collector:
             qualname, method = self.syntax.qualname(node), isinstance(self.syntax.parents[node], ast.ClassDef)
             if qualname is None:
                 continue
-            decorators = {
-                self.resolve(t)
-                for d in node.decorator_list
-                if (t := dotted(d.func if isinstance(d, ast.Call) else d)) is not None
-            }
+            decorators = self.decorators(node)
             nodes = self.within(node)
             yield FunctionSummary(
                 qualname,
@@ -345,6 +344,11 @@ class _Collector:
                 frozenset(self.mentions[node] - self.here[node]),
                 documented(node, self.syntax),
             )
+
+    def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
+        """The dotted things that decorate a function or class, called or not."""
+        named = (dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
+        return {self.resolve(text) for text in named if text is not None}
 
     def imported(self, text: str) -> str | None:
         root, _, rest = text.partition(".")
@@ -384,6 +388,7 @@ class _Collector:
                     if isinstance(t, ast.Name)
                 ),
                 frozenset(m.name for m in methods if any(_on_access(d) for d in m.decorator_list)),
+                "torch.compile" in self.decorators(node),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
