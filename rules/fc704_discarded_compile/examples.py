@@ -235,6 +235,19 @@ def script(x):
         compiles=True,
     ),
     Example(
+        title="compiled already, which a call of forward by its name does not use",
+        before=_NET
+        + """def script(x):
+    model = Net()
+    model.compile()
+    torch.compile(model, dynamic=True)
+    return model.forward(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
+    Example(
         title="one method of it",
         before=_NET
         + """def script(x):

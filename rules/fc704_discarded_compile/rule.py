@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.compiling.already import CompiledAlready
 from patcher.facts.compiling.in_place import InPlace
 from patcher.facts.compiling.placing import tried
 from patcher.facts.compiling.sites import CompileSite, CompileSites
@@ -31,7 +32,8 @@ class DiscardedCompile(Rule):
     What it does:
         Replaces the statement ``torch.compile(model, mode="max-autotune")`` by ``model.compile(mode="max-autotune")``.
         A model without a ``forward`` is never called: its one part that has one is compiled (toto's ``model.model``).
-        What is no module, or nobody knows what, is reported and left alone: the result has to be kept.
+        What is no module, or nobody knows what, is reported and left alone: the result has to be kept. So is what is
+        compiled already.
 
     Why it breaks compilation:
         ``torch.compile`` returns what is compiled and leaves what it is given as it was: such a statement compiles
@@ -65,6 +67,10 @@ class DiscardedCompile(Rule):
             return
         told = ast.unparse(site.call.target) if isinstance(site.call.target, ast.expr) else "it"
         message = f"what `torch.compile` returns is discarded: `{told}` stays as it was, nothing is compiled"
+        already = facts.ask(CompiledAlready).of(site)
+        if already is not None:
+            yield Finding(node, message, assumption=f"take it away: `{told}` is compiled already ({already.where})")
+            return
         where = facts.ask(InPlace)
         part = where.part(site) or ""
         written = where.spelled(site, part=part) if site.is_module else None

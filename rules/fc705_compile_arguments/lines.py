@@ -39,10 +39,11 @@ def unparsed(part: ast.expr | Code) -> str:
     return text.replace("{{", "{").replace("}}", "}")
 
 
-def enclosed(start: Part, inside: Sequence[Part], end: Part, room: int, depth: int = 0) -> Code:
+def enclosed(start: Part, inside: Sequence[Part], end: Part, room: int | None, depth: int = 0) -> Code:
     """``start``, what is ``inside`` with commas between, and ``end``: on one line where it has the ``room``.
 
-    ``depth``: of the line that it begins in; what is inside stands one deeper where there is no room.
+    ``room``: None where there is no end to it. ``depth``: of the line that it begins in; what is inside stands one
+    deeper where there is no room.
     """
     every = [start, *inside, end]
     texts, number = [], 0
@@ -51,7 +52,8 @@ def enclosed(start: Part, inside: Sequence[Part], end: Part, room: int, depth: i
         number += len(part.parts)
     parts = tuple(p for part in every for p in part.parts)
     first, *middle, last = texts
-    if sum(part.width for part in every) + 2 * (len(inside) - 1) <= room or not middle:
+    width = sum(part.width for part in every) + 2 * (len(inside) - 1)
+    if room is None or width <= room or not middle:
         return Code(f"{first}{', '.join(middle)}{last}", parts)
     lines = "".join(f"{_INDENT * (depth + 1)}{text},\n" for text in middle)
     return Code(f"{first}\n{lines}{_INDENT * depth}{last}", parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -100,8 +99,8 @@ def _both(call: CompileCall, node: ast.Call, knobs: Knobs, facts: Facts) -> Wron
     if merging and not _for_inductor(call):
         return Wrong(node, message, rejected=True, assumption="the backend is not inductor, which has the modes")
 
-    def called(room: int) -> Code:
-        """With the merged options on one line where they have that room."""
+    def called(room: int | None) -> Code:
+        """With the merged options on one line where they have that room; None: in any case."""
         inside = [Part("{0}", (a,)) for a in node.args]
         for k in (k for k in node.keywords if k.arg != left_out):
             whole = merging and k.arg == "options"
@@ -109,12 +108,12 @@ def _both(call: CompileCall, node: ast.Call, knobs: Knobs, facts: Facts) -> Wron
             inside.append(Part(f"{'**' if k.arg is None else f'{k.arg}='}{{0}}", (of,)))
         return enclosed(Part("{0}(", (node.func,)), inside, Part(")"), room_at(node, facts))
 
-    on_one_line = called(sys.maxsize)
+    on_one_line = called(None)
     whole = on_one_line if "\n" not in on_one_line.template else called(room_below(node, "options", facts))
     return Wrong(node, message, (Replace(node, whole),), True, True, "both are meant")
 
 
-def merged(mode: Code, options: ast.Dict, room: int, depth: int = 1) -> Code:
+def merged(mode: Code, options: ast.Dict, room: int | None, depth: int = 1) -> Code:
     """The options of ``mode``, and then ``options``, which win; as `enclosed` has ``room`` and ``depth``."""
     inside = [Part("**torch._inductor.list_mode_options({0})", (mode,))]
     for key, value in zip(options.keys, options.values, strict=True):
