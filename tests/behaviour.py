@@ -175,9 +175,13 @@ def _again(called: Any, mode: Mode) -> Any:
 
 @contextlib.contextmanager
 def project(files: Mapping[str, str]) -> Iterator[tuple[types.ModuleType, Any]]:
-    """The project's ``model``, and a function that gives all of its modules; all are forgotten afterwards."""
+    """The project's ``model``, and a function that gives all of its modules; all are forgotten afterwards.
+
+    As is what the project sets of Dynamo's configuration.
+    """
     known = set(sys.modules)
-    with tempfile.TemporaryDirectory(prefix="behaviour-") as name:
+    config = torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False)
+    with config, tempfile.TemporaryDirectory(prefix="behaviour-") as name:
         folder = write(files, Path(name))
         saved, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         sys.path.insert(0, str(folder))

@@ -95,6 +95,16 @@ OTHERS: Mapping[str, str] = {
     "masks on both sides": "y = x * 1\ny[mask] = x[mask]",
     "one_hot": "y = torch.nn.functional.one_hot(counts)",
     "assert": "y = x * 1\nassert counts.sum() < 100, 'large'",
+    "check of an item": "y = x * 1\ntorch._check(counts.sum().item() < 100)",
+    "check of a length": "y = x * 1\ntorch._check(len(mask.nonzero()) < 100)",
+    "check that an item is not": "y = x * 1\ntorch._check(not counts.sum().item() > 100)",
+    "check with a message": "y = x * 1\ntorch._check(counts.sum().item() < 100, lambda: 'large')",
+    "assert of an item": "y = x * 1\nassert counts.sum().item() < 100, 'large'",
+    "assert of an item that is told": "y = x * 1\nn = counts.sum().item()\nassert n < 100, f'{n}'",
+    "assert of two": "y = x * 1\nn = counts.sum().item()\nassert n > 0 and n < 100",
+    "assert of a chain": "y = x * 1\nn = counts.sum().item()\nassert 0 < n < 100",
+    "if of an item that was checked": "y = x * 1\nn = counts.sum().item()\ntorch._check(n > 1)\n"
+    "if n > 1:\n    y = x * 2",
     "if of an item that was asserted": "y = x * 1\nn = counts.sum().item()\nassert n > 1\nif n > 1:\n    y = x * 2",
     "if of an item that was a size": "n = counts.sum().item()\n"
     "y = torch.ones(n) + torch.ones(6)\nif n > 2:\n    y = y * 2",

@@ -220,17 +220,7 @@ class Guards(Analysis):
         demands = self._demands(test, truth)
         if not isinstance(demands, str) and (reason := self.caught.why(statement, names, around=True)) is not None:
             return reason
-        return demands if isinstance(demands, str) else Guard(demands, texts, self._documented(statement, names))
-
-    def _documented(self, statement: ast.stmt, names: list[str]) -> str:
-        function = self.syntax.method_of(statement) or self.syntax.function_of(statement)
-        qualname = self.facts.qualname(function) if function is not None else None
-        for name in names if qualname is not None else ():
-            by = self.project.documented.by(qualname or "", name)
-            if by is not None:
-                told = f"the docstring of `{by.removeprefix(f'{self.module}.')}` tells of"
-                return f"nobody catches the `{name}` that {told}: compiled code raises another error"
-        return ""
+        return demands if isinstance(demands, str) else Guard(demands, texts, self.caught.relied_on(statement, names))
 
     # --- taking a test apart ----------------------------------------------------------------------------------------
 

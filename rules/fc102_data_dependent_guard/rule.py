@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.checks.errors import literal
+from patcher.facts.checks.lasting import Lasting
 from patcher.facts.zones.host_reads import HostReads
 from patcher.rule import (
     Applicability,
@@ -29,7 +31,6 @@ from patcher.rule import (
 from rules.fc102_data_dependent_guard.examples import INVALID, VALID
 from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
 from rules.fc102_data_dependent_guard.known_tests import KnownTests
-from rules.fc102_data_dependent_guard.lasting import Lasting
 
 
 class DataDependentGuard(Rule):
@@ -220,7 +221,7 @@ class _Writer:
         indent = self.node.col_offset + 8
         room = self.facts.line_length - indent - (len(f"assert {test}, ") - 4 if test else 1)
         failed = () if isinstance(self.node, ast.Assert) else (f"check failed: {_text(self.guard, self.node)}",)
-        literals = map(_literal, (*self.guard.texts, *failed))
+        literals = map(literal, (*self.guard.texts, *failed))
         return next((f", {literal}" for literal in literals if len(literal) <= room), "")
 
     def tensor(self, part: Required, *, whole: bool = True) -> Code:
@@ -268,9 +269,3 @@ def _spelled(code: Code) -> str:
     """``code`` as it will be written, on one line."""
     parts = [_spelled(p) if isinstance(p, Code) else ast.unparse(p) for p in code.parts]
     return code.template.format(*parts)
-
-
-def _literal(text: str) -> str:
-    """``text`` as a string in source code, without braces, which are holes in a template."""
-    literal = repr(" ".join(text.replace("{", "(").replace("}", ")").split()))
-    return f'"{literal[1:-1]}"' if literal[0] == "'" and '"' not in literal else literal

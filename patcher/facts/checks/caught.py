@@ -71,6 +71,17 @@ class Caught(Analysis):
         within = self.module if here else ""
         return catching.why(self.facts.qualname(outermost) or outermost.name, errors, within) or None
 
+    def relied_on(self, statement: ast.stmt, names: Sequence[str]) -> str:
+        """Why somebody may rely on the type of an error of ``statement``: a docstring tells of it; "" if none does."""
+        function = self.syntax.method_of(statement) or self.syntax.function_of(statement)
+        qualname = self.facts.qualname(function) if function is not None else None
+        for name in names if qualname is not None else ():
+            by = self.project.documented.by(qualname or "", name)
+            if by is not None:
+                told = f"the docstring of `{by.removeprefix(f'{self.module}.')}` tells of"
+                return f"nobody catches the `{name}` that {told}: compiled code raises another error"
+        return ""
+
     def why_traced(self, node: ast.AST) -> str | None:
         """None when no error is caught in the function of ``node`` that would pass by, once ``node`` breaks no graph.
 

@@ -49,6 +49,12 @@ def said(message: ast.expr | None) -> tuple[str, ...]:
     return tuple(part for part in worded if any(c.isalnum() for c in part))
 
 
+def literal(text: str) -> str:
+    """``text`` as a string in source code, on one line, without braces, which are holes in a template."""
+    shown = repr(" ".join(text.replace("{", "(").replace("}", ")").split()))
+    return f'"{shown[1:-1]}"' if shown[0] == "'" and '"' not in shown else shown
+
+
 #: The end of a sentence, and what has to follow it.
 _SENTENCE = re.compile(r"([.!?])(?=\s|$)")
 #: Where a format begins to be filled in: ``%s``, ``{name}``.

@@ -1,0 +1,1 @@
+"""FC711 and the checks of numbers that it takes apart."""

@@ -1,0 +1,134 @@
+"""FC711: a check of a number that a setting takes into the graph, and a branch on it does not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.checks.errors import literal
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Edit,
+    Enclose,
+    Example,
+    Finding,
+    Fix,
+    Insert,
+    NearMiss,
+    Replace,
+    ReplaceStatements,
+    Rule,
+    block,
+)
+from rules.fc711_size_check.examples import INVALID, VALID
+from rules.fc711_size_check.number_checks import Fact, NumberCheck, NumberChecks
+
+
+class SizeCheck(Rule):
+    """A check that raises, of a number that a setting of PyTorch takes into the graph.
+
+    What it does:
+        Where ``capture_scalar_outputs`` or ``capture_dynamic_output_shape_ops`` is set (by the project, or by
+        ``diagnose --prove --unsafe`` that tries it), what ``.item()``, ``.tolist()`` and sizes of ``x[mask]`` give are
+        symbols of the graph. ``if n > limit: raise`` and ``assert 0 < n <= limit`` of them become, in compiled code
+        (``torch.compiler.is_compiling()``), ``torch._check(n <= limit)``; in eager code everything stays as it is.
+
+    Why it breaks compilation:
+        A symbol has no value while Dynamo traces, so that an ``if`` of it ends the graph all the same, as does an
+        ``assert`` with an f-string, ``and``, ``not`` or ``a < b < c``. ``torch._check`` is part of the graph, and what
+        it says is known from there on: a later ``if n > 0`` is decided, too. Measured on torch 2.13: such checks are
+        all that is needed; no operator needs one. Sizes, slices, ``arange``, ``split``, ``narrow``, ``expand``,
+        ``view``, ``pad``, ``repeat_interleave`` and ``topk`` of unknown numbers come into one graph without, in 90
+        forms that were run with the backends eager and aot_eager.
+
+    Fix safety:
+        Safe where what is compared is known to be Python numbers. What passed still passes; what raised still raises,
+        but compiled code raises a ``RuntimeError`` with the constant part of the message. So, as with FC102, the check
+        is left alone where something may catch the error, where an attribute is set above it, or where the code before
+        the ``raise`` changes what others see; a docstring that tells of the error makes it unsafe. A comparison is
+        turned round (``not n > limit`` to ``n <= limit``) only where both sides are integers: a NaN is neither.
+        Nothing is asserted that the source does not check by itself: a size that is too large raises anyway, and a
+        slice that is too large raises nothing. Silent where neither setting is in force.
+
+    References:
+        ``torch._check``; PyTorch, "Dealing with GuardOnDataDependentSymNode errors".
+    """
+
+    code: ClassVar[str] = "FC711"
+    name: ClassVar[str] = "size-check"
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"raise ", b"assert ", b"assert(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.Assert)
+    yields_to: ClassVar[tuple[str, ...]] = ("FC102",)  # which answers for what reads a tensor in the test itself
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it raises for some numbers of the data that are symbols of the graph."""
+        assert isinstance(node, (ast.If, ast.Assert))
+        found = facts.ask(NumberChecks).of(node)
+        if found is None:
+            return
+        message = "a check of a number that is a symbol of the graph ends the graph"
+        edits = found if isinstance(found, str) else _edits(node, found, facts)
+        if isinstance(edits, str):
+            yield Finding(node, message, assumption=edits)
+            return
+        assumed = found.assumed if isinstance(found, NumberCheck) else ""
+        yield Finding(node, message, Fix(edits, Applicability.UNSAFE if assumed else Applicability.SAFE), assumed)
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _edits(node: ast.If | ast.Assert, check: NumberCheck, facts: Facts) -> tuple[Edit, ...] | str:
+    """What makes ``node`` a check of the graph, or why nothing does."""
+    torch = facts.writing.spelling("torch", node)
+    is_elif = facts.syntax.is_elif(node)
+    if not is_elif and not facts.syntax.alone(node):
+        return "the line holds more than this statement"
+    said = _said(check, f"{torch}._check()", node, facts)
+    lines = [_line(fact, f"{torch}._check", said) for fact in check.facts]
+    if check.host:
+        values = node.test.values if isinstance(node, ast.If) and isinstance(node.test, ast.BoolOp) else []
+        if getattr(node, "orelse", ()) or is_elif or any(f.tests or f.part not in values for f in check.facts):
+            return "it mixes numbers and Python values"
+        apart = {fact.part: _apart(fact.part, torch) for fact in check.facts}
+        return *apart.values(), Insert(node, (_compiled(lines, torch),), after=True)
+    if not getattr(node, "orelse", ()):
+        if facts.compiled_only(node):
+            return (ReplaceStatements((node,), tuple(lines)),)
+        clauses = _compiled(lines, torch)
+        return (Enclose((node,), Code(f"{clauses.template}\nelse:", clauses.parts)),)
+    if is_elif or not isinstance(node, ast.If):
+        return "it is one of several branches"
+    return _apart(node.test, torch), Insert(node, (_compiled(lines, torch),))
+
+
+def _apart(test: ast.expr, torch: str) -> Replace:
+    """``test`` is for eager code."""
+    return Replace(test, Code(f"not {torch}.compiler.is_compiling() and {{0}}", (test,)))
+
+
+def _compiled(lines: list[Code], torch: str) -> Code:
+    return block(Code(f"if {torch}.compiler.is_compiling():"), lines)
+
+
+def _line(fact: Fact, function: str, said: str) -> Code:
+    """The statement that holds ``fact``."""
+    shown = Code(f"{function}({fact.code.template}{said})", fact.code.parts)
+    if not fact.tests:
+        return shown
+    test = " and ".join(f"{{{i}}}" if truth else f"not {{{i}}}" for i, (_, truth) in enumerate(fact.tests))
+    return block(Code(f"if {test}:", tuple(e for e, _ in fact.tests)), [shown])
+
+
+def _said(check: NumberCheck, call: str, node: ast.If | ast.Assert, facts: Facts) -> str:
+    """The longest part of the message that is said in any case and fits on the line of each fact, as an argument."""
+    deepest = node.col_offset + (8 if any(fact.tests for fact in check.facts) else 4)
+    longest = max(sum(len(ast.unparse(p)) if isinstance(p, ast.expr) else 0 for p in f.code.parts) for f in check.facts)
+    room = facts.line_length - deepest - len(call) - longest - len(" != ")
+    said = (f", lambda: {literal(text)}" for text in check.texts)
+    return next((part for part in said if len(part) <= room), "")
