@@ -6,9 +6,10 @@
     python benchmarks/settings.py report --work FOLDER [--into docs/results/settings.md]
     python benchmarks/settings.py cases  --work FOLDER
 
-The classes are those of ``zoo.py`` beside this file; PY is the Python of an environment that holds the packages of
-``zoo.txt``. ``census`` (``census.py``) runs each class as it is, and with three settings that help most often, alone.
-``fixes`` measures the safe fixes, and the unsafe ones (``fix-compile --test``); ``prove`` runs ``fix-compile diagnose
+The classes are those of ``zoo.py`` beside this file, with ``--zoo transformers`` those of ``zoo_transformers.py``; PY
+is the Python of an environment that holds the packages of ``zoo.txt``. ``census`` (``census.py``) runs each class as it
+is, and with three settings that help most often, alone. ``fixes`` measures the safe fixes, and the unsafe ones
+(``fix-compile --test``); ``prove`` runs ``fix-compile diagnose
 --prove --unsafe``. Each answer is kept in FOLDER and not asked for again; ``--fresh`` does. ``cases`` only writes the
 case files. NAMES: beginnings of classes, with commas; they are run in this order.
 
@@ -31,11 +32,14 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import zoo
+import zoo_transformers
 from tables import put, table
-from zoo import CLASSES
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+ZOOS = {"wild": zoo.CLASSES, "transformers": zoo_transformers.CLASSES}
+CLASSES = {name: one for each in ZOOS.values() for name, one in each.items()}
 Json = dict[str, Any]
 SECONDS, MEMORY = 400.0, 8 * 2**30  # the limits of a process
 
@@ -55,7 +59,9 @@ class Bench:
         """The case file of a class."""
         folder = self.work / "cases"
         folder.mkdir(parents=True, exist_ok=True)
-        lines = ["import sys", f"sys.path.append({str(HERE)!r})", "import zoo", f"build, calls = zoo.case({name!r})"]
+        module = "zoo" if name in zoo.CLASSES else "zoo_transformers"
+        lines = ["import sys", f"sys.path.append({str(HERE)!r})", f"import {module}"]
+        lines.append(f"build, calls = {module}.case({name!r})")
         if CLASSES[name].train:
             lines.append("train = True")
         file = folder / f"{name}.py"
@@ -410,9 +416,9 @@ def clean(proofs: dict[str, Json]) -> str:
     return table(["class", "original", "with what was kept", "kept", "outputs"], rows)
 
 
-def chosen(names: str | None) -> list[str]:
+def chosen(names: str | None, which: str) -> list[str]:
     wanted = names.split(",") if names else [""]
-    return list(dict.fromkeys(name for word in wanted for name in CLASSES if name.startswith(word)))
+    return list(dict.fromkeys(name for word in wanted for name in ZOOS[which] if name.startswith(word)))
 
 
 def main() -> None:
@@ -422,22 +428,25 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="classes at a time")
     parser.add_argument("--only", metavar="NAMES")
+    parser.add_argument("--zoo", choices=tuple(ZOOS), default="wild")
     parser.add_argument("--fresh", action="store_true", help="ask again")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     bench = Bench(given.python, given.work.resolve())
-    names = chosen(given.only)
+    names = chosen(given.only, given.zoo)
     if given.what == "cases":
         print("\n".join(str(bench.case(name)) for name in names))
     elif given.what == "report":
-        proofs, safe = answers(bench.work, "prove"), answers(bench.work, "safe")
-        put(given.into, "sums", sums(proofs, safe))
-        put(given.into, "classes", each(proofs))
-        put(given.into, "earned", earned(proofs))
-        put(given.into, "taken-back", taken_back(proofs))
-        put(given.into, "remaining", remaining(proofs))
-        put(given.into, "clean", clean(proofs))
+        every, safe = answers(bench.work, "prove"), answers(bench.work, "safe")
+        for which, prefix in (("wild", ""), ("transformers", "transformers-")):
+            proofs = {name: told for name, told in every.items() if name in ZOOS[which]}
+            put(given.into, f"{prefix}sums", sums(proofs, safe))
+            put(given.into, f"{prefix}classes", each(proofs))
+            put(given.into, f"{prefix}earned", earned(proofs))
+            put(given.into, f"{prefix}taken-back", taken_back(proofs))
+            put(given.into, f"{prefix}remaining", remaining(proofs))
+        put(given.into, "clean", clean({name: told for name, told in every.items() if name in ZOOS["wild"]}))
         counted = answers(bench.work, "census")
         put(given.into, "settings-alone", census_sums(counted))
         put(given.into, "census", census(counted))
