@@ -58,7 +58,7 @@ class Analysis:
         self._made: deque[tuple[Settings, tuple[FileResult, ...]]] = deque(maxlen=_REMEMBERED)
 
     def again(self, settings: Settings) -> tuple[FileResult, ...]:
-        """The results with other settings: of the files that had findings, and those that the evidence speaks of.
+        """The results with other settings: of the files that had findings, and those that a run has shown something of.
 
         Settings of PyTorch speak of the files that may compile something. With ``settings.only`` the results are those
         of the files with these units: in the others nothing may be fixed.
@@ -70,7 +70,8 @@ class Analysis:
         return known
 
     def _patched(self, settings: Settings) -> tuple[FileResult, ...]:
-        named = {os.path.realpath(varied.path) for varied in settings.evidence}
+        shown = [*(varied.path for varied in settings.evidence), *(path for path, _ in settings.traced)]
+        named = {os.path.realpath(path) for path in shown}
         compiling = self._compiling if settings.torch_settings else frozenset()
         telling = self._telling | compiling
         wanted = [p for p in self.files if p in telling or (named and os.path.realpath(p) in named)]

@@ -116,7 +116,8 @@ class Settings:
     """The choices that reach the engine. ``select`` and ``ignore`` hold codes, code prefixes or rule names.
 
     ``only``: the units that may be fixed, the findings of all others count as silenced; None: all. ``evidence``: what a
-    run of the user's model has shown, for rules that cannot tell from the source. ``distrusted``: the codes of rules
+    run of the user's model has shown, for rules that cannot tell from the source. ``traced``: the functions (path and
+    qualified name within the module) that the run has compiled, whoever calls them. ``distrusted``: the codes of rules
     that fix nothing here, whatever they find, and why. ``severities``: of the findings that count.
     ``per_file_ignores``: what is silenced in some files. ``device_asserts``: whether a fix that asserts on the device
     may be safe. ``torch_settings``: what of PyTorch is set where the model is compiled, as a run has shown to help.
@@ -130,6 +131,7 @@ class Settings:
     target_torch: tuple[int, int] = LATEST_TORCH
     only: frozenset[Unit] | None = None
     evidence: tuple[Varied, ...] = ()
+    traced: frozenset[tuple[str, str]] = frozenset()
     distrusted: Mapping[str, str] = field(default_factory=dict)
     severities: frozenset[str] = frozenset(SEVERITIES)
     per_file_ignores: tuple[IgnoredIn, ...] = ()

@@ -12,7 +12,7 @@ from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups, severity
 from patcher.diagnose.guards import Guard, parsed, told
 from patcher.diagnose.places import Places, original_lines
-from patcher.diagnose.relations import bundles, evidence, findings, related
+from patcher.diagnose.relations import bundles, evidence, findings, related, traced
 from patcher.harness.measured import CallFigures, Counts, Figures, Origin, Recompile, Site
 from patcher.settings import Settings, Unit, Varied
 from rules import load_rules
@@ -241,6 +241,40 @@ def test_units_can_be_chosen_one_by_one(tmp_path: Path) -> None:
     assert text.count("torch.where") == 1
     assert text.index("torch.where") > text.index("class Other")
     assert analysis.again(Settings(only=frozenset())) == ()
+
+
+CHECKED = """import torch
+import torch.nn as nn
+
+
+def bounded(x, limit):
+    if x.max() > limit:
+        raise ValueError("too large")
+    return x * 2
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return getattr(ops, self.name)(x, 4.0)
+"""
+
+
+def test_a_run_shows_which_functions_are_compiled(tmp_path: Path) -> None:
+    analysis, places = analysed(tmp_path, CHECKED)
+    path = analysis.files[0]
+    assert findings(analysis.first) == ()
+    site = Site("net.py:6", "Data-dependent branching", 2, stack=("net.py:13 in forward", "net.py:6 in bounded"))
+    shown = traced(groups([seen(breaks=(site,))], places), places)
+    assert shown == {(path, "Net.forward"), (path, "bounded")}
+    (found,) = findings(analysis.again(Settings(traced=shown)))
+    assert (found.reported.code, found.reported.line) == ("FC102", 6)
+    assert findings(analysis.again(Settings(traced=frozenset({(path, "Net.forward")})))) == ()
+
+
+def test_what_ran_elsewhere_shows_nothing(tmp_path: Path) -> None:
+    _, places = analysed(tmp_path, CHECKED)
+    site = Site("elsewhere.py:6", "Data-dependent branching", 2, stack=("elsewhere.py:6 in bounded",))
+    assert traced(groups([seen(breaks=(site,))], places), places) == frozenset()
 
 
 def test_the_same_settings_give_the_same_results_again(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, Key, groups, settled_launches
 from patcher.diagnose.places import Places
 from patcher.diagnose.prove import Ending, Search
-from patcher.diagnose.relations import Found, bundles, evidence, findings, related
+from patcher.diagnose.relations import Found, bundles, evidence, findings, related, traced
 from patcher.diagnose.sites import compile_sites
 from patcher.diagnose.trace import rendered
 from patcher.harness import plan
@@ -213,7 +213,9 @@ class _Whole:
         self.before = with_missing(state.before, counted.before if counted else ())
         self.twice = state if counted is None else counted  # what has run the original a second time
         self.groups: tuple[Group, ...] = groups(self.before, places)
-        self.settings = replace(settings, evidence=evidence(self.groups, places))
+        self.settings = replace(
+            settings, evidence=evidence(self.groups, places), traced=traced(self.groups, places)
+        )
         self.files = analysis.again(self.settings)
         self.found = findings(self.files)
         self._diffs: dict[frozenset[Unit], str] = {}

@@ -12,7 +12,7 @@ from patcher.diagnose.better import TIMED, Change, Standing, compiles_less, diff
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups
-from patcher.diagnose.relations import Bundle, bundles, evidence, findings, related
+from patcher.diagnose.relations import Bundle, bundles, evidence, findings, related, traced
 from patcher.harness.measured import Tree
 from patcher.harness.plan import Options
 from patcher.report.diff import file_diff
@@ -77,6 +77,7 @@ class Search:
     _known: dict[tuple[str, ...], Bundle] = field(default_factory=dict)
     _fates: _Fates = field(default_factory=dict)
     _evidence: tuple[Varied, ...] = ()
+    _traced: frozenset[tuple[str, str]] = frozenset()
     _diffs: dict[Bundle, str] = field(default_factory=dict)
     _writable: dict[tuple[TorchSetting, ...], frozenset[Unit]] = field(default_factory=dict)
 
@@ -233,6 +234,7 @@ class Search:
         chosen = list(start)
         for _ in range(_ROUNDS):
             self._evidence = tuple(dict.fromkeys((*self._evidence, *evidence(causes, self.bench.places))))
+            self._traced |= traced(causes, self.bench.places)
             offered = self._offered(chosen)
             new = offered if uncompiled and not chosen else self._confirmed(offered, causes, chosen)
             if not new and causes and len(chosen) > len(start):
@@ -406,7 +408,7 @@ class Search:
 
     def _now(self, under: tuple[TorchSetting, ...]) -> Settings:
         """What the rules are told: what was seen so far, and the settings of PyTorch that are in force."""
-        return replace(self.settings, evidence=self._evidence, torch_settings=under)
+        return replace(self.settings, evidence=self._evidence, traced=self._traced, torch_settings=under)
 
     def _diff(self, bundle: Bundle) -> str:
         if bundle not in self._diffs:

@@ -112,6 +112,16 @@ def evidence(found: Iterable[Group], places: Places) -> tuple[Varied, ...]:
     return tuple(dict.fromkeys(varied))
 
 
+def traced(found: Iterable[Group], places: Places) -> frozenset[tuple[str, str]]:
+    """The functions that were compiled, as paths and qualified names: where something happened, and what called it."""
+    events = [event for group in found for event in group.events]
+    frames = {frame.partition(" in ")[0] for event in events for frame in (*event.stack, *event.around)}
+    known = filter(None, map(places.place, sorted(frames | {event.where for event in events if event.where})))
+    files = [(place, places.file(place.path)) for place in known]
+    named = {(place.path, file.scope(place.line)) for place, file in files if file is not None}
+    return frozenset((path, scope) for path, scope in named if scope)
+
+
 def _on(found: Found, place: Place, places: Places) -> bool:
     file = places.file(place.path)
     item = found.reported

@@ -104,7 +104,10 @@ class Facts:
         return self.reached(node) and not self.eager_only(node)
 
     def reached(self, node: ast.AST) -> bool:
-        """Whether ``node`` runs inside of a module's forward or of another compiled callable."""
+        """Whether ``node`` runs inside of a module's forward or of another compiled callable.
+
+        A run may have shown it where the source does not: what is called by a name that is put together, say.
+        """
         function = node if isinstance(node, _FUNCTIONS) else self.syntax.function_of(node)
         if function is None:
             return False
@@ -114,6 +117,7 @@ class Facts:
             outer = self.syntax.function_of(function)
             known = self.project.reached(name) if name is not None else outer is not None and self.reached(outer)
             known = known and not (name is None and runs_elsewhere(function, self.syntax))
+            known = known or (self.path, self.syntax.scope_of(function)) in self.settings.traced
             self._reached[function] = known
         return known
 
