@@ -21,6 +21,7 @@ from patcher.settings import Settings, Unit, severity
 from patcher.spans import says, targets_of
 from patcher.suppress import Ignore, Ignores, Suppressions, means, suppressions
 
+_ONLY_SHOWN = "a run has shown that it is compiled, and the source does not tell who calls it"
 _NO_TORCH = "`torch` is not imported here, or is another name"
 _OLD_SIZES = "a tensor gets other sizes in place here, of which Dynamo may still tell the old ones"
 #: What new code may ask a tensor for its sizes by.
@@ -254,6 +255,9 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         assert finding.fix is not None
         unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)
         finding = replace(finding, fix=unsafe, assumption=passing)
+    if finding.applicability is Applicability.SAFE and facts.only_shown(finding.node):
+        assert finding.fix is not None
+        finding = replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE), assumption=_ONLY_SHOWN)
     finding = _told_of_devices(finding, settings)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]

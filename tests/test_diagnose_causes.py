@@ -268,6 +268,7 @@ def test_a_run_shows_which_functions_are_compiled(tmp_path: Path) -> None:
     assert shown == {(path, "Net.forward"), (path, "bounded")}
     (found,) = findings(analysis.again(Settings(traced=shown)))
     assert (found.reported.code, found.reported.line) == ("FC102", 6)
+    assert found.reported.applicability == "unsafe", "who calls it, and may catch the error, is not known"
     assert findings(analysis.again(Settings(traced=frozenset({(path, "Net.forward")})))) == ()
 
 

@@ -213,9 +213,7 @@ class _Whole:
         self.before = with_missing(state.before, counted.before if counted else ())
         self.twice = state if counted is None else counted  # what has run the original a second time
         self.groups: tuple[Group, ...] = groups(self.before, places)
-        self.settings = replace(
-            settings, evidence=evidence(self.groups, places), traced=traced(self.groups, places)
-        )
+        self.settings = replace(settings, evidence=evidence(self.groups, places), traced=traced(self.groups, places))
         self.files = analysis.again(self.settings)
         self.found = findings(self.files)
         self._diffs: dict[frozenset[Unit], str] = {}

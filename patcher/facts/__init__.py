@@ -59,6 +59,7 @@ class Facts:
         self._flows: dict[FunctionNode, Flow] = {}
         self._classes: dict[ast.ClassDef, ClassFacts] = {}
         self._reached: dict[FunctionNode, bool] = {}
+        self._shown: set[FunctionNode] = set()  # by a run
         self._eager: dict[ast.AST, bool] = {}
         self._asked: dict[Callable[[Facts], object], object] = {}
         self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
@@ -117,9 +118,16 @@ class Facts:
             outer = self.syntax.function_of(function)
             known = self.project.reached(name) if name is not None else outer is not None and self.reached(outer)
             known = known and not (name is None and runs_elsewhere(function, self.syntax))
-            known = known or (self.path, self.syntax.scope_of(function)) in self.settings.traced
+            if not known and (self.path, self.syntax.scope_of(function)) in self.settings.traced:
+                self._shown.add(function)
+                known = True
             self._reached[function] = known
         return known
+
+    def only_shown(self, node: ast.AST) -> bool:
+        """Whether it is a run alone that tells that ``node`` is reached: who calls its function is not known."""
+        function = node if isinstance(node, _FUNCTIONS) else self.syntax.function_of(node)
+        return function is not None and self.reached(function) and function in self._shown
 
     def is_dead(self, node: ast.AST) -> bool:
         """Whether ``node`` stands where its function never gets to: below a ``return``, say."""

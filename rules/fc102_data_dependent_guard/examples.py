@@ -49,6 +49,39 @@ calls = [(torch.ones(3),), (torch.ones(2),)]
         unsafe=True,
     ),
     Example(
+        title="an error of the project's own that is none by its name: unsafe",
+        before="""\
+class OutsideDomain(Exception):
+    pass
+
+
+class Bounded(nn.Module):
+    def forward(self, x):
+        if torch.min(x) < -1 or torch.max(x) > 1:
+            raise OutsideDomain()
+        return x.asin()
+""",
+        after="""\
+class OutsideDomain(Exception):
+    pass
+
+
+class Bounded(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            torch._assert_async(~(torch.min(x) < -1), "check failed: torch.min(x) < -1 or torch.max(x) > 1")
+            torch._assert_async(~(torch.max(x) > 1), "check failed: torch.min(x) < -1 or torch.max(x) > 1")
+        elif torch.min(x) < -1 or torch.max(x) > 1:
+            raise OutsideDomain()
+        return x.asin()
+""",
+        run="""\
+def make(): return Bounded()
+calls = [(torch.full((3,), 0.5),), (torch.full((2,), 0.5),)]
+""",
+        unsafe=True,
+    ),
+    Example(
         title="numbers that the code has put into the tensor",
         before="""\
 class Padded(nn.Module):
@@ -727,17 +760,6 @@ class Steps(nn.Module):
     def forward(self, x):
         if x.sum() > 3:
             raise StopIteration
-        return x + 1
-
-
-class Halt(Exception):
-    pass
-
-
-class Halts(nn.Module):
-    def forward(self, x):
-        if x.sum() > 3:
-            raise Halt
         return x + 1
 """,
         reported=True,

@@ -218,9 +218,15 @@ class Guards(Analysis):
         if _binds(test):
             return "the test binds a name"
         demands = self._demands(test, truth)
-        if not isinstance(demands, str) and (reason := self.caught.why(statement, names, around=True)) is not None:
-            return reason
-        return demands if isinstance(demands, str) else Guard(demands, texts, self.caught.relied_on(statement, names))
+        if isinstance(demands, str):
+            return demands
+        reason = self.caught.why(statement, names, around=True, signals=False)
+        return Guard(demands, texts, self._relied_on(statement, names)) if reason is None else reason
+
+    def _relied_on(self, statement: ast.stmt, names: list[str]) -> str:
+        if signal := self.caught.signal(names):
+            return f"nobody catches `{signal}`, which is no error by its name: compiled code raises another error"
+        return self.caught.relied_on(statement, names)
 
     # --- taking a test apart ----------------------------------------------------------------------------------------
 

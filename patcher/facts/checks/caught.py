@@ -34,13 +34,22 @@ class Caught(Analysis):
         imports = {name: what for name, what, _ in self.syntax.all_imports}
         self.protection = Protection(self.syntax, self.module, imports)
 
-    def why(self, statement: ast.stmt, names: Sequence[str], *, around: bool = False, here: bool = False) -> str | None:
+    def why(
+        self,
+        statement: ast.stmt,
+        names: Sequence[str],
+        *,
+        around: bool = False,
+        here: bool = False,
+        signals: bool = True,
+    ) -> str | None:
         """None when nothing in the project catches an error of ``statement``, of one of ``names``.
 
         ``around``: the files around the given ones are looked at, too, when others may call the function.
-        ``here``: only what this file catches counts.
+        ``here``: only what this file catches counts. ``signals``: an error of the project's own that by its name is
+        none counts as caught, by whom ever.
         """
-        if any(name in _SIGNALS or self._is_signal(name) for name in names):
+        if any(name in _SIGNALS for name in names) or (signals and self.signal(names)):
             return "the error is there to be caught"
         errors = [name if hasattr(builtins, name) else self.protection.resolve(name) for name in names] or ["?"]
         errors.append("RuntimeError")  # what compiled code raises
@@ -112,6 +121,7 @@ class Caught(Analysis):
         names = {c.name for c in tops} if self.syntax.class_of(function) is not None else {function.name}
         return frozenset(names | {function.name} - {"forward", "__init__", "__call__"})
 
-    def _is_signal(self, name: str) -> bool:
-        """Whether ``name`` is a class of the project's own whose name does not tell of an error."""
-        return name[:1].isupper() and not hasattr(builtins, name) and not name.endswith(_ERRORS)
+    def signal(self, names: Sequence[str]) -> str:
+        """That of ``names`` which is a class of the project's own and does not tell of an error; "" for none."""
+        own = (n for n in names if n[:1].isupper() and not hasattr(builtins, n) and n not in _SIGNALS)
+        return next((name for name in own if not name.endswith(_ERRORS)), "")
