@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from patcher.harness import forks
-from patcher.harness.forks import Forked, Forks
+from patcher.harness.forks import USUAL, Forked, Forks, Manner
 
 PARENT = Path(forks.__file__).with_name("parent.py")
 OF_EACH_TEST = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID")
 _MODULES = (
     "torch",
     "torch._dynamo",
+    "torch._dynamo.guards",
     "torch._dynamo.trace_rules",
     "torch._inductor",
     "torch._inductor.compile_fx",
@@ -40,11 +41,11 @@ class Shared(Forks):
         super().__init__(sys.executable, PARENT)
 
     def start(
-        self, program: Path, argument: str, variables: Mapping[str, str], out: int, code: bool = False
+        self, program: Path, argument: str, variables: Mapping[str, str], out: int, manner: Manner = USUAL
     ) -> Forked | subprocess.Popen[bytes] | None:
         """As that of all forks; variables that pytest changes from test to test are no reason for another parent."""
         same = {key: value for key, value in variables.items() if key not in OF_EACH_TEST}
-        return super().start(program, argument, same, out, code)
+        return super().start(program, argument, same, out, manner)
 
     def __exit__(self, *_: object) -> None:
         pass

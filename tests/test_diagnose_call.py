@@ -236,10 +236,9 @@ BUILDS = """
 
 def next_number():
     import pathlib
-    file = pathlib.Path(__file__).with_name('count')
-    number = len(file.read_text()) if file.exists() else 0
-    file.write_text('.' * (number + 1))
-    return number
+    with pathlib.Path(__file__).with_name('count').open('ab', buffering=0) as file:  # others may run at the same time
+        file.write(b'.')
+        return file.tell() - 1
 """
 
 
@@ -254,13 +253,9 @@ def test_what_needs_no_generated_code_is_counted_and_told_first(
     done = call("diagnose", "--quick", "--format", "json", "--case", "case.py", "net.py")
     lines = done.stderr.splitlines()
     variants = [line.rpartition(", ")[2] for line in lines if line.startswith("[")]
-    counted = [
-        "original eager",
-        "original counted (eager)",
-        "patched counted (eager)",
-        "original counted (eager) again",
-    ]
-    assert variants[:4] == counted
+    counted = {"original counted (eager)", "patched counted (eager)", "original counted (eager) again"}
+    assert variants[0] == "original eager"
+    assert set(variants[1:4]) == counted  # they run at the same time
     assert variants[4:9] == [
         *("original eager", "patched eager", "original compiled (default)", "patched compiled (default)", "comparing")
     ]

@@ -16,7 +16,7 @@ from forked import PARENT, Shared, parent_without_torch
 from patcher.harness import forks as forking
 from patcher.harness import run as running
 from patcher.harness.cases import Case
-from patcher.harness.forks import Forked, Forks
+from patcher.harness.forks import Forked, Forks, Manner
 from patcher.harness.plan import Options, write
 
 VARIABLES = {"PATH": os.environ.get("PATH", ""), "PYTHONUNBUFFERED": "1"}
@@ -74,6 +74,49 @@ def test_how_a_fork_ends(hollow: Forks, tmp_path: Path) -> None:
     status, said = told(hollow, tmp_path, "raise ValueError('why')")
     assert status == 1
     assert said.endswith("ValueError: why\n")
+
+
+def test_several_forks_run_at_the_same_time(hollow: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first waits for the second, and ends before it."""
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "import os, pathlib, time\n"
+        "def wait_for(file):\n"
+        "    while not pathlib.Path(file).exists():\n"
+        "        time.sleep(0.01)\n"
+    )
+    places = [tmp_path / str(number) for number in range(3)]
+    for place in places:
+        place.mkdir()
+    first, _ = started(hollow, places[0], f"{text}wait_for('second')\nos._exit(4)\n")
+    assert hollow.several
+    second, _ = started(hollow, places[1], f"{text}open('second', 'w').close()\nwait_for('third')\nos._exit(5)\n")
+    third, _ = started(hollow, places[2], "import os; os._exit(6)")
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert third.wait() == 6
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(0.01)
+    assert first.wait() == 4
+    (tmp_path / "third").touch()
+    assert second.wait() == 5
+
+
+def test_a_fork_has_the_threads_that_it_is_given(tmp_path: Path) -> None:
+    more = "sys.modules['torch'].set_num_threads = lambda n: print(n, 'threads')"
+    program, log = tmp_path / "program.py", tmp_path / "log"
+    program.write_text("import torch._dynamo.guards as guards\nprint(vars(guards).get('profile_guard_manager'))\n")
+    said = []
+    for manner in (Manner(), Manner(untimed=True, threads=1)):
+        with Forks(sys.executable, parent_without_torch(tmp_path, more)) as forks, log.open("wb") as out:
+            fork = forks.start(program, "", VARIABLES, out.fileno(), manner)
+            assert fork is not None
+            assert fork.wait() == 0
+        said.append(log.read_text().splitlines())
+    assert said[0] == ["None"]
+    assert said[1][0] == "1 threads"
+    assert "lambda" in said[1][1]
 
 
 def test_a_fork_that_cannot_begin_has_ended(hollow: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -387,6 +388,117 @@ def test_counting_compares_nothing(rerun: Callable[..., tuple[dict[str, Any], li
     assert case["repeated"]["status"] == "ok"
     _, ran = rerun("a", counting=True, overlay=[])
     assert ran == ["original eager", "original compiled"]
+
+
+SPAN = """
+begin = time.monotonic()
+here = pathlib.Path(spec["base"]) / "here"
+if MEETS:
+    here.mkdir(exist_ok=True)
+    (here / folder.name).touch()
+    while len(list(here.iterdir())) < 2 and time.monotonic() < begin + 30:
+        time.sleep(0.01)
+finish(span=[begin, time.monotonic()], memory={"bytes": 2**20}, job=job)
+"""
+ALONE = SPAN.replace("MEETS", "False")
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine with two cores and some memory, and forks."""
+    parent_without_torch(tmp_path, "sys.modules['torch'].set_num_threads = lambda n: print(n, 'threads')")
+    monkeypatch.setattr(running, "_cores", lambda: 2)
+    monkeypatch.setattr(running, "_free_memory", lambda: 2**30)
+
+
+def run_of(folder: Path, worker: str, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> dict[str, Any]:
+    """The case of a plan that is measured with these programs."""
+    programs(folder, worker)
+    (folder / "probes.py").write_text((folder / "worker.py").read_text())
+    monkeypatch.setattr(running, "HERE", folder)
+    overlay: list[Any] = changes.pop("overlay", [])
+    (case,) = run(plan_in(folder, overlay=overlay, modes=["default"], **changes))["cases"]
+    return dict(case)
+
+
+def spans(told: list[dict[str, Any]]) -> list[tuple[float, float]]:
+    return [tuple(one["span"]) for one in told]
+
+
+def overlap(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    return max(first[0], second[0]) < min(first[1], second[1])
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_what_is_only_counted_runs_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = run_of(tmp_path, SPAN.replace("MEETS", "job['kind'] == 'compiled'"), monkeypatch, counting=True, repeat=True)
+    counted = [case["variants"][1], case["repeated"]]
+    assert [one["status"] for one in counted] == ["ok", "ok"]
+    assert overlap(*spans(counted))
+    assert [one["job"]["folder"].rpartition("/")[2] for one in counted] == [
+        "original-compiled-default",
+        "original-compiled-default-again",
+    ]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_probes_that_only_count_run_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probes = ["fullgraph", "vary-batch", "vary-sequence"]
+    case = run_of(
+        tmp_path, SPAN.replace("MEETS", "'vary' in job.get('probe', '')"), monkeypatch, probes=probes, quick=True
+    )
+    assert [probe["name"] for probe in case["probes"]] == probes
+    alone, *together = spans(case["probes"])
+    assert overlap(*together)
+    assert not any(overlap(alone, one) for one in together)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_what_is_timed_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = run_of(tmp_path, ALONE, monkeypatch, quick=True, repeat=True, probes=["fullgraph", "latency"])
+    told = sorted(spans([*case["variants"], case["repeated"], *case["probes"]]))
+    assert len(told) == 5
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(told))
+
+
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize("why", ["too little memory", "one core", "verbose", "no forks"])
+def test_one_at_a_time_where_more_would_be_too_much(why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if why == "too little memory":
+        monkeypatch.setattr(running, "_free_memory", lambda: running.ROOM * 2**20)
+    if why == "one core":
+        monkeypatch.setattr(running, "_cores", lambda: 1)
+    if why == "no forks":
+        (tmp_path / "parent.py").unlink()
+    case = run_of(tmp_path, ALONE, monkeypatch, counting=True, repeat=True, verbose=why == "verbose")
+    first, second = sorted(spans([case["variants"][1], case["repeated"]]))
+    assert first[1] <= second[0]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_an_interrupt_ends_all_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = """
+        if job["kind"] == "compiled":
+            (pathlib.Path(spec["base"]) / f"pid{os.getpid()}").touch()
+            time.sleep(600)
+        finish(memory={"bytes": 2**20})
+        """
+    programs(tmp_path, worker)
+    monkeypatch.setattr(running, "HERE", tmp_path)
+
+    def interrupt(event: Event) -> None:
+        if len(list(tmp_path.glob("pid*"))) == 2:
+            raise KeyboardInterrupt
+
+    plan = plan_in(tmp_path, counting=True, repeat=True, overlay=[], modes=["default"])
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, progress=interrupt)
+    pids = [int(file.name[3:]) for file in tmp_path.glob("pid*")]
+    wait_until(lambda: not any(map(is_running, pids)), 5)
+
+
+def test_memory_that_is_free() -> None:
+    assert 0 < running._free_memory() < 2**50
 
 
 def test_what_is_missing_is_measured(rerun: Callable[..., tuple[dict[str, Any], list[str]]], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 #: What each job may set for itself: torch reads none of it when it is imported.
@@ -24,11 +25,28 @@ READY, SINGLE, READY_SECONDS = b"ready", b"single", 120.0
 CORES = 8  # with fewer, what imports torch for the next program would slow the one that is measured
 
 
+@dataclass(frozen=True)
+class Manner:
+    """How a program runs. ``code``: whether it generates code, for which this machine's vector instructions are known.
+
+    ``untimed``: it only counts; Dynamo need not time its guards. ``threads``: how many it may use; 0: torch's choice.
+    """
+
+    code: bool = False
+    untimed: bool = False
+    threads: int = 0
+
+
+USUAL = Manner()
+
+
 class _Parent:
     """The running interpreter. Raises ``OSError`` when it cannot be started."""
 
     def __init__(self, python: str, program: Path, variables: dict[str, str]) -> None:
         self.variables, self._rest = variables, b""
+        self._running: set[int] = set()
+        self._statuses: dict[int, int] = {}  # of those that have ended, until it is asked for
         self.greeting: bytes | None = None  # once it was waited for
         self._connection, theirs = socket.socketpair()
         try:
@@ -54,19 +72,43 @@ class _Parent:
 
     def become(self, request: object, out: int) -> subprocess.Popen[bytes] | None:
         """Its own process, which from now on is the program that is asked for."""
-        if not self.ask(request, out):
+        if self.ask(request, out) is None:
             return None
         self._connection.close()
         return self._process
 
-    def ask(self, request: object, out: int) -> bytes | None:
-        """What it says to a request; None or nothing: it is of no use any more."""
+    def ask(self, request: object, out: int) -> int | None:
+        """The number of the process that it starts; None: it is of no use any more."""
         self._connection.settimeout(READY_SECONDS)
         try:
             socket.send_fds(self._connection, [json.dumps(request).encode("ascii") + b"\n"], [out])
         except OSError:
             return None
-        return self.line(READY_SECONDS)
+        while line := self.line(READY_SECONDS):
+            number, *status = map(int, line.split())
+            if status and number in self._running:  # another one
+                self._end_of(number, status[0])
+                continue
+            self._running.add(number)
+            if status:  # it has ended before it could say anything
+                self._end_of(number, status[0])
+            return number
+        return None
+
+    def ended(self, number: int, seconds: float | None) -> int | None:
+        """How a process has ended; None when it has not within the time, -9 when all are gone."""
+        while number not in self._statuses:
+            line = self.line(seconds)
+            if line is None:
+                return None
+            if not line:
+                return -signal.SIGKILL
+            self._end_of(*map(int, line.split()))
+        return self._statuses.pop(number)
+
+    def _end_of(self, number: int, status: int) -> None:
+        self._running.discard(number)
+        self._statuses[number] = status
 
     def line(self, seconds: float | None) -> bytes | None:
         """Its next line; None when there is none within the time, nothing when there will be none any more."""
@@ -104,15 +146,15 @@ class Forked:
         It is negative for a signal, and -9 when its parent is gone.
         """
         if self.returncode is None:
-            line = self._parent.line(timeout)
-            if line is None:
+            status = self._parent.ended(self.pid, timeout)
+            if status is None:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-            self.returncode = int(line) if line else -signal.SIGKILL
+            self.returncode = status
         return self.returncode
 
 
 class Forks:
-    """Starts programs one at a time, as forks of one interpreter. Use it as a context: the interpreter goes with it.
+    """Starts programs as forks of one interpreter. Use it as a context: the interpreter goes with it.
 
     ``parent``: the program of the interpreter. It is started with the first program that is to run, and anew when a
     later one wants other variables of the environment.
@@ -130,13 +172,17 @@ class Forks:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def several(self) -> bool:
+        """Whether programs can run at the same time, as forks of the interpreter that is there."""
+        return self._parent is not None and self._parent.greeting == READY
+
     def start(
-        self, program: Path, argument: str, variables: Mapping[str, str], out: int, code: bool = False
+        self, program: Path, argument: str, variables: Mapping[str, str], out: int, manner: Manner = USUAL
     ) -> Forked | subprocess.Popen[bytes] | None:
         """Run ``python program argument`` with stdout and stderr to ``out``, in a session of its own.
 
-        ``code``: whether it generates code, for which this machine's vector instructions have to be known. None when it
-        cannot be a fork.
+        None when it cannot be a fork.
         """
         if not self._possible or not self._program.exists():
             return None
@@ -147,20 +193,20 @@ class Forks:
             "argument": argument,
             "folder": str(Path.cwd()),
             "variables": own,
-            "code": code,
+            **asdict(manner),
         }
         if self._single:
             return self._next(told, fixed, out)
         if self._parent is not None and self._parent.variables == fixed:
             number = self._parent.ask(told, out)
-            if number:
-                return Forked(self._parent, int(number))
+            if number is not None:
+                return Forked(self._parent, number)
         self.close()
         if self._opened(fixed) == SINGLE:
             return self._next(told, fixed, out)
         number = self._parent.ask(told, out) if self._parent is not None else None
-        if self._parent is not None and number:
-            return Forked(self._parent, int(number))
+        if self._parent is not None and number is not None:
+            return Forked(self._parent, number)
         self.close()
         self._possible = False
         return None

@@ -23,17 +23,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING or __name__ != "__main__":
-    from patcher.harness.forks import Forked, Forks
+    from patcher.harness.forks import Forked, Forks, Manner
     from patcher.harness.tuning import Tuning
 else:  # carried
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from forks import Forks
+    from forks import Forks, Manner
     from tuning import Tuning
 
 SCHEMA = 1
@@ -41,6 +42,12 @@ HERE = Path(__file__).resolve().parent
 TAIL_LINES, LINE_CHARACTERS = 12, 400
 LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints without end the last lines are enough
 LISTEN_SECONDS, LOOK_SECONDS = 0.1, 0.5  # for the end of a process, and at its log and memory
+UNTIMED = ("vary-batch", "vary-sequence")  # probes that only count
+_CONTAINER = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
 _COMPILING = ("modes", "backend", "counting", "untimed")  # of a plan: what only matters for compiled variants
@@ -65,6 +72,33 @@ class Event:
 Progress = Callable[[Event], None]
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What a process is to do. ``asked``: its part of the plan; ``seconds``: its own limit, None: the plan's."""
+
+    program: str
+    asked: Json
+    folder: Path
+    case: str
+    variant: str
+    seconds: float | None = None
+
+
+@dataclass
+class _Running:
+    """A process, and what is known of it. ``ended``: for what it was ended by us (status, message)."""
+
+    job: _Job
+    process: Forked | subprocess.Popen[bytes]
+    log: IO[bytes]
+    limit: float
+    start: float
+    copying: threading.Thread | None = None
+    looked: float = 0.0
+    heard: float = 0.0
+    ended: tuple[str, str] | None = None
+
+
 class RunError(Exception):
     """No worker can be started; the message is one line."""
 
@@ -72,7 +106,9 @@ class RunError(Exception):
 def run(
     plan_file: Path, python: str = sys.executable, progress: Progress | None = None, forks: Forks | None = None
 ) -> Json:
-    """Run everything that the plan says, one process at a time, and return what ``results.json`` then holds.
+    """Run everything that the plan says, and return what ``results.json`` then holds.
+
+    What is timed runs alone, what is only counted at the same time when there are cores and memory for it.
 
     ``forks``: from ``forking``, for several runs with one ``python``. However this is left, also by an exception,
     Ctrl-C, SIGTERM or SIGHUP, no worker is running any more. Raises ``RunError``.
@@ -95,7 +131,7 @@ class _Run:
         self._full = absolute(self._plan, plan_file.parent)
         self._folder, self._python, self._progress = plan_file.parent, python, progress
         self._work, self._forks = self._folder / "work", forks
-        self._start, self._number = time.monotonic(), 0
+        self._start, self._begun, self._over = time.monotonic(), 0, 0
         self._environment: Json = {}
         self._identity = _identity(self._full, python)
         self._earlier = _earlier(self._full.get("reuse"), self._work, self._identity)
@@ -135,21 +171,11 @@ class _Run:
         reference = self._measure(work, number, told, "original", "eager")
         if reference["status"] == "ok":
             known = {"draws_random": reference["draws_random"], "sizes": reference.pop("sizes", None)}
+            most = self._at_once(reference)
             trees = self._trees(work, number, told, **known)
-            for mode in () if self._tunes_alone else self._plan["modes"]:
-                for tree in trees:
-                    self._measure(work, number, told, tree, "compiled", mode, **known)
-            if self._plan.get("repeat") and self._plan["modes"] and not self._tunes_alone:
-                told["repeated"] = self._repeated(work, number, told, **known)
-            if not (self._tunes_alone or self._counting):
-                job = {"case": number, "variants": variants, "folder": str(work)}
-                compared = self._job("differences.py", job, work / "compare", case["name"], "comparing")
-                told["comparisons"] = compared.get("comparisons", [])
-                told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
-            if self._plan.get("probes"):
-                told["probes"] = [
-                    self._probe(name, work, number, case["name"], **known) for name in self._plan["probes"]
-                ]
+            if not self._tunes_alone:
+                self._compiled(trees, work, number, told, most, **known)
+            self._compared_and_probed(work, number, told, most, **known)
             if self._plan.get("tune"):
                 told.setdefault("probes", []).append(self._tuned(work, number, told, **known))
         for key, standard in (("train", False), ("device", None), ("dtype", None), ("tolerance", 1e-3)):
@@ -178,39 +204,93 @@ class _Run:
         self, work: Path, number: int, told: Json, tree: str, kind: str, mode: str | None = None, **known: object
     ) -> Json:
         """One variant, added to what is told about the case."""
-        name = "-".join(part for part in (tree, kind, mode) if part)
-        job = {"case": number, "tree": tree, "kind": kind, "mode": mode, "folder": str(work / name), **known}
+        job = self._variant(work, number, told["name"], tree, kind, mode, **known)
+        (result,) = self._worked([job])
+        self._note(told, job, result)
+        return result
+
+    def _compiled(self, trees: Sequence[str], work: Path, number: int, told: Json, most: int, **known: object) -> None:
+        """The compiled variants, and the original in the first mode once more: what is another thing then was chance.
+
+        ``most``: how many at a time, when they are only counted.
+        """
+        modes, case = self._plan["modes"], told["name"]
+        pairs = [(mode, tree) for mode in modes for tree in trees]
+        jobs = [self._variant(work, number, case, tree, "compiled", mode, **known) for mode, tree in pairs]
+        again = [self._again(work, number, case, **known)] if modes and self._plan.get("repeat") else []
+        results = self._worked([*jobs, *again] if self._counting else jobs, most if self._counting else 1)
+        for job, result in zip(jobs, results, strict=False):
+            self._note(told, job, result)
+        if again and results[0]["status"] == "timeout":
+            told["repeated"] = {"status": "skipped", "message": "the first run did not come to its end"}
+        elif again:
+            (result,) = results[len(jobs) :] or self._worked(again)
+            told["repeated"] = {key: value for key, value in result.items() if key not in ("environment", "case")}
+
+    def _variant(
+        self, work: Path, number: int, case: str, tree: str, kind: str, mode: str | None, **known: object
+    ) -> _Job:
+        folder = work / "-".join(part for part in (tree, kind, mode) if part)
+        asked = {"case": number, "tree": tree, "kind": kind, "mode": mode, "folder": str(folder), **known}
         variant = f"{tree} {kind}" + (f" ({mode})" if mode else "")
         if self._counting and mode:
             variant = f"{tree} counted ({self._plan['backend']})"
-        result = self._taken(work / name, told["name"], variant, kind) if tree == "original" else None
-        if result is None:
-            trace = self._trace(number, mode) if (tree, kind) == ("original", "compiled") else {}
-            result = {**self._worked(job | trace, told, variant), **trace}
-        self._environment.update(result.pop("environment", {}))
-        told.update(result.pop("case", {}))
-        told["variants"].append({"tree": tree, "kind": kind, "mode": mode, "folder": name, **result})
-        return result
+        trace = self._trace(number, mode) if (tree, kind) == ("original", "compiled") else {}
+        return _Job("worker.py", asked | trace, folder, case, variant)
 
-    def _repeated(self, work: Path, number: int, told: Json, **known: object) -> Json:
-        """Original compiled in the first mode once more: what is another thing then was chance."""
+    def _again(self, work: Path, number: int, case: str, **known: object) -> _Job:
         mode = self._plan["modes"][0]
-        first = next(v for v in told["variants"] if (v["tree"], v["mode"]) == ("original", mode))
-        if first["status"] == "timeout":
-            return {"status": "skipped", "message": "the first run did not come to its end"}
         how = f"counted ({self._plan['backend']})" if self._counting else f"compiled ({mode})"
-        folder, variant = work / f"original-compiled-{mode}-again", f"original {how} again"
-        job = {"case": number, "tree": "original", "kind": "compiled", "mode": mode, "folder": str(folder), **known}
-        result = self._taken(folder, told["name"], variant, "compiled") or self._worked(job, told, variant)
-        return {key: value for key, value in result.items() if key not in ("environment", "case")}
+        folder = work / f"original-compiled-{mode}-again"
+        asked = {"case": number, "tree": "original", "kind": "compiled", "mode": mode, "folder": str(folder), **known}
+        return _Job("worker.py", asked, folder, case, f"original {how} again")
 
-    def _probe(self, name: str, work: Path, number: int, case: str, **known: object) -> Json:
-        """One experiment on the original."""
+    def _note(self, told: Json, job: _Job, result: Json) -> None:
+        """Add a variant to what is told about the case."""
+        self._environment = {**result.pop("environment", {}), **self._environment}  # that of the first, which is timed
+        told.update(result.pop("case", {}))
+        named = {key: job.asked[key] for key in ("tree", "kind", "mode")}
+        told["variants"].append({**named, "folder": job.folder.name, **result})
+
+    def _compared_and_probed(self, work: Path, number: int, told: Json, most: int, **known: object) -> None:
+        """How far the variants are from one another, and the experiments on the original; ``most``: untimed at once."""
+        case, names = told["name"], self._plan.get("probes", ())
+        compare = _Job(
+            "differences.py",
+            {"case": number, "variants": told["variants"], "folder": str(work)},
+            work / "compare",
+            case,
+            "comparing",
+        )
+        comparing = [] if self._tunes_alone or self._counting else [compare]
+        probes = {name: self._probe(name, work, number, case, **known) for name in names}
+        together = [*comparing, *(probes[name] for name in names if name in UNTIMED)]
+        alone = [probes[name] for name in names if name not in UNTIMED]
+        results = [*self._processes(together, most), *self._processes(alone)]
+        found = {job.folder: result for job, result in zip((*together, *alone), results, strict=True)}
+        if comparing:
+            compared = found[compare.folder]
+            told["comparisons"] = compared.get("comparisons", [])
+            told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
+        if names:
+            told["probes"] = [
+                {**{k: v for k, v in found[job.folder].items() if k not in ("environment", "case")}, "name": name}
+                for name, job in probes.items()
+            ]
+
+    def _probe(self, name: str, work: Path, number: int, case: str, **known: object) -> _Job:
+        """An experiment on the original."""
         folder = work / f"probe-{name}"
         mode = next(iter(self._plan["modes"]), "default")
-        job = {"case": number, "tree": "original", "probe": name, "mode": mode, "folder": str(folder), **known}
-        result = self._job("probes.py", job, folder, case, f"probe {name}")
-        return {**{key: value for key, value in result.items() if key not in ("environment", "case")}, "name": name}
+        asked = {"case": number, "tree": "original", "probe": name, "mode": mode, "folder": str(folder), **known}
+        return _Job("probes.py", asked, folder, case, f"probe {name}")
+
+    def _at_once(self, reference: Json) -> int:
+        """How many processes may run at a time that nobody times: one on each core, with memory for each of them."""
+        used: int | None = (reference.get("memory") or {}).get("bytes")
+        if self._plan["verbose"] or not self._forks.several or not used:
+            return 1
+        return max(1, min(_cores(), _free_memory() // (ROOM * used)))
 
     @property
     def _tunes_alone(self) -> bool:
@@ -243,27 +323,29 @@ class _Run:
             found["compare_error"] = None if compared["status"] == "ok" else compared["message"]
         return {"tail": [], **found, "name": "tune", "seconds": round(time.monotonic() - start, 1)}
 
-    def _worked(self, job: Json, told: Json, variant: str) -> Json:
-        """What a worker tells; written down beside what it has saved when the work folder stays."""
-        folder = Path(job["folder"])
-        result = self._job("worker.py", job, folder, told["name"], variant)
-        if self._plan.get("keep"):
-            write_json(folder / TOLD, result)
-        return result
+    def _worked(self, jobs: Sequence[_Job], at_once: int = 1) -> list[Json]:
+        """What workers tell, now or in an earlier run; written down beside what they save when the folder stays."""
+        known = {job.folder: taken for job in jobs if (taken := self._taken(job)) is not None}
+        new = [job for job in jobs if job.folder not in known]
+        for job, result in zip(new, self._processes(new, at_once), strict=True):
+            if self._plan.get("keep"):
+                write_json(job.folder / TOLD, result)
+            known[job.folder] = {**result, **{key: job.asked[key] for key in ("trace",) if key in job.asked}}
+        return [known[job.folder] for job in jobs]
 
-    def _taken(self, folder: Path, case: str, variant: str, kind: str) -> Json | None:
-        """What an earlier run has told of a variant of the original; its files then lie in ``folder``."""
-        if self._earlier is None or kind not in self._earlier.kinds:
+    def _taken(self, job: _Job) -> Json | None:
+        """What an earlier run has told of a variant of the original; its files then lie in the job's folder."""
+        if job.asked["tree"] != "original" or self._earlier is None or job.asked["kind"] not in self._earlier.kinds:
             return None
-        source = (self._earlier.work / folder.relative_to(self._work)).resolve()
+        source = (self._earlier.work / job.folder.relative_to(self._work)).resolve()
         try:
             result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.symlink_to(source, target_is_directory=True)
-        self._number += 1
-        self._tell("end", case, variant, result["status"])
+        job.folder.parent.mkdir(parents=True, exist_ok=True)
+        job.folder.symlink_to(source, target_is_directory=True)
+        self._begun += 1
+        self._tell("end", job, result["status"])
         return {**result, "reused": True}
 
     def _trace(self, number: int, mode: str | None) -> Json:
@@ -279,49 +361,65 @@ class _Run:
     def _job(
         self, program: str, job: Json, folder: Path, case: str, variant: str, seconds: float | None = None
     ) -> Json:
-        """One process. Whatever happens to it, the answer has a status and a message. ``seconds``: its own limit."""
-        self._number += 1
-        self._tell("start", case, variant, "")
-        folder.mkdir(parents=True)
-        out, log, spec = folder / "result.json", folder / "log.txt", folder / "spec.json"
-        limit = self._plan["seconds"] if seconds is None else seconds
-        write_json(spec, {**self._full, "seconds": limit, "job": job})
-        start = time.monotonic()
-        with log.open("ab") as stream:  # also what is written after the log was emptied goes to its end
-            ended, code = self._ended(program, job, folder, stream, (case, variant), limit)
-        tail = _tail(log)
-        result: Json = {"status": ended[0], "message": ended[1]} if ended else _result(out, code, tail)
-        result["tail"] = [] if result["status"] == "ok" else tail
-        shutil.rmtree(folder / "cache", ignore_errors=True)
-        self._tell("end", case, variant, result["status"])
-        return {**result, "seconds": round(time.monotonic() - start, 1)}
+        """One process, alone."""
+        (result,) = self._processes([_Job(program, job, folder, case, variant, seconds)])
+        return result
 
-    def _ended(
-        self, program: str, job: Json, folder: Path, log: IO[bytes], named: tuple[str, str], seconds: float
-    ) -> tuple[tuple[str, str] | None, int]:
-        """Run a process to its end: for what it was ended by us (status, message), and its exit status."""
-        file, spec, variables = HERE / program, str(folder / "spec.json"), self._variables(job, folder)
+    def _processes(self, jobs: Sequence[_Job], most: int = 1) -> list[Json]:
+        """So many at a time. Whatever happens to one, the answer has a status and a message."""
+        at_once = min(most, len(jobs))
+        waiting, running, told = deque(enumerate(jobs)), dict[int, _Running](), dict[int, Json]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    number, job = waiting.popleft()
+                    running[number] = self._start_of(job, at_once)
+                for number, one in list(running.items()):
+                    if self._is_over(one, LISTEN_SECONDS / len(running)):
+                        told[number] = self._outcome(one)
+                        del running[number]
+        finally:
+            for one in running.values():
+                _stop(one)
+        return [told[number] for number in range(len(jobs))]
+
+    def _start_of(self, job: _Job, at_once: int) -> _Running:
+        self._begun += 1
+        self._tell("start", job, "")
+        job.folder.mkdir(parents=True)
+        limit = self._plan["seconds"] if job.seconds is None else job.seconds
+        spec = job.folder / "spec.json"
+        write_json(spec, {**self._full, "seconds": limit, "job": job.asked})
+        log = (job.folder / "log.txt").open("ab")  # also what is written after the log was emptied goes to its end
+        try:
+            process = self._process(job, spec, log, max(1, _cores() // at_once) if at_once > 1 else 0)
+        except BaseException:
+            log.close()
+            raise
+        now = time.monotonic()
+        return _Running(job, process, log, limit, now, _copying(process, log), heard=now)
+
+    def _process(self, job: _Job, spec: Path, log: IO[bytes], threads: int) -> Forked | subprocess.Popen[bytes]:
+        file, variables = HERE / job.program, self._variables(job.asked, job.folder)
         process: Forked | subprocess.Popen[bytes] | None = None
         if not (self._plan["verbose"] or self._plan.get("trace")):  # torch reads what to log when it is imported
             generates = self._plan.get("backend") == "inductor" and (
-                "probe" in job or "way" in job or job.get("kind") == "compiled"
+                "probe" in job.asked or "way" in job.asked or job.asked.get("kind") == "compiled"
             )
-            process = self._forks.start(file, spec, variables, log.fileno(), generates)
-        process = process or self._started([self._python, str(file), spec], variables, log)
-        heard = process.stderr if isinstance(process, subprocess.Popen) else None
-        copying = threading.Thread(target=_copy, args=(heard, log), daemon=True) if heard else None
-        try:
-            if copying:
-                copying.start()
-            ended = self._waited(process, log, named, seconds)
-        finally:
-            if process.returncode is None or isinstance(process, subprocess.Popen):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)  # also what the worker has started and left behind
-            code = process.wait()
-        if copying:
-            copying.join(2)
-        return ended, code
+            manner = Manner(generates, self._counting or job.asked.get("probe") in UNTIMED, threads)
+            process = self._forks.start(file, str(spec), variables, log.fileno(), manner)
+        return process or self._started([self._python, str(file), str(spec)], variables, log)
+
+    def _outcome(self, one: _Running) -> Json:
+        """What a process that is over has told, or what its end says."""
+        folder, code = one.job.folder, _stop(one)
+        tail = _tail(folder / "log.txt")
+        told = {"status": one.ended[0], "message": one.ended[1]} if one.ended else None
+        result: Json = told or _result(folder / "result.json", code, tail)
+        result["tail"] = [] if result["status"] == "ok" else tail
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+        self._tell("end", one.job, result["status"])
+        return {**result, "seconds": round(time.monotonic() - one.start, 1)}
 
     def _started(self, command: list[str], variables: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         try:
@@ -336,27 +434,26 @@ class _Run:
         except OSError as error:
             raise RunError(f"{command[0]} cannot be started: {error.strerror}") from None
 
-    def _waited(
-        self, process: Forked | subprocess.Popen[bytes], log: IO[bytes], named: tuple[str, str], seconds: float
-    ) -> tuple[str, str] | None:
-        memory = self._plan["memory"]
-        heard = time.monotonic()
-        deadline, look = heard + seconds, 0.0
-        while not _has_ended(process, LISTEN_SECONDS):
-            now = time.monotonic()
-            if now > deadline:
-                return "timeout", f"did not end within {seconds:g} seconds"
-            if now >= heard + 1:
-                heard = now
-                self._tell("running", *named, "")
-            if now >= look:
-                look = now + LOOK_SECONDS
-                if os.fstat(log.fileno()).st_size > LOG_BYTES:
-                    os.ftruncate(log.fileno(), 0)
-                used = _resident(process.pid) if memory else 0
-                if memory and used > memory:
-                    return "out-of-memory", f"used {used / 2**30:.1f} GiB, the limit is {memory / 2**30:.1f} GiB"
-        return None
+    def _is_over(self, one: _Running, seconds: float) -> bool:
+        """Whether it ends within that time, or is to be ended."""
+        if _has_ended(one.process, seconds):
+            return True
+        now, memory = time.monotonic(), self._plan["memory"]
+        if now > one.start + one.limit:
+            one.ended = "timeout", f"did not end within {one.limit:g} seconds"
+            return True
+        if now >= one.heard + 1:
+            one.heard = now
+            self._tell("running", one.job, "")
+        if now >= one.looked:
+            one.looked = now + LOOK_SECONDS
+            if os.fstat(one.log.fileno()).st_size > LOG_BYTES:
+                os.ftruncate(one.log.fileno(), 0)
+            used = _resident(one.process.pid) if memory else 0
+            if memory and used > memory:
+                one.ended = "out-of-memory", f"used {used / 2**30:.1f} GiB, the limit is {memory / 2**30:.1f} GiB"
+                return True
+        return False
 
     def _variables(self, job: Json, folder: Path) -> dict[str, str]:
         """A fresh cache for each process, so that every compilation is a cold one; or the one that the job names."""
@@ -379,7 +476,8 @@ class _Run:
             given["TORCH_TRACE"] = job["trace"]
         return given
 
-    def _tell(self, what: Literal["start", "running", "end"], case: str, variant: str, status: str) -> None:
+    def _tell(self, what: Literal["start", "running", "end"], job: _Job, status: str) -> None:
+        self._over += what == "end"
         if self._progress is not None:
             modes, quick = len(self._plan["modes"]), self._plan["quick"]
             asked = bool(modes and self._plan.get("repeat")) + len(self._plan.get("probes", ()))
@@ -388,9 +486,10 @@ class _Run:
             patch, settings = bool(self._plan["overlay"]), bool(self._plan.get("settings"))
             compiled = modes * (1 + (patch or settings))
             each = 1 + compiled if self._counting else 2 - self._tunes_alone + patch * (1 + (not quick)) + compiled
-            total = max(len(self._plan["cases"]) * (each + asked), self._number)
+            total = max(len(self._plan["cases"]) * (each + asked), self._begun)
             seconds = round(time.monotonic() - self._start, 1)
-            self._progress(Event(what, case, variant, status, self._number, total, seconds))
+            number = self._over if what == "end" else self._begun
+            self._progress(Event(what, job.case, job.variant, status, number, total, seconds))
 
 
 def _identity(plan: Json, python: str) -> Json:
@@ -467,6 +566,20 @@ def _result(out: Path, code: int, tail: list[str]) -> Json:
     return {"status": "exited", "message": f"ended by itself with exit status {code}, without a result"}
 
 
+def _stop(one: _Running) -> int:
+    """End a process with all that it has started and left behind; its exit status."""
+    try:
+        if one.process.returncode is None or isinstance(one.process, subprocess.Popen):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(one.process.pid, signal.SIGKILL)
+        code: int = one.process.wait()
+        if one.copying:
+            one.copying.join(2)
+        return code
+    finally:
+        one.log.close()
+
+
 def _has_ended(process: Forked | subprocess.Popen[bytes], seconds: float) -> bool:
     """Whether it ends within that time."""
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -491,6 +604,33 @@ def _running() -> list[str]:
     with contextlib.suppress(OSError), os.scandir("/proc") as entries:
         return [entry.name for entry in entries if entry.name.isdecimal()]
     return []
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _free_memory() -> int:
+    """Bytes that the machine, and the container that this runs in, has to spare; 0 where nobody tells."""
+    free = []
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]))
+    for most, used in _CONTAINER:
+        with contextlib.suppress(OSError, ValueError):  # "max"
+            free.append(int(Path(most).read_text(encoding="ascii")) - int(Path(used).read_text(encoding="ascii")))
+    return max(0, min(free, default=0))
+
+
+def _copying(process: Forked | subprocess.Popen[bytes], log: IO[bytes]) -> threading.Thread | None:
+    """What copies the worker's stderr, when it is to be heard."""
+    heard = process.stderr if isinstance(process, subprocess.Popen) else None
+    if heard is None:
+        return None
+    copying = threading.Thread(target=_copy, args=(heard, log), daemon=True)
+    copying.start()
+    return copying
 
 
 def _copy(source: IO[bytes], log: IO[bytes]) -> None:
