@@ -430,8 +430,10 @@ def overlap(first: tuple[float, float], second: tuple[float, float]) -> bool:
 
 
 @pytest.mark.usefixtures("two_cores")
-def test_what_is_only_counted_runs_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = run_of(tmp_path, SPAN.replace("MEETS", "job['kind'] == 'compiled'"), monkeypatch, counting=True, repeat=True)
+@pytest.mark.parametrize("how", ["counting", "untimed"])
+def test_what_is_only_counted_runs_at_the_same_time(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = SPAN.replace("MEETS", "job['kind'] == 'compiled'")
+    case = run_of(tmp_path, worker, monkeypatch, repeat=True, quick=True, **{how: True})
     counted = [case["variants"][1], case["repeated"]]
     assert [one["status"] for one in counted] == ["ok", "ok"]
     assert overlap(*spans(counted))

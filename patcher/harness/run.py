@@ -212,13 +212,13 @@ class _Run:
     def _compiled(self, trees: Sequence[str], work: Path, number: int, told: Json, most: int, **known: object) -> None:
         """The compiled variants, and the original in the first mode once more: what is another thing then was chance.
 
-        ``most``: how many at a time, when they are only counted.
+        ``most``: how many at a time, when nobody times them.
         """
         modes, case = self._plan["modes"], told["name"]
         pairs = [(mode, tree) for mode in modes for tree in trees]
         jobs = [self._variant(work, number, case, tree, "compiled", mode, **known) for mode, tree in pairs]
         again = [self._again(work, number, case, **known)] if modes and self._plan.get("repeat") else []
-        results = self._worked([*jobs, *again] if self._counting else jobs, most if self._counting else 1)
+        results = self._worked([*jobs, *again] if self._untimed else jobs, most if self._untimed else 1)
         for job, result in zip(jobs, results, strict=False):
             self._note(told, job, result)
         if again and results[0]["status"] == "timeout":
@@ -291,6 +291,11 @@ class _Run:
         if self._plan["verbose"] or not self._forks.several or not used:
             return 1
         return max(1, min(_cores(), _free_memory() // (ROOM * used)))
+
+    @property
+    def _untimed(self) -> bool:
+        """Whether nobody asks how long what is compiled takes."""
+        return self._counting or bool(self._plan.get("untimed"))
 
     @property
     def _tunes_alone(self) -> bool:
@@ -406,7 +411,8 @@ class _Run:
             generates = self._plan.get("backend") == "inductor" and (
                 "probe" in job.asked or "way" in job.asked or job.asked.get("kind") == "compiled"
             )
-            manner = Manner(generates, self._counting or job.asked.get("probe") in UNTIMED, threads)
+            untimed = (self._untimed and job.asked.get("kind") == "compiled") or job.asked.get("probe") in UNTIMED
+            manner = Manner(generates, untimed, threads)
             process = self._forks.start(file, str(spec), variables, log.fileno(), manner)
         return process or self._started([self._python, str(file), str(spec)], variables, log)
 
