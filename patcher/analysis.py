@@ -29,7 +29,8 @@ _REMEMBERED = 8  # settings: one question after another is about the same ones
 class Analysis:
     """What rules find below ``paths``.
 
-    ``first``: with ``settings``, one result per file and path that is not one. ``project``: the index over all files.
+    ``first``: with ``settings``, one result per file and path that is not one. ``project``: the index over all files;
+    ``around``: the files of the same projects that were not given.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Analysis:
         self.rules, self.settings, self._steps = tuple(rules), settings, engine_steps()
         entries = discover(paths, exclude)
         self.files = tuple(entry.path for entry in entries if not entry.error)
+        self.around = Surroundings(self.files)
         share = Share(rules, settings, self._steps)
         with warnings.catch_warnings(), few_collections():
             warnings.simplefilter("ignore")
@@ -51,7 +53,7 @@ class Analysis:
                 summaries.append(share.summarise(path))
                 if progress is not None:
                     progress(number, len(self.files))
-            self.project: Any = self._steps.merge(in_order(summaries), Surroundings(self.files))
+            self.project: Any = self._steps.merge(in_order(summaries), self.around)
             patched = {path: share.patch(path, self.project) for path in self.files}
         self.first = tuple(FileResult(e.path, error=e.error) if e.error else patched[e.path] for e in entries)
         self._telling = frozenset(result.path for result in self.first if result.patch)

@@ -130,6 +130,7 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.diagnose.site_remarks": {"patcher.diagnose.declared", "patcher.diagnose.wrappers", "patcher.facts"},
     "patcher.diagnose.declared": {"patcher.facts"},
+    "patcher.diagnose.outside": {"patcher.analysis", "patcher.facts"},
     "patcher.diagnose.wrappers": {"patcher.facts"},
     "patcher.diagnose.diagnostics": {
         "patcher.diagnose.diagnosis",
@@ -287,6 +288,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.events",
         "patcher.diagnose.fine",
         "patcher.diagnose.groups",
+        "patcher.diagnose.outside",
         "patcher.diagnose.places",
         "patcher.diagnose.prove",
         "patcher.diagnose.relations",

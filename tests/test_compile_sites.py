@@ -326,6 +326,10 @@ SAID: dict[str, tuple[str, str]] = {
         "class Net(nn.Module):\n    def forward(self, x):\n        return torch.compile(g)(x)",
         "Asked for in each call of `Net.forward`",
     ),
+    "on a class": (
+        "@torch.compile\nclass Net(nn.Module):\n    def forward(self, x):\n        return x",
+        "no instance of it can be compiled again",
+    ),
     "under a test": (
         "def f(m, a, b):\n    if a:\n        if not b:\n            return torch.compile(m)",
         "Only if `a` and `not b`.",

@@ -175,13 +175,41 @@ def train():
 """
 
 
-def proved(folder: Path, seen: str, *options: str, **files: str) -> tuple[dict[str, Any], dict[str, str]]:
+OTHER = """
+
+class Other(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+def other(x):
+    model = Other()
+    model = torch.compile(model)
+    return model(x)
+"""
+
+
+def proved(
+    folder: Path, seen: str, *options: str, path: str = ".", **files: str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The proof, and outcome and reason of each setting."""
     (folder / "net.py").write_text(MODEL.format(seen=seen))
     (folder / "case.py").write_text(CASE)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
-    words = ["diagnose", ".", "--case", "case.py", "--backend", "eager", "--quick", "--prove", "--format", "json", "-q"]
+    words = [
+        "diagnose",
+        path,
+        "--case",
+        "case.py",
+        "--backend",
+        "eager",
+        "--quick",
+        "--prove",
+        "--format",
+        "json",
+        "-q",
+    ]
     command = [sys.executable, str(ROOT / "fix_compile.py"), *words, *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
@@ -192,7 +220,7 @@ def proved(folder: Path, seen: str, *options: str, **files: str) -> tuple[dict[s
 
 def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path: Path) -> None:
     infer = TRAIN.replace("model = torch.compile(Net())", "model = Net()\n    model.compile()")
-    proof, told = proved(tmp_path, "return x + 1", "--unsafe", train=TRAIN, infer=infer)
+    proof, told = proved(tmp_path, "return x + 1", "--unsafe", train=TRAIN, infer=infer + OTHER)
     kept = {name for name, outcome in told.items() if outcome.startswith("kept")}
     assert kept == {"FC710 capture_scalar_outputs = True", "FC710 capture_dynamic_output_shape_ops = True"}
     assert told["FC710 allow_rnn = True"].startswith("no-op")
@@ -202,14 +230,93 @@ def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path:
         text = (tmp_path / name).read_text()
         assert text.count("torch._dynamo.config.capture_scalar_outputs = True\n") == 1
         assert text.index("capture_dynamic_output_shape_ops = True") < text.index("compile(")
+    assert (tmp_path / "infer.py").read_text().endswith(OTHER)  # another model, which this case does not run
 
 
 def test_one_that_fails_is_taken_back_and_where_nothing_compiles_the_report_says_what_to_write(tmp_path: Path) -> None:
     seen = """if torch._dynamo.config.capture_scalar_outputs:
             raise RuntimeError("not with that")
         return x + 1"""
-    proof, told = proved(tmp_path, seen, "--unsafe")
+    proof, told = proved(tmp_path, seen, "--unsafe", path="net.py", train=TRAIN, other="import torch\n" + OTHER)
     assert told["FC710 capture_scalar_outputs = True"].startswith("failed")
     assert "not with that" in told["FC710 capture_scalar_outputs = True"]
     assert told["FC710 capture_dynamic_output_shape_ops = True"].startswith("kept")
     assert proof["to_write"] == ["torch._dynamo.config.capture_dynamic_output_shape_ops = True"]
+    assert proof["compiled_at"] == ["train.py:7"]
+    assert (tmp_path / "train.py").read_text() == TRAIN
+
+
+# --- which of several models --------------------------------------------------------------------------------------
+
+SEVERAL = """import torch
+import torch.nn as nn
+
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x.sin()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+
+    def forward(self, x):
+        return self.blocks[1](self.blocks[0](x))
+
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Other(nn.Module):
+    @torch.compile
+    def forward(self, x):
+        return x.cos()
+
+
+def net():
+    return torch.compile(Net())
+
+
+def whole():
+    model = Whole()
+    model.compile()
+    return model
+
+
+def blocks():
+    model = Net()
+    for block in model.blocks:
+        block.compile()
+    return model
+
+
+def unknown(model):
+    return torch.compile(model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("models", "written"),
+    [
+        ((), {"net", "whole", "blocks", "unknown", "Other"}),
+        (("net.Net",), {"net", "whole", "blocks", "unknown"}),
+        (("package.net.Whole",), {"net", "whole", "blocks", "unknown"}),
+        (("net.Other",), {"Other", "blocks", "unknown"}),
+        (("case.Model",), {"blocks", "unknown"}),
+    ],
+)
+def test_a_setting_is_written_where_the_model_of_the_case_is_compiled(
+    models: tuple[str, ...], written: set[str]
+) -> None:
+    project = Project([summarise(ast.parse(SEVERAL), "net.py")])
+    settings = Settings(torch_settings=(SCALARS,), models=models, select=("FC710",), unsafe=True)
+    found = patch(SEVERAL, "net.py", load_rules(), settings, project).found
+    assert {item.scope.partition(".")[0] for item in found} == written

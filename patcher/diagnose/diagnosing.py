@@ -18,10 +18,11 @@ from patcher.diagnose.diagnostics import QUICK, SEARCHING, TUNE, USUAL, choices,
 from patcher.diagnose.events import Seen
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, Key, groups, settled_launches
+from patcher.diagnose.outside import compiled_outside
 from patcher.diagnose.places import Places
 from patcher.diagnose.prove import Ending, Search
 from patcher.diagnose.relations import Found, bundles, evidence, findings, related, traced
-from patcher.diagnose.sites import compile_sites
+from patcher.diagnose.sites import compile_sites, decorated_classes
 from patcher.diagnose.trace import rendered
 from patcher.harness import plan
 from patcher.harness.cases import Case
@@ -95,7 +96,8 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
         causes = whole.causes()
         moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]
-        proof = _proof(state, ending, bench.measured, moved)
+        outside = compiled_outside(analysis, [case.file for case in wanted.cases]) if ending.unwritten else ()
+        proof = _proof(state, ending, bench.measured, moved, outside)
         proven = ending.state is not None and ending.state.proven and not moved
         files = ending.files if proven else ()
         told = replace(whole.diagnosis(causes), proof=proof)
@@ -142,6 +144,12 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
+def _models(results: Results) -> tuple[str, ...]:
+    """The classes of all models that were measured; () where one does not tell."""
+    every = [case.classes for case in results.cases]
+    return tuple(dict.fromkeys(name for classes in every for name in classes)) if all(every) else ()
+
+
 def _named(wanted: Wanted) -> tuple[str, ...]:
     """The diagnostics to run."""
     if wanted.only:
@@ -173,7 +181,9 @@ def _counted(bench: Bench, analysis: Analysis, wanted: Wanted) -> State | None:
     return state
 
 
-def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]) -> Proof:
+def _proof(
+    state: State, ending: Ending, measurements: int, moved: Sequence[str], outside: tuple[str, ...] = ()
+) -> Proof:
     final = ending.state
     proven = final is not None and final.proven and not moved
     before = (final or state).totals("original")
@@ -192,7 +202,9 @@ def _proof(state: State, ending: Ending, measurements: int, moved: Sequence[str]
     if final is not None and not proven:
         tried = tuple(replace(t, outcome="not written") if t.outcome == "kept" else t for t in tried)
     to_write = tuple(setting.written for setting in ending.unwritten) if proven else ()
-    return Proof(tried, before, after, measurements, told, results, judgement, to_write=to_write)
+    if to_write:
+        told += f"; left to be written{' at ' + ', '.join(outside) if outside else ''}: {', '.join(to_write)}"
+    return Proof(tried, before, after, measurements, told, results, judgement, to_write=to_write, compiled_at=outside)
 
 
 class _Whole:
@@ -213,7 +225,12 @@ class _Whole:
         self.before = with_missing(state.before, counted.before if counted else ())
         self.twice = state if counted is None else counted  # what has run the original a second time
         self.groups: tuple[Group, ...] = groups(self.before, places)
-        self.settings = replace(settings, evidence=evidence(self.groups, places), traced=traced(self.groups, places))
+        self.settings = replace(
+            settings,
+            evidence=evidence(self.groups, places),
+            traced=traced(self.groups, places),
+            models=_models(state.results),
+        )
         self.files = analysis.again(self.settings)
         self.found = findings(self.files)
         self._diffs: dict[frozenset[Unit], str] = {}
@@ -368,11 +385,17 @@ class _Whole:
                 whose = " (with all fixes in)" if variant.tree == "patched" else ""
                 if variant.tree == "original" and case.variant("patched", variant.kind, variant.mode).status == "ok":
                     whose = "; with all fixes in it runs"
-                told.append(f"{case.name}: {ended(variant)}{whose}")
+                why = self._decorated() if _COMPILED_ALREADY in variant.message else ""
+                told.append(f"{case.name}: {ended(variant)}{whose}{why}")
             if case.compare_error:
                 told.append(f"{case.name}: its outputs cannot be compared: {case.compare_error}")
             told += self._unsteady(case)
         return told
+
+    def _decorated(self) -> str:
+        """The classes of which PyTorch compiles no instance again."""
+        places = decorated_classes(self._sites())
+        return f"; take `@torch.compile` away from the class at {', '.join(places)}" if places else ""
 
     def _unsteady(self, case: CaseResult) -> list[str]:
         """What a second run of the same code did in another way, and what only one of two backends shows."""
@@ -457,6 +480,7 @@ class _Whole:
         return fine(self._sources(), ran, broke, shown=self.places.shown, project=self.analysis.project)
 
 
+_COMPILED_ALREADY = "get_compiler_config"  # in PyTorch's words about an instance of a class with the decorator
 _SEVERITY = {"high": 0, "medium": 1, "low": 2}
 
 

@@ -184,6 +184,7 @@ class Proof:
 
     ``before``: None when the original does not come to its end compiled. ``to_write``: settings of PyTorch that were
     kept, as lines of code that no file has a place for: nothing that was looked at compiles the model.
+    ``compiled_at``: what does, as ``file:line``, in files of the project that were not looked at.
     """
 
     tried: tuple[Tried, ...]
@@ -195,6 +196,7 @@ class Proof:
     judgement: Judgement | None = None
     restore: str = ""
     to_write: tuple[str, ...] = ()
+    compiled_at: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,10 @@ class Place:
     declarations: Declarations
 
 
+#: Seen on 2.13: it is an AssertionError.
+ON_A_CLASS = "On a class: no instance of it can be compiled again, also not by a case."
+
+
 def remarks(call: CompileCall, place: Place) -> tuple[str, ...]:
     """All remarks on ``call``, the gravest first."""
     found: list[str] = []
@@ -306,6 +310,8 @@ def _runs_after(call: CompileCall, use: ast.Call, text: str, held: dict[str, int
 
 
 def _extent(call: CompileCall, place: Place) -> Iterator[str]:
+    if isinstance(call.target, ast.ClassDef):
+        yield ON_A_CLASS
     if call.kind == "call" and (dotted(call.target) or "" if call.target is not None else "").endswith(".forward"):
         yield "Hooks of the module are not compiled, only its `forward` is."
     function = place.syntax.function_of(call.node)

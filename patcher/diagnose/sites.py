@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from patcher.diagnose.declared import Declarations
 from patcher.diagnose.diagnosis import CompileSite
-from patcher.diagnose.site_remarks import Place, remarks
+from patcher.diagnose.site_remarks import ON_A_CLASS, Place, remarks
 from patcher.diagnose.wrappers import wrappings
 from patcher.facts.syntax.tree import Syntax
 from patcher.facts.values.compile_calls import CompileCall, compile_calls
@@ -51,6 +51,11 @@ def compile_sites(files: Sequence[tuple[str, str]]) -> tuple[CompileSite, ...]:
         place = Place(syntax, bindings, found, wrappings(syntax, bindings), index, marks, declarations)
         sites += [_site(path, call, place) for call in found]
     return tuple(sites)
+
+
+def decorated_classes(sites: Sequence[CompileSite]) -> tuple[str, ...]:
+    """Where a class has the decorator, so that no instance of it can be compiled again."""
+    return tuple(site.where for site in sites if ON_A_CLASS in site.remarks)
 
 
 def _worth_reading(texts: Mapping[str, str], telling: Sequence[str]) -> list[str]:

@@ -242,7 +242,7 @@ class CaseResult:
     """All that was measured of one case. ``compare_error``: why its outputs could not be compared, or "".
 
     ``repeated``: a second run of original compiled in the first mode, with ``repeated_status`` None when there was none
-    and no figures when it was not ok.
+    and no figures when it was not ok. ``classes``: that the model is of, dotted, as its program imports them.
     """
 
     name: str
@@ -257,6 +257,7 @@ class CaseResult:
     repeated_status: Status | None = None
     repeated_message: str = ""
     probes: tuple[ProbeResult, ...] = ()
+    classes: tuple[str, ...] = ()
 
     def variant(self, tree: Tree, kind: Kind, mode: str | None = None) -> Measurement:
         """The measurement of a variant; one that is not in the results was not run."""
@@ -392,6 +393,7 @@ def _case(table: _Table) -> CaseResult:
         repeated_status=status,
         repeated_message=(again.maybe("message", again.text) or "") if again else "",
         probes=tuple(_probe(item) for item in table.maybe("probes", table.tables) or []),
+        classes=table.maybe("classes", table.texts) or (),
     )
 
 

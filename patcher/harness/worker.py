@@ -1153,8 +1153,25 @@ def measure(plan: Json) -> Json:
         "tolerance": case.tolerance,
         "device": run.device.type,
         "dtype": str(case.dtype).removeprefix("torch.") if case.dtype else None,
+        "classes": classes_of(run.model, case.module.__name__),
     }
     return told
+
+
+def classes_of(model: Any, own: str) -> list[str]:
+    """The dotted classes of ``model``, and those it inherits from; of its parts where it is PyTorch's or of ``own``."""
+    todo, found = [model], dict[str, None]()
+    while todo:
+        part = todo.pop(0)
+        part = part if isinstance(part, torch.nn.Module) else getattr(part, "__self__", None)
+        if not isinstance(part, torch.nn.Module):
+            continue
+        if type(part).__module__ == own or type(part).__module__.partition(".")[0] == "torch":
+            todo += part.children()
+            continue
+        every = (c for c in type(part).__mro__ if c.__module__.partition(".")[0] not in ("torch", "builtins"))
+        found.update(dict.fromkeys(f"{c.__module__}.{c.__qualname__}" for c in every))
+    return list(found)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,6 @@ NOT_WRITTEN_MEANS = (
     "Not written: the fix measured well, but the whole was not proven equivalent at full length. No file was changed."
 )
 
-TO_WRITE = "Nothing that was looked at compiles the model. Write this where you do, before the first call:"
-
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -33,6 +31,19 @@ def recommendations(diagnosis: Diagnosis) -> Iterator[tuple[Severity, tuple[Reco
         causes = [cause for cause in diagnosis.causes if cause.severity == severity]
         if causes:
             yield severity, tuple(_recommended(cause, diagnosis.proof) for cause in causes)
+
+
+def where_to_write(proof: Proof) -> str:
+    """What to do with settings that no file has a place for; names in it stand between backticks."""
+    if proof.compiled_at:
+        places = ", ".join(f"`{place}`" for place in proof.compiled_at)
+        return (
+            f"What was looked at does not compile the model; {places} may, which was not. Write this there, before it:"
+        )
+    return (
+        "Nothing that was looked at compiles the model, nor does the project around it. Write this where you do, before"
+        " `model.compile()` or `torch.compile(model)`:"
+    )
 
 
 def compared(proof: Proof | None) -> str:

@@ -21,8 +21,9 @@ class CompileSetting(Rule):
         line before ``torch.compile(model)`` or ``model.compile()``; what is an argument of the call (``dynamic=True``)
         goes into it. It needs a run: ``diagnose --prove --unsafe`` tries the settings that the causes ask for, alone
         and together, with the source fixes and without them, and keeps the fewest that help. Without a run it
-        tells of calls of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph. Where nothing
-        in the project compiles, the report says what to write.
+        tells of calls of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph. Where the
+        project compiles models of several classes, those that have nothing to do with the case's are left as they are.
+        Where nothing in the given files compiles, the report says what to write, and at which line of the project.
 
     Why it breaks compilation:
         By default Dynamo takes no number that is read from a tensor (``capture_scalar_outputs``), no result whose size

@@ -13,6 +13,7 @@ from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import imported
 from patcher.rule import Code, Edit, Insert, Replace
 from patcher.settings import TorchSetting
+from rules.fc710_compile_setting.measured_models import MeasuredModels
 
 _CONFIG = "torch._dynamo.config"
 _COMPILING = ("call", "decorator", "factory", "in place")
@@ -32,12 +33,16 @@ class Written:
 
 
 class SettingPlaces(Analysis):
-    """The places of one module where the settings that are in force have to be written, and are not yet."""
+    """The places of one module where the settings that are in force have to be written, and are not yet.
+
+    Where it is known which model a run has measured, not those that compile another one.
+    """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         calls = facts.ask(CompileSites).calls
-        self._sites = [call for call in calls if call.kind in _COMPILING and isinstance(call.node, ast.expr)]
+        compiling = (call for call in calls if call.kind in _COMPILING and isinstance(call.node, ast.expr))
+        self._sites = [call for call in compiling if not facts.ask(MeasuredModels).is_another(call.node)]
         self._set = [call for call in calls if call.kind == "setting"]
         self._known: dict[ast.AST, Written] | None = None
 

@@ -8,7 +8,7 @@ from patcher.diagnose.diagnosis import Proof, Totals, Tried
 from patcher.report.html.blocks import command, fold, section, table, terms
 from patcher.report.html.diffs import side_by_side
 from patcher.report.html.markup import Markup, element, join, place, prose
-from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, TO_WRITE
+from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, where_to_write
 
 _COUNTS: tuple[tuple[str, Callable[[Totals], int]], ...] = (
     ("breaks", lambda totals: totals.breaks),
@@ -49,7 +49,7 @@ def proof_section(proof: Proof | None) -> Markup:
         if proof.tried
         else "",
         (_diff(tried) for tried in proof.tried if tried.diff),
-        join(element("p", TO_WRITE), command("\n".join(proof.to_write))) if proof.to_write else "",
+        join(element("p", prose(where_to_write(proof))), command("\n".join(proof.to_write))) if proof.to_write else "",
         restore,
     )
 

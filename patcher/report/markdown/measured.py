@@ -32,7 +32,7 @@ from patcher.report.markdown.blocks import (
     shortened,
     table,
 )
-from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, TO_WRITE, compared
+from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, compared, where_to_write
 from patcher.report.sections import TITLES
 
 
@@ -66,7 +66,7 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
             yield block(item.diff, "diff")
     if proof.to_write:
         yield ""
-        yield from prose(TO_WRITE)
+        yield from prose(where_to_write(proof))
         yield ""
         yield block("\n".join(proof.to_write), "python")
     if proof.restore:
