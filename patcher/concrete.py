@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,7 @@ class _Plan:
     tails: dict[cst.CSTNode, _Tail]
     enclosed: dict[cst.CSTNode, tuple[cst.If, list[cst.CSTNode]]]
     comments: dict[cst.CSTNode, list[cst.EmptyLine]]
+    folds: dict[cst.CSTNode, int]
 
 
 class Patch:
@@ -62,9 +63,12 @@ class Patch:
         self.line_length = length
         self.lines = split_lines(text)
         self.spans: dict[Span, list[cst.CSTNode]] = {}
+        self.calls: dict[cst.CSTNode, Span] = {}
         for node, where in wrapper.resolve(PositionProvider).items():
             key = (where.start.line, where.start.column, where.end.line, where.end.column)
             self.spans.setdefault(key, []).append(node)
+            if isinstance(node, cst.Call):
+                self.calls[node] = key
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         stack: list[cst.CSTNode] = [self.module]
         while stack:
@@ -75,10 +79,11 @@ class Patch:
 
     def apply(self, edits: Sequence[Edit]) -> str:
         """The text with ``edits`` made. Raises EditError when one does not fit it."""
-        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {})
+        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {}, {})
         for edit in edits:
             self._add(edit, plan)
-        module = self.module.visit(_Apply(plan))
+        self._fold_long(edits, plan)
+        module = self.module.visit(_Apply(plan, self.folded))
         assert isinstance(module, cst.Module)
         return module.code
 
@@ -256,18 +261,58 @@ class Patch:
         call = small.value if isinstance(small, (cst.Assign, cst.Return, cst.Expr)) else None
         if indent + width <= self.line_length or not isinstance(call, cst.Call) or not call.args:
             return line
-        newline = self.module.default_newline
-        inner_line = cst.ParenthesizedWhitespace(
-            cst.TrailingWhitespace(newline=cst.Newline(newline)),
-            indent=True,
-            last_line=cst.SimpleWhitespace(self.module.default_indent),
-        )
-        last_line = cst.ParenthesizedWhitespace(cst.TrailingWhitespace(newline=cst.Newline(newline)), indent=True)
-        comma = cst.Comma(whitespace_before=cst.SimpleWhitespace(""), whitespace_after=inner_line)
-        arguments = [a.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace("")) for a in call.args]
-        arguments[-1] = arguments[-1].with_changes(comma=comma.with_changes(whitespace_after=last_line))
-        folded = call.with_changes(args=arguments, whitespace_before_args=inner_line)
-        return line.with_changes(body=[small.with_changes(value=folded), *line.body[1:]])
+        return line.with_changes(body=[small.with_changes(value=self.folded(call, 0)), *line.body[1:]])
+
+    def folded(self, node: cst.CSTNode, further: int) -> cst.CSTNode:
+        """A call with its arguments on lines of their own; or what is gone through, on the line below what is made.
+
+        ``further``: how many characters its line is indented beyond its block.
+        """
+        outer, inner = " " * further, " " * further + self.module.default_indent
+        if isinstance(node, cst.CompFor):
+            return node.with_changes(whitespace_before=self._new_line(outer))
+        assert isinstance(node, cst.Call)
+        comma = cst.Comma(whitespace_before=cst.SimpleWhitespace(""), whitespace_after=self._new_line(inner))
+        arguments = [a.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace("")) for a in node.args]
+        arguments[-1] = arguments[-1].with_changes(comma=comma.with_changes(whitespace_after=self._new_line(outer)))
+        return node.with_changes(args=arguments, whitespace_before_args=self._new_line(inner))
+
+    def _new_line(self, indent: str) -> cst.ParenthesizedWhitespace:
+        ending = cst.TrailingWhitespace(newline=cst.Newline(self.module.default_newline))
+        return cst.ParenthesizedWhitespace(ending, indent=True, last_line=cst.SimpleWhitespace(indent))
+
+    def _fold_long(self, edits: Sequence[Edit], plan: _Plan) -> None:
+        """Fold the innermost call, on one line, around a new expression that makes its line too long."""
+        grown: dict[int, int] = {}
+        longest: dict[int, cst.CSTNode] = {}
+        for target in (edit.target for edit in edits if isinstance(edit, Replace)):
+            old, (first, start, last, end) = self.expression(target), self.span(target)
+            new = self.module.code_for_node(plan.replace[old])
+            if first == last and "\n" not in new:
+                more = len(new) - (end - start)
+                if more > grown.get(first, 0):
+                    longest[first] = old
+                grown[first] = grown.get(first, 0) + more
+        for line, node in longest.items():
+            width = len(self.lines[line - 1].rstrip())
+            if width <= self.line_length < width + grown[line]:
+                self._fold_around(node, line, plan)
+
+    def _fold_around(self, node: cst.CSTNode, line: int, plan: _Plan) -> None:
+        call = self.parents[node]
+        while not (isinstance(call, cst.Call) and node in call.args):
+            if isinstance(call, (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseFormattedStringContent)):
+                return
+            node, call = call, self.parents[call]
+        first, _, last, _ = self.calls[call]
+        if not first == last == line or any(call is n or node is n for n in plan.replace):
+            return
+        text = self.lines[line - 1]
+        plan.folds[call] = further = len(text) - len(text.lstrip()) - self._indent(call)
+        match self.parents[call]:
+            case (cst.ListComp() | cst.GeneratorExp() | cst.SetComp()) as made if made.elt is call:
+                if isinstance(made.for_in.whitespace_before, cst.SimpleWhitespace):
+                    plan.folds[made.for_in] = further
 
     def keep_comments(self, old: list[cst.CSTNode], new: list[cst.CSTNode], used: list[ast.expr]) -> list[cst.CSTNode]:
         """``new`` with the leading lines of ``old`` and every comment of it that no used part carries along."""
@@ -489,14 +534,17 @@ def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
 
 
 class _Apply(cst.CSTTransformer):
-    def __init__(self, plan: _Plan) -> None:
+    def __init__(self, plan: _Plan, folded: Callable[[cst.CSTNode, int], cst.CSTNode]) -> None:
         self.plan = plan
+        self.folded = folded
         self.outside: dict[cst.CSTNode, list[cst.CSTNode]] = {}  # what goes below a class
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
         plan = self.plan
         if original in plan.replace:
             return plan.replace[original]
+        if original in plan.folds:
+            return self.folded(updated, plan.folds[original])
         if original in plan.comments:
             lines = [*getattr(updated, "leading_lines", ()), *plan.comments[original]]
             updated = updated.with_changes(leading_lines=lines)

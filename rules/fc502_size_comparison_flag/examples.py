@@ -88,7 +88,12 @@ INVALID: tuple[Example, ...] = (
 
     def forward(self, q, k):
         flag = self.switch(q)
-        return F.scaled_dot_product_attention(q, k, k, is_causal=(True if q.shape[2] == k.shape[2] else False) and flag)
+        return F.scaled_dot_product_attention(
+            q,
+            k,
+            k,
+            is_causal=(True if q.shape[2] == k.shape[2] else False) and flag,
+        )
 
     def switch(self, q):
         return self.causal

@@ -185,6 +185,46 @@ calls = [data(3, 4), data(2, 0, 7), data(5), data(1, 1, 1)]
         unsafe=True,
     ),
     Example(
+        title="a line that has no room for more",
+        before="""\
+class Vision(nn.Module):
+    def forward(self, query_states, key_states, value_states, bounds):
+        lengths = bounds[1:] - bounds[:-1]
+        splits = [
+            torch.split(tensor, lengths.tolist(), dim=2) for tensor in (query_states, key_states, value_states)
+        ]
+        outs = [F.scaled_dot_product_attention(a, b, c, attn_mask=None) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+        after="""\
+class Vision(nn.Module):
+    def forward(self, query_states, key_states, value_states, bounds):
+        lengths = bounds[1:] - bounds[:-1]
+        _mask = None
+        if torch.compiler.is_compiling():  # one call for all
+            _total = query_states.shape[2]
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
+            torch._assert_async(_fits, "the lengths of the chunks must add up")
+            _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
+            _mask = (_chunk[:, None] == _chunk).to(query_states.device)
+        splits = [
+            torch.split(
+                tensor,
+                [tensor.shape[2]] if torch.compiler.is_compiling() else lengths.tolist(),
+                dim=2,
+            )
+            for tensor in (query_states, key_states, value_states)
+        ]
+        outs = [F.scaled_dot_product_attention(a, b, c, attn_mask=_mask) for a, b, c in zip(*splits)]
+        return torch.cat(outs, dim=2)
+""",
+        run="""\
+def make(): return Vision()
+calls = [tuple(torch.randn(1, 2, 7, 4) for _ in range(3)) + (torch.tensor(b),) for b in ([0, 3, 7], [0, 7])]
+""",
+        unsafe=True,
+    ),
+    Example(
         title="a callee that the module calls not causal, inside of the concatenation",
         before="""\
 def attend(module, query, key, value, attention_mask, **kwargs):
@@ -197,7 +237,7 @@ class Inner(nn.Module):
     def __init__(self):
         super().__init__()
         self.is_causal = False
-        self.dropout = 0.0
+        self.drop = 0.0
 
     def forward(self, q, k, v, bounds, **kwargs):
         lengths = (bounds[1:] - bounds[:-1]).to(torch.int64)
@@ -207,7 +247,7 @@ class Inner(nn.Module):
         ]
         return torch.cat(
             [
-                attend(self, a, b, c, attention_mask=None, dropout_p=0.0 if not self.training else self.dropout)[0]
+                attend(self, a, b, c, attention_mask=None, dropout_p=0.0 if not self.training else self.drop)[0]
                 for a, b, c in zip(*splits)
             ],
             dim=1,
@@ -224,7 +264,7 @@ class Inner(nn.Module):
     def __init__(self):
         super().__init__()
         self.is_causal = False
-        self.dropout = 0.0
+        self.drop = 0.0
 
     def forward(self, q, k, v, bounds, **kwargs):
         lengths = (bounds[1:] - bounds[:-1]).to(torch.int64)
@@ -241,7 +281,7 @@ class Inner(nn.Module):
         ]
         return torch.cat(
             [
-                attend(self, a, b, c, attention_mask=_mask, dropout_p=0.0 if not self.training else self.dropout)[0]
+                attend(self, a, b, c, attention_mask=_mask, dropout_p=0.0 if not self.training else self.drop)[0]
                 for a, b, c in zip(*splits)
             ],
             dim=1,

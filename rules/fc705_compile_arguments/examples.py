@@ -272,18 +272,18 @@ def other(net):
     Example(
         title="a part of the word",
         before=_NET
-        + """def prepared(net, full, dynamic):
-    fullgraph = full.lower() in "true"
-    return torch.compile(net, fullgraph=fullgraph, dynamic=dynamic.strip().lower() in "true")
+        + """def prepared(net, full, sizes):
+    whole = full.lower() in "true"
+    return torch.compile(net, fullgraph=whole, dynamic=sizes.strip().lower() in "true")
 
 
 def script(x):
     return prepared(Net(), "True", "auto")(x)
 """,
         after=_NET
-        + """def prepared(net, full, dynamic):
-    fullgraph = full.lower() == "true"
-    return torch.compile(net, fullgraph=fullgraph, dynamic={"true": True, "false": False}.get(dynamic.strip().lower()))
+        + """def prepared(net, full, sizes):
+    whole = full.lower() == "true"
+    return torch.compile(net, fullgraph=whole, dynamic={"true": True, "false": False}.get(sizes.strip().lower()))
 
 
 def script(x):
