@@ -33,7 +33,8 @@ def patch(
     bugs: list[Bug] = []
     fixed: list[Reported] = []
     distrusted: set[str] = set()
-    found = first = search(tree, text, path, active, settings, project, bugs, rules)
+    idle: set[ast.AST] = set()
+    found = first = search(tree, text, path, active, settings, project, bugs, rules, idle)
     current, seen = text, {text}
     compiles = any(_allowed(f, settings) for f in found) and _compiles(text)
     for _ in range(MAX_PASSES):
@@ -54,7 +55,7 @@ def patch(
         found = search(ast.parse(current), current, path, active, settings, project, bugs, rules)
     else:
         bugs.append(Bug("engine", 0, f"still finding things to fix after {MAX_PASSES} passes"))
-    return result_of(text, first, fixed, current, found, bugs)
+    return result_of(text, first, fixed, current, found, bugs, len(idle))
 
 
 def _is_last(f: Found) -> bool:

@@ -13,6 +13,10 @@ from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.written import short
+from patcher.facts.zones.endings import Endings
+from patcher.facts.zones.host_reads import HostRead
 from patcher.facts.zones.scripting import Scripting
 from patcher.lines import line_length, split_lines
 from patcher.results import Bug, PatchResult, Reported
@@ -62,8 +66,9 @@ def find(
     """
     tree, project, active = prepared(text, path, rules, settings, project, tree)
     bugs: list[Bug] = []
-    found = search(tree, text, path, active, settings, project, bugs, rules)
-    return result_of(text, found, [], text, found, bugs)
+    idle: set[ast.AST] = set()
+    found = search(tree, text, path, active, settings, project, bugs, rules, idle)
+    return result_of(text, found, [], text, found, bugs, len(idle))
 
 
 def prepared(
@@ -83,15 +88,25 @@ def prepared(
 
 
 def result_of(
-    text: str, first: list[Found], fixed: list[Reported], current: str, found: list[Found], bugs: list[Bug]
+    text: str,
+    first: list[Found],
+    fixed: list[Reported],
+    current: str,
+    found: list[Found],
+    bugs: list[Bug],
+    idle: int,
 ) -> PatchResult:
-    """What there is to tell: ``first`` was found in ``text``, ``found`` is still there in ``current``."""
+    """What there is to tell: ``first`` was found in ``text``, ``found`` is still there in ``current``.
+
+    ``idle``: how many functions of ``text`` nothing compiles.
+    """
     return PatchResult(
         text=current,
         found=reported(first, text),
         fixed=tuple(fixed),
         remaining=reported([f for f in found if not f.suppressed], current),
         suppressed=sum(f.suppressed for f in found),
+        not_compiled=idle,
         bugs=tuple(dict.fromkeys(bugs)),
     )
 
@@ -113,10 +128,12 @@ def search(
     project: Project,
     bugs: list[Bug],
     every: Sequence[Rule] = (),
+    idle: set[ast.AST] | None = None,
 ) -> list[Found]:
     """What ``rules`` find in ``tree``, by line, column and code; rules that crash go to ``bugs``.
 
-    ``every``: all rules, also those that do not take part.
+    ``every``: all rules, also those that do not take part. ``idle``: gets the functions that rules for compiled code
+    would have looked at, and did not, for nothing compiles them.
     """
     quiet = suppressions(text)
     names = {rule.code: rule.name for rule in rules}
@@ -143,7 +160,10 @@ def search(
             for rule, only_compiled, others, check in asked:
                 try:
                     if only_compiled:
-                        compiled = facts.compiled(node) if compiled is None else compiled
+                        if compiled is None:
+                            compiled = facts.compiled(node)
+                            if not compiled and idle is not None:
+                                idle |= _idle(node, facts)
                         if not compiled:
                             continue
                     if others and any(handles(node, facts) for handles in others):
@@ -165,6 +185,12 @@ def search(
     return found
 
 
+def _idle(node: ast.AST, facts: Facts) -> set[ast.AST]:
+    """The function of ``node``, or the one that it is, where nothing compiles that."""
+    function = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else facts.syntax.function_of(node)
+    return set() if function is None or facts.reached(function) else {function}
+
+
 def _taken_in(node: ast.AST, rule: Rule, facts: Facts) -> bool:
     """Whether settings of PyTorch that are in force make up for what ``rule`` finds at ``node``.
 
@@ -180,6 +206,7 @@ def _gaining(found: list[Found], facts: Facts) -> list[Found]:
     """``found``, without the fixes that gain nothing because another break of their function stays."""
     staying = [f for f in found if "graph break" in f.rule.costs and f.finding.applicability is not Applicability.SAFE]
     places = [(f, facts.syntax.statement_of(f.finding.node)) for f in staying]
+    removed = {facts.syntax.statement_of(f.finding.node) for f in found if f not in staying and f.finding.fix}
 
     def kept(f: Found) -> Found:
         if f.finding.fix is None or not f.finding.fix.only_break:
@@ -191,9 +218,25 @@ def _gaining(found: list[Found], facts: Facts) -> list[Found]:
             if facts.syntax.function_of(place) is function and any(s in around for s in _beside(place, facts)):
                 why = f"{other.rule.code} in line {line_of(other.finding)} ends the graph as well, and stays"
                 return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption=why))
-        return f
+        if function is None or (read := _read_beside(f.finding.fix, function, around, removed, facts)) is None:
+            return f
+        why = f"`{short(read.node)}` in line {read.node.lineno} ends the graph as well, and stays"
+        return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption=why))
 
     return [kept(f) for f in found]
+
+
+def _read_beside(
+    fix: Fix, function: FunctionNode, around: list[ast.AST], removed: set[ast.stmt], facts: Facts
+) -> HostRead | None:
+    """A read of data that always runs with ``around``, which neither ``fix`` nor any other one takes away."""
+    own = {n for edit in fix.edits for t in targets_of(edit) for n in ast.walk(t)}
+    for read in facts.ask(Endings).read_by(function):
+        if read.node in own or read.statement in removed or not read.certain:
+            continue
+        if any(s in around for s in _beside(read.statement, facts)):
+            return read
+    return None
 
 
 def _beside(statement: ast.stmt, facts: Facts) -> list[ast.stmt]:

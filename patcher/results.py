@@ -57,6 +57,7 @@ class PatchResult:
 
     ``found``: everything in the original, in its own lines. ``fixed``: what was repaired, with the lines of the pass
     that did it. ``remaining``: what is still there in ``text``, in its lines (suppressed findings are in neither).
+    ``not_compiled``: how many functions of the original were left alone because nothing compiles them.
     """
 
     text: str
@@ -65,6 +66,7 @@ class PatchResult:
     remaining: tuple[Reported, ...] = ()
     suppressed: int = 0
     bugs: tuple[Bug, ...] = ()
+    not_compiled: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class FileResult:
     """One file: its path as the user sees it, its bytes before and after, or the line that says what is wrong.
 
     ``beside``: a test, an example or a script that was read only to know who uses the other files.
-    ``other``: a file that was named, and is no Python.
+    ``other``: a file that was named, and is no Python. ``not_compiled``: as `PatchResult` has it.
     """
 
     path: str
@@ -83,6 +85,7 @@ class FileResult:
     error: str = ""
     beside: bool = False
     other: bool = False
+    not_compiled: int = 0
 
     @property
     def changed(self) -> bool:

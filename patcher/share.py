@@ -172,11 +172,14 @@ class Share:
     def _patched(self, held: _Held, project: Any) -> FileResult:
         source, path = held.source, held.source.path
         patch = self._steps.patch(source.text, path, self._rules, self._settings, project, held.tree)
+        idle = patch.not_compiled
         if patch.text != source.text:
-            return FileResult(path, source.data, encode(patch.text, source.encoding), source.encoding, patch)
-        if patch == PatchResult(patch.text):
-            return FileResult(path)
-        return FileResult(path, encoding=source.encoding, patch=dataclasses.replace(patch, text=""))
+            after = encode(patch.text, source.encoding)
+            return FileResult(path, source.data, after, source.encoding, patch, not_compiled=idle)
+        if patch == PatchResult(patch.text, not_compiled=idle):
+            return FileResult(path, not_compiled=idle)
+        told = dataclasses.replace(patch, text="")
+        return FileResult(path, encoding=source.encoding, patch=told, not_compiled=idle)
 
 
 def _is_data(tree: ast.Module) -> bool:

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from patcher.engine import patch
+from patcher.finding import find
 from patcher.settings import Settings
 from rules import load_rules
 
@@ -130,3 +131,16 @@ def test_no_setting_is_named_that_leaves_out_what_is_remembered(method: str, nam
     result = patch(LOGGER.format(method=method), "net.py", load_rules(), Settings())
     (message,) = [f for f in result.found if f.code == "FC602"]
     assert ("ignore_logging_functions" in message.message) is named
+
+
+def test_functions_that_nothing_compiles_are_counted() -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\ndef main(x):\n    if x.sum() > 0:\n        print(x)\n\n\n"
+        "class Net(nn.Module):\n    def load(self, path):\n        print(path)\n\n"
+        "    @torch.compiler.disable\n    def told(self, x):\n        print(x)\n\n"
+        "    def forward(self, x):\n        self.told(x)\n        return main\n"
+    )
+    rules = load_rules()
+    assert patch(text, "m.py", rules, Settings()).not_compiled == 2  # `load` and `told`
+    assert find(text, "m.py", rules, Settings()).not_compiled == 2
+    assert patch(text.replace("return main", "return x"), "m.py", rules, Settings()).not_compiled == 3

@@ -54,6 +54,16 @@ def test_text_of_verify() -> None:
     assert summary(outcome(unsafe=True)).startswith("4 findings: 2 fixable, 0 unsafe")
 
 
+def test_functions_that_nothing_compiles_are_counted() -> None:
+    idle = (FileResult("a.py", not_compiled=2), FileResult("b.py", not_compiled=1), FileResult("t.py", beside=True))
+    told = outcome("dry-run", idle)
+    assert summary(told) == (
+        "no findings in 2 files; 3 functions left alone that nothing compiles; 1 test or script passed over (see --all)"
+    )
+    assert json.loads(REPORTS["json"](told))["summary"]["not_compiled"] == 3
+    assert "nothing compiles" not in summary(outcome("dry-run", (FileResult("a.py"),)))
+
+
 def test_text_of_apply() -> None:
     told = outcome("apply", written=frozenset({"m.py"}))
     assert REPORTS["text"](told) == "m.py:3:5: FC101 [fixed] a branch\n"

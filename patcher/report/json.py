@@ -26,6 +26,7 @@ def json(outcome: Outcome) -> str:
         "summary": {
             "files": len(outcome.looked_at),
             "passed_over": outcome.beside,
+            "not_compiled": outcome.not_compiled,
             "findings": len(outcome.entries),
             "fixed": outcome.count("fixed"),
             "fixable": outcome.count("fixable"),

@@ -101,6 +101,11 @@ class Outcome:
         return sum(result.beside for result in self.results)
 
     @property
+    def not_compiled(self) -> int:
+        """How many functions were left alone because nothing compiles them, as far as the source tells."""
+        return sum(result.not_compiled for result in self.looked_at)
+
+    @property
     def suppressed(self) -> int:
         """Findings that comments in the source have silenced."""
         return sum(result.patch.suppressed for result in self.results if result.patch)

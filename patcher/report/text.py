@@ -59,6 +59,8 @@ def summary(outcome: Outcome) -> str:
         told = f"{_some(total, 'finding')}: {', '.join(parts)} in {_some(files, 'file')}"
     else:
         told = f"no findings in {_some(looked_at, 'file')}"
+    if outcome.not_compiled:
+        told += f"; {_some(outcome.not_compiled, 'function')} left alone that nothing compiles"
     if outcome.beside:
         told += f"; {_some(outcome.beside, 'test or script', 'tests, examples and scripts')} passed over (see --all)"
     if outcome.suppressed:

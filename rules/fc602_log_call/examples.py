@@ -335,6 +335,101 @@ class Tables(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="what is loaded or told once",
+        source="""\
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+        self.loaded = self.told = False
+        self.table = None
+
+    def _load(self):
+        if not self.loaded:
+            print("loading")
+            self.loaded = True
+
+    def forward(self, x):
+        self._load()
+        if x.shape[0] > 2 and not self.told:
+            warnings.warn("large pictures take long")
+            self.told = True
+        if self.table is None:
+            print("a table")
+            self.table = torch.arange(2)
+        return self.lin(x) + self.table
+
+
+import warnings
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="models that are moved, cast, loaded and saved",
+        source="""\
+class Base(nn.Module):
+    def to(self, *args, **kwargs):
+        print("moving", args)
+        return super().to(*args, **kwargs)
+
+    def half(self):
+        print("from now on in half precision")
+        return super().half()
+
+    def train(self, mode=True):
+        print("training" if mode else "evaluating")
+        return super().train(mode)
+
+    def load_state_dict(self, state_dict, strict=True):
+        print("loading", len(state_dict))
+        return super().load_state_dict(state_dict, strict)
+
+    def load_weights(self, path):
+        print("weights of", path)
+        return self.load_state_dict(torch.load(path))
+
+    @classmethod
+    def from_pretrained(cls, path):
+        print("loading", path)
+        model = cls()
+        model.load_weights(path)
+        return model
+
+    def save_pretrained(self, path):
+        print("saving to", path)
+        torch.save(self.state_dict(), path)
+
+
+class Net(Base):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x, like):
+        return self.lin(x.to(like.dtype)).half()
+""",
+    ),
+    NearMiss(
+        title="a safety checker: its flags are read on the host, which stays",
+        source="""\
+class SafetyChecker(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.concepts = nn.Linear(2, 3)
+
+    def forward(self, features, images):
+        scores = self.concepts(features)
+        flagged = [row.item() for row in (scores > 0).any(-1)]
+        for at, found in enumerate(flagged):
+            if found:
+                images[at] = torch.zeros_like(images[at])
+        if any(flagged):
+            print("something was found in a picture, which is black now")
+        return images, flagged
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="already for eager code only",
         source="""\
 class Eager(nn.Module):

@@ -57,7 +57,7 @@ _SAID = {
 class Reach:
     """``often``, and the ``flags`` that are not so by default (FLAG), or not given (NEVER), as the source calls them.
 
-    ELSEWHERE: the package of the other compiler.
+    ELSEWHERE: the package of the other compiler. ONCE: the attribute that is set then, and by nothing compiled else.
     """
 
     often: Often
@@ -68,6 +68,8 @@ class Reach:
             return f"only when {' or '.join(sorted(self.flags))} is set"
         if self.often is Often.NEVER and self.flags:
             return f"only when {' or '.join(sorted(self.flags))} is given: no call of the project does"
+        if self.often is Often.ONCE and self.flags:
+            return f"only until {' or '.join(sorted(self.flags))} is set"
         if self.often is Often.ELSEWHERE and self.flags:
             return f"only with {' or '.join(sorted(self.flags))}, which compiles by itself"
         return _SAID[self.often]
@@ -136,6 +138,8 @@ class Frequency(Analysis):
             case ast.If(test=test, body=body) if child is not test:
                 if child in body and _fills(test, body):
                     return Reach(Often.ONCE)
+                if child in body and (held := self._sets(test, body)) is not None:
+                    return Reach(Often.ONCE, frozenset({f"`{ast.unparse(held)}`"}))
                 return self._under(test, child in body)
             case ast.IfExp(test=test, body=taken) if child is not test:
                 return self._under(test, child is taken)
@@ -166,6 +170,31 @@ class Frequency(Analysis):
         never = held.unset and not held.flags
         return Reach(Often.NEVER, held.unset) if never else Reach(Often.FLAG, held.flags)
 
+    def _sets(self, test: ast.expr, body: list[ast.stmt]) -> ast.expr | None:
+        """The attribute that ``test`` asks for, and that ``body`` sets for good: ``if not self.loaded:``."""
+        for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+            match part:
+                case ast.UnaryOp(op=ast.Not(), operand=ast.Attribute() as held):
+                    given = [s.value for s in _assigned(held, body)]
+                    last = any(isinstance(v, ast.Constant) and v.value for v in given)
+                case ast.Compare(left=ast.Attribute() as held, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                    given = [s.value for s in _assigned(held, body)]
+                    last = bool(given) and not any(isinstance(v, ast.Constant) and v.value is None for v in given)
+                case _:
+                    continue
+            if last and self._is_set_by(held, body):
+                return held
+        return None
+
+    def _is_set_by(self, held: ast.Attribute, body: list[ast.stmt]) -> bool:
+        """Whether no compiled code but ``body`` gives the attribute of the instance another value."""
+        own = self.inference.instance_attribute(held)
+        if own is None or held.attr in self.project.foreign_stores:
+            return False
+        inside = {n for s in body for n in ast.walk(s)}
+        stores = [s.statement for s in self.class_facts(own[0]).stores.get(own[1], ())]
+        return all(n in inside or not self.facts.reached(n) for n in stores)
+
     def _in_block(self, statement: ast.stmt) -> Reach:
         """What the statements around ``statement`` in its block say: errors that follow, tests that have left above."""
         block = self.syntax.block_of(statement)
@@ -191,6 +220,12 @@ class Frequency(Analysis):
             if not made and own[1].rpartition("_")[2] in _LAYERS:
                 return True
         return False
+
+
+def _assigned(held: ast.Attribute, body: list[ast.stmt]) -> list[ast.Assign]:
+    """The statements of ``body`` that give ``held`` a value, whenever ``body`` runs."""
+    name = ast.unparse(held)
+    return [s for s in body if isinstance(s, ast.Assign) and any(ast.unparse(t) == name for t in s.targets)]
 
 
 def _fills(test: ast.expr, body: list[ast.stmt]) -> bool:
