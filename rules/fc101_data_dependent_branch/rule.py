@@ -59,7 +59,7 @@ class DataDependentBranch(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = (b"if ", b"if(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.IfExp)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC102",)  # which answers for what only raises
+    yields_to: ClassVar[tuple[str, ...]] = ("FC102", "FC711")  # which answer for what only raises
     counts_on: ClassVar[tuple[str, ...]] = ("FC402",)  # which computes rows of a mask as if all were set
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:

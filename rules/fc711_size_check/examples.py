@@ -237,6 +237,45 @@ class Net(nn.Module):
         torch_settings=_SCALARS,
     ),
     Example(
+        title="numbers and rows that are handed on",
+        before="""class Net(nn.Module):
+    def forward(self, x, lengths: torch.LongTensor):
+        self._bounded(int(lengths.max()))
+        kept, others = x[lengths > 1], lengths[lengths > 1]
+        self._alike(kept, others)
+        return kept.sum() + others.sum()
+
+    def _bounded(self, n, limit=16):
+        if n > limit:
+            raise ValueError("too long")
+
+    def _alike(self, a, b):
+        assert len(a) == len(b) and len(a) > 0, "rows"
+""",
+        after="""class Net(nn.Module):
+    def forward(self, x, lengths: torch.LongTensor):
+        self._bounded(int(lengths.max()))
+        kept, others = x[lengths > 1], lengths[lengths > 1]
+        self._alike(kept, others)
+        return kept.sum() + others.sum()
+
+    def _bounded(self, n, limit=16):
+        if torch.compiler.is_compiling():
+            torch._check(n <= limit, lambda: "too long")
+        elif n > limit:
+            raise ValueError("too long")
+
+    def _alike(self, a, b):
+        if torch.compiler.is_compiling():
+            torch._check(len(a) == len(b), lambda: "rows")
+            torch._check(len(a) > 0, lambda: "rows")
+        else:
+            assert len(a) == len(b) and len(a) > 0, "rows"
+""",
+        run=_SET_SCALARS + _SET_SHAPES + _LENGTHS,
+        torch_settings=_SCALARS + _SHAPES,
+    ),
+    Example(
         title="two numbers that decide together",
         before="""class Net(nn.Module):
     def forward(self, x, lengths: torch.LongTensor):

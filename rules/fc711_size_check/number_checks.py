@@ -198,7 +198,7 @@ class NumberChecks(Analysis):
         sides = (left, right)
         spelled = _SPELLED[type(op)] if truth else _OPPOSITE[type(op)]
         exact = truth or isinstance(op, (ast.Eq, ast.NotEq))
-        sure = all(map(self.numbers.is_number if exact else self.numbers.is_whole, sides))
+        sure = all(map(self.numbers.is_number if exact else self.numbers.is_finite, sides))
         if not sure and not (exact and all(map(self.sizes.is_shape, sides))):
             what = "numbers" if exact else "numbers, and none is a NaN"
             assumed = f"`{ast.unparse(left)}` and `{ast.unparse(right)}` are {what}"

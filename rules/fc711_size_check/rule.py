@@ -50,7 +50,7 @@ class SizeCheck(Rule):
         but compiled code raises a ``RuntimeError`` with the constant part of the message. So, as with FC102, the check
         is left alone where something may catch the error, where an attribute is set above it, or where the code before
         the ``raise`` changes what others see; a docstring that tells of the error makes it unsafe. A comparison is
-        turned round (``not n > limit`` to ``n <= limit``) only where both sides are integers: a NaN is neither.
+        turned round (``not n > limit`` to ``n <= limit``) only where neither side can be a NaN.
         Nothing is asserted that the source does not check by itself: a size that is too large raises anyway, and a
         slice that is too large raises nothing. Silent where neither setting is in force.
 
@@ -64,6 +64,10 @@ class SizeCheck(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = (b"raise ", b"assert ", b"assert(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.Assert)
     yields_to: ClassVar[tuple[str, ...]] = ("FC102",)  # which answers for what reads a tensor in the test itself
+
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` only raises for some numbers that settings in force make symbols."""
+        return isinstance(node, (ast.If, ast.Assert)) and facts.ask(NumberChecks).of(node) is not None
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it raises for some numbers of the data that are symbols of the graph."""

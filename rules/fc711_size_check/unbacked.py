@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import TypeVar
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.running.callers import Callers
+from patcher.facts.syntax.written import all_parameters
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.sizes import Sizes
@@ -38,6 +41,7 @@ class Unbacked(Analysis):
         self.reads = facts.ask(HostReads)
         self.sizes = facts.ask(Sizes)
         self.certainty = facts.ask(Certainty)
+        self.callers = facts.ask(Callers)
         self._open: set[Definition] = set()
 
     def needs(self, e: ast.expr) -> frozenset[str]:
@@ -47,7 +51,7 @@ class Unbacked(Analysis):
         """
         match e:
             case ast.Name():
-                return self._defined(e, self._bound)
+                return self._defined(e, self._bound, self.needs)
             case ast.Call():
                 return self._called(e)
             case ast.Attribute(value=held, attr="shape"):
@@ -67,7 +71,9 @@ class Unbacked(Analysis):
                 if self.sizes.is_integer(e):
                     return True
                 found = self.inference.definitions(e)
-                return bool(found) and all(self._closed(d, self._binds_whole, False) for d in found)
+                return bool(found) and all(
+                    self._closed(d, lambda d: self._binds_whole(d) or self._is_handed_whole(e, d), False) for d in found
+                )
             case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _WHOLE_ARITHMETIC):
                 return self.is_whole(left) and self.is_whole(right)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
@@ -81,6 +87,18 @@ class Unbacked(Analysis):
             case ast.Subscript(value=held, slice=index) if not isinstance(index, ast.Slice):
                 return self._lists_whole(held) or self.sizes.is_size(e)
         return self.sizes.is_integer(e)
+
+    def is_finite(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a number for sure, and no NaN: an integer, one of the code, or a parameter's default."""
+        if self.is_whole(e):
+            return True
+        value = self.inference.of(e)
+        if not value.is_number or value.data or not self.certainty.is_number(e):
+            return False
+        if isinstance(e, ast.Name):
+            found = self.inference.definitions(e)
+            return bool(found) and all(d.how == "parameter" for d in found)
+        return isinstance(value.constant, float) and isfinite(value.constant)
 
     def is_flag(self, e: ast.expr) -> bool:
         """Whether ``e`` is True or False for sure, or a symbol for one."""
@@ -142,7 +160,7 @@ class Unbacked(Analysis):
         """The settings with which a size of the tensor ``e``, or of its list, is a symbol."""
         match e:
             case ast.Name():
-                return self._defined(e, self._bound_tensor)
+                return self._defined(e, self._bound_tensor, self._sized)
             case ast.Call(func=ast.Attribute(value=held, attr="tolist"), args=[]):
                 return self._sized(held)
             case ast.Call(func=func, args=args, keywords=keywords):
@@ -216,9 +234,34 @@ class Unbacked(Analysis):
     def _any(self, parts: Iterable[ast.expr]) -> frozenset[str]:
         return frozenset().union(*map(self.needs, parts))
 
-    def _defined(self, name: ast.Name, asked: Callable[[Definition], frozenset[str]]) -> frozenset[str]:
+    def _defined(
+        self,
+        name: ast.Name,
+        asked: Callable[[Definition], frozenset[str]],
+        handed: Callable[[ast.expr], frozenset[str]],
+    ) -> frozenset[str]:
+        """``asked`` of what binds ``name``, and ``handed`` of what the project's calls give for it, if a parameter."""
+
+        def all_of(d: Definition) -> frozenset[str]:
+            return asked(d).union(*(handed(e) for e in self._given(name, d) if e is not None))
+
         found = self.inference.definitions(name)
-        return frozenset().union(*(self._closed(d, asked, _NONE) for d in found))
+        return frozenset().union(*(self._closed(d, all_of, _NONE) for d in found))
+
+    def _given(self, name: ast.Name, d: Definition) -> list[ast.expr | None]:
+        function = self.syntax.function_of(name)
+        if d.how != "parameter" or function is None:
+            return []
+        parameter = next((a for a in all_parameters(function.args) if a.arg == name.id), None)
+        return self.callers.given(function, parameter) if parameter is not None else []
+
+    def _is_handed_whole(self, name: ast.Name, d: Definition) -> bool:
+        """Whether ``name`` is a parameter for which each call gives an integer, and there are no other calls."""
+        function = self.syntax.function_of(name)
+        if function is None or not self.inference.calls_of(function):
+            return False
+        given = self._given(name, d)
+        return bool(given) and all(e is not None and self.is_whole(e) for e in given)
 
     def _closed(self, d: Definition, asked: Callable[[Definition], T], otherwise: T) -> T:
         """What ``asked`` says of ``d``; ``otherwise`` where the definitions lead back to it."""
