@@ -40,10 +40,12 @@ class SizeCheck(Rule):
     Why it breaks compilation:
         A symbol has no value while Dynamo traces, so that an ``if`` of it ends the graph all the same, as does an
         ``assert`` with an f-string, ``and``, ``not`` or ``a < b < c``. ``torch._check`` is part of the graph, and what
-        it says is known from there on: a later ``if n > 0`` is decided, too. Measured on torch 2.13: such checks are
-        all that is needed; no operator needs one. Sizes, slices, ``arange``, ``split``, ``narrow``, ``expand``,
-        ``view``, ``pad``, ``repeat_interleave`` and ``topk`` of unknown numbers come into one graph without, in 90
-        forms that were run with the backends eager and aot_eager.
+        it says is known from there on: a later ``if n > 0`` is decided, too. Operators need no check of a size on torch
+        2.13, so none is written for them: of 115 uses of unknown numbers that were compiled with ``fullgraph=True``,
+        102 are one graph without (``zeros``, ``arange``, slices, ``split`` of a list, ``narrow``, ``expand``, ``view``,
+        ``pad``, ``repeat_interleave``, ``topk``, ``index_add``, products, losses). Nine are no graph with any check
+        that was tried (``one_hot``, ``chunk``, ``linspace``, ``unfold``, ``x[i[0]]``), and four only with a fact that
+        the source does not hold: ``batch_norm`` and attention work with no row and with one as well.
 
     Fix safety:
         Safe where what is compared is known to be Python numbers. What passed still passes; what raised still raises,
