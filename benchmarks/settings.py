@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -103,7 +104,14 @@ class Bench:
             told: Json = json.loads(done.stdout)
         except ValueError:
             told = {"failed": f"status {done.returncode}: {done.stderr.strip()[-600:]}"}
-        return {"status": done.returncode, "took": round(time.monotonic() - start, 1), **told}
+        took = round(time.monotonic() - start, 1)
+        return {"status": done.returncode, "took": took, "state": state(), **told}
+
+
+def state() -> str:
+    """The commit of the tool that is asked; "" outside of a repository."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 QUESTIONS: dict[str, Callable[[Bench, str], Json]] = {
@@ -344,29 +352,33 @@ def groups(proofs: dict[str, Json]) -> tuple[list[str], list[str]]:
     return [n for n in ran if breaking(n, proofs[n])], [n for n in ran if not breaking(n, proofs[n])]
 
 
-def sums(proofs: dict[str, Json], safe: dict[str, Json]) -> str:
-    """All breaking classes together."""
+def sums(proofs: dict[str, Json], safe: dict[str, Json], of: int) -> str:
+    """All breaking classes together; ``of``: how many classes the zoo has."""
     names, clean = groups(proofs)
     packages = {CLASSES[name].packages[0].partition(".")[0] for name in names}
-    rows: list[list[object]] = [["classes that break", len(names), f"of {len(packages)} packages", ""]]
-    with_safe = [name for name in names if name in safe]
+    failed = [name for name, told in proofs.items() if before(told).error]
+    rows: list[list[object]] = [
+        ["classes measured", f"{len(proofs)} of {of}", ""],
+        ["that break", f"{len(names)}, in {len(packages)} packages", ""],
+    ]
     for title, field in (("extra graphs", "extra"), ("breaks", "breaks"), ("recompiles", "recompiles")):
         old = sum(getattr(before(proofs[name]), field) for name in names)
         new = sum(getattr(after(proofs[name]), field) for name in names)
-        only = [
-            getattr(count(safe[name], "patched" if variant(safe[name], "patched") else "original"), field)
-            for name in with_safe
-        ]
-        part = f"{sum(only)} of {sum(getattr(before(proofs[name]), field) for name in with_safe)}" if with_safe else ""
-        rows.append([title, old, part, f"{new} ({share(old, new)})"])
-    rows.append(["classes without a break", 0, "", sum(not after(proofs[name]).breaks for name in names)])
-    rows.append(["classes that crash", "", "", sum(bool(after(proofs[name]).error) for name in names)])
+        rows.append([title, old, f"{new} ({share(old, new)})"])
+        known = [name for name in names if name in safe]
+        if known:
+            least = [count(safe[n], "patched" if variant(safe[n], "patched") else "original") for n in known]
+            was = sum(getattr(before(proofs[name]), field) for name in known)
+            rows.append([f"with safe fixes, {title}", was, sum(getattr(one, field) for one in least)])
+    rows.append(["classes without a break", 0, sum(not after(proofs[name]).breaks for name in names)])
+    rows.append(["classes that crash", "", sum(bool(after(proofs[name]).error) for name in names)])
     exact = [same(proofs[name], "patched") for name in names if kept(proofs[name])]
     rows.append(
-        ["outputs equal bit for bit, of those with something kept", "", "", f"{exact.count('exact')} of {len(exact)}"]
+        ["outputs equal bit for bit, of those with something kept", "", f"{exact.count('exact')} of {len(exact)}"]
     )
-    rows.append(["clean classes", len(clean), "", f"{sum(bool(kept(proofs[n])) for n in clean)} changed"])
-    return table(["", "original", "safe fixes", "--prove --unsafe"], rows)
+    rows.append(["clean classes", len(clean), f"{sum(bool(kept(proofs[n])) for n in clean)} changed"])
+    rows.append(["classes that do not run as they are", ", ".join(failed) or 0, ""])
+    return table(["", "original", "--prove --unsafe"], rows)
 
 
 def each(proofs: dict[str, Json]) -> str:
@@ -377,8 +389,9 @@ def each(proofs: dict[str, Json]) -> str:
         counts = [f"{getattr(old, f)} -> {getattr(new, f)}" for f in ("extra", "breaks", "recompiles")]
         settings = ", ".join(named(entry) for entry in kept(told) if is_setting(entry))
         fixes = ", ".join(named(entry) for entry in kept(told) if not is_setting(entry))
-        rows.append([name, CLASSES[name].family, *counts, settings, fixes, verdict(told)])
-    head = ["class", "for", "extra graphs", "breaks", "recompiles", "settings kept", "fixes kept", "outputs"]
+        of = told.get("state", "")
+        rows.append([name, CLASSES[name].family, *counts, settings, fixes, verdict(told), of])
+    head = ["class", "for", "extra graphs", "breaks", "recompiles", "settings kept", "fixes kept", "outputs", "state"]
     return table(head, rows)
 
 
@@ -390,7 +403,7 @@ def earned(proofs: dict[str, Json]) -> str:
 def taken_back(proofs: dict[str, Json]) -> str:
     outcomes = ("different", "failed", "not better", "not written")
     rows = [
-        [name, named(entry), entry["outcome"], str(entry["reason"])[:200]]
+        [name, named(entry), entry["outcome"], re.sub(r"\S*/site-packages/", "", str(entry["reason"]))[:200]]
         for name in (*groups(proofs)[0], *groups(proofs)[1])
         for entry in tried(proofs[name], *outcomes)
     ]
@@ -441,7 +454,7 @@ def main() -> None:
         every, safe = answers(bench.work, "prove"), answers(bench.work, "safe")
         for which, prefix in (("wild", ""), ("transformers", "transformers-")):
             proofs = {name: told for name, told in every.items() if name in ZOOS[which]}
-            put(given.into, f"{prefix}sums", sums(proofs, safe))
+            put(given.into, f"{prefix}sums", sums(proofs, safe, len(ZOOS[which])))
             put(given.into, f"{prefix}classes", each(proofs))
             put(given.into, f"{prefix}earned", earned(proofs))
             put(given.into, f"{prefix}taken-back", taken_back(proofs))
