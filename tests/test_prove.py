@@ -441,6 +441,14 @@ def test_settings_that_no_cause_asks_for_go_together_when_they_come_to_no_more(t
     assert [len(names) for names in made.set if SCALARS in names or RECURRENT in names] == [3], "measured once"
 
 
+def test_what_is_asked_for_later_goes_at_once_when_it_comes_to_no_more(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Beta": 1, "Gamma": 2})
+    made.hidden = ["Gamma"]  # it shows when Beta is gone
+    made.reasons["Gamma"] = "Attempted to wrap RNN, GRU, or LSTM (allow_rnn)"
+    assert settings_fates(made.search(UNSAFE)) == {SHAPES: "kept", RECURRENT: "no-op"}
+    assert [names for names in made.set if RECURRENT in names] == [(RECURRENT, SHAPES)], "measured once"
+
+
 def test_settings_are_for_those_who_ask_for_unsafe_fixes_and_not_without_the_rule(tmp_path: Path) -> None:
     for asked in (Settings(), Settings(unsafe=True, ignore=("FC710",)), Settings(unsafe=True, select=("FC101",))):
         made = world(tmp_path, {"Alpha": 2, "Beta": 1})

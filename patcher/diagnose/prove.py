@@ -178,7 +178,8 @@ class Search:
         """The settings that causes ask for, on top of ``start``: as many as leave the results what they are.
 
         Where no cause asks for one and something is broken, those that capture are tried: what they would take in may
-        lie behind a break, or in code that is not compiled at all. They go at once if that comes to no more.
+        lie behind a break, or in code that is not compiled at all. These, and what is asked for only then, go at once
+        if with them it comes to no more.
         """
         chosen, self._fates = list(start), {}
         seen: set[TorchSetting] = set()
@@ -194,13 +195,15 @@ class Search:
             offered = [self._known.setdefault(bundle.key, bundle) for bundle in map(_bundle_of, new)]
             taken = self._equivalent(chosen, offered)
             failed += [bundle for bundle in offered if bundle not in taken]
-            if guessed and taken and not uncompiled and not self._helps(chosen, [*chosen, *taken]):
-                why = "no cause asks for it, and with all others of which that is so it comes to no more"
+            late = guessed or len(chosen) > len(start)
+            if late and taken and not uncompiled and not self._helps(chosen, [*chosen, *taken]):
+                who = "no cause asks for it" if guessed else "a cause asks for it that was behind others"
+                why = f"{who}, and with all others of which that is so it comes to no more"
                 self._fates.update({bundle.key: ("no-op", why, None) for bundle in taken})
                 break
             if taken and failed:  # what failed alone may work beside what was taken after it
-                late = self._equivalent([*chosen, *taken], failed)
-                taken, failed = [*taken, *late], [bundle for bundle in failed if bundle not in late]
+                now = self._equivalent([*chosen, *taken], failed)
+                taken, failed = [*taken, *now], [bundle for bundle in failed if bundle not in now]
             for bundle in taken:
                 self._fates.pop(bundle.key, None)
             if taken:
