@@ -29,7 +29,7 @@ calls = [(torch.tensor([1.0, -1.0, 2.0, -2.0]) + by,) for by in (0.0, 9.0, -9.0)
 
 INVALID: tuple[Example, ...] = (
     Example(
-        title="a largest length, and what a check makes known",
+        title="a largest length, which becomes a size, and what a check makes known: unsafe",
         before="""class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -63,6 +63,7 @@ INVALID: tuple[Example, ...] = (
 """,
         run=_SET_SCALARS + _LENGTHS,
         torch_settings=_SCALARS,
+        unsafe=True,
     ),
     Example(
         title="set by the project, lengths one by one",
@@ -70,7 +71,7 @@ INVALID: tuple[Example, ...] = (
         + """
 
 class Net(nn.Module):
-    def forward(self, x, lengths: torch.LongTensor):
+    def forward(self, x: torch.Tensor, lengths: torch.LongTensor):
         for n in lengths.tolist():
             if n > 16:
                 raise ValueError("too long")
@@ -81,7 +82,7 @@ class Net(nn.Module):
         + """
 
 class Net(nn.Module):
-    def forward(self, x, lengths: torch.LongTensor):
+    def forward(self, x: torch.Tensor, lengths: torch.LongTensor):
         for n in lengths.tolist():
             if torch.compiler.is_compiling():
                 torch._check(n <= 16, lambda: "too long")
@@ -99,7 +100,7 @@ class Net(nn.Module):
         kept = x[x > 0]
         if len(kept) == 0:
             raise ValueError("nothing is left")
-        return kept * 2
+        return kept.sum() * 2
 """,
         after="""class Net(nn.Module):
     def forward(self, x: torch.Tensor):
@@ -108,7 +109,7 @@ class Net(nn.Module):
             torch._check(len(kept) != 0, lambda: "nothing is left")
         elif len(kept) == 0:
             raise ValueError("nothing is left")
-        return kept * 2
+        return kept.sum() * 2
 """,
         run=_SET_SHAPES + _ROWS,
         torch_settings=_SHAPES,

@@ -15,6 +15,7 @@ from patcher.facts.compiling.in_force import InForce
 from patcher.facts.tables.captured import taken_in_by
 from patcher.facts.values.sizes import Sizes
 from patcher.rule import Code
+from rules.fc711_size_check.as_sizes import AsSizes
 from rules.fc711_size_check.unbacked import Unbacked
 
 #: What gives a bool where numbers stand on both sides, and what says the opposite of it, where neither is a NaN.
@@ -114,6 +115,7 @@ class NumberChecks(Analysis):
             return why
         demands = tuple(f for f in found if f is not None)
         assumed = self.caught.relied_on(statement, names) or next((f.assumed for f in demands if f.assumed), "")
+        assumed = assumed or self.facts.ask(AsSizes).after(statement)
         return NumberCheck(demands, len(demands) < len(found), said(message), assumed)
 
     def _is_asked(self, test: ast.expr) -> bool:

@@ -55,7 +55,7 @@ class Unbacked(Analysis):
             case ast.Call():
                 return self._called(e)
             case ast.Attribute(value=held, attr="shape"):
-                return self._sized(held)
+                return self.sized(held)
             case ast.Subscript(value=held, slice=index):
                 return _NONE if self.inference.of(e).is_tensor else self.needs(held) | self.needs(index)
             case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.BoolOp() | ast.Tuple() | ast.List():
@@ -126,13 +126,13 @@ class Unbacked(Analysis):
         if isinstance(call.func, ast.Attribute):
             name, held = call.func.attr, call.func.value
             if name in ("item", "tolist") and not call.args:
-                if name == "tolist" and (sized := self._sized(held)):
+                if name == "tolist" and (sized := self.sized(held)):
                     return sized | SCALARS
                 return SCALARS if self.reads.is_read(call) or self.inference.of(held).is_tensor else _NONE
-            return self._sized(held) if name in _LENGTHS else _NONE
+            return self.sized(held) if name in _LENGTHS else _NONE
         name = self.syntax.builtin(call)
         if name == "len" and len(call.args) == 1:
-            return self._sized(call.args[0])
+            return self.sized(call.args[0])
         if name not in _OF_NUMBERS:
             return _NONE
         if name in ("int", "float", "bool") and any(self.inference.of(a).is_tensor for a in call.args):
@@ -156,13 +156,13 @@ class Unbacked(Analysis):
 
     # --- tensors ----------------------------------------------------------------------------------------------------
 
-    def _sized(self, e: ast.expr) -> frozenset[str]:
+    def sized(self, e: ast.expr) -> frozenset[str]:
         """The settings with which a size of the tensor ``e``, or of its list, is a symbol."""
         match e:
             case ast.Name():
-                return self._defined(e, self._bound_tensor, self._sized)
+                return self._defined(e, self._bound_tensor, self.sized)
             case ast.Call(func=ast.Attribute(value=held, attr="tolist"), args=[]):
-                return self._sized(held)
+                return self.sized(held)
             case ast.Call(func=func, args=args, keywords=keywords):
                 given = [*args, *(k.value for k in keywords)]
                 torch = (self.syntax.qualified(func) or "").startswith("torch.")
@@ -171,9 +171,9 @@ class Unbacked(Analysis):
                     return SHAPES
                 if name in api.REDUCTIONS or not (torch or isinstance(func, ast.Attribute)):
                     return _NONE
-                inner = self._sized(func.value) if isinstance(func, ast.Attribute) and not torch else _NONE
+                inner = self.sized(func.value) if isinstance(func, ast.Attribute) and not torch else _NONE
                 tensors = [a for a in given if self.inference.of(a).is_tensor]
-                of_tensors = frozenset().union(*map(self._sized, tensors))
+                of_tensors = frozenset().union(*map(self.sized, tensors))
                 return inner | of_tensors | self._any(a for a in given if a not in tensors)
             case ast.Subscript(value=held, slice=index) if self.inference.of(e).kind is not Kind.PYTHON:
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
@@ -181,9 +181,9 @@ class Unbacked(Analysis):
                     return SHAPES
                 ends = [n for p in parts if isinstance(p, ast.Slice) for n in (p.lower, p.upper) if n is not None]
                 rows = [p for p in parts if self.inference.of(p).is_tensor]
-                return frozenset().union(self._sized(held), self._any(ends), *map(self._sized, rows))
+                return frozenset().union(self.sized(held), self._any(ends), *map(self.sized, rows))
             case ast.BinOp(left=left, right=right):
-                return self._sized(left) | self._sized(right)
+                return self.sized(left) | self.sized(right)
         return _NONE
 
     def _bound_tensor(self, d: Definition) -> frozenset[str]:
@@ -191,8 +191,8 @@ class Unbacked(Analysis):
             return _NONE
         if isinstance(d.value, (ast.Tuple, ast.List)):
             at = d.path[0] if len(d.path) == 1 else len(d.value.elts)
-            return self._sized(d.value.elts[at]) if at < len(d.value.elts) else _NONE
-        return self._sized(d.value)
+            return self.sized(d.value.elts[at]) if at < len(d.value.elts) else _NONE
+        return self.sized(d.value)
 
     # --- integers ---------------------------------------------------------------------------------------------------
 

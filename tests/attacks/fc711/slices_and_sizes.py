@@ -21,3 +21,4 @@ class Cut(nn.Module):
 def make(): return Cut()
 calls = [(torch.ones(k) * s, torch.tensor([n])) for k in (3, 60) for s in (1.0, -1.0) for n in (-2, 0, 2, 99, 101)]
 compiled = True
+unsafe = True
