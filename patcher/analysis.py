@@ -79,7 +79,7 @@ class Analysis:
         wanted = [p for p in self.files if p in telling or (named and os.path.realpath(p) in named)]
         if settings.only is not None:
             fixed = {unit.path for unit in settings.only}
-            wanted = [path for path in wanted if path in fixed]
+            wanted = [path for path in self.files if path in fixed]
         share = Share(self.rules, settings, self._steps)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

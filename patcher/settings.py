@@ -52,10 +52,12 @@ class TorchSetting(NamedTuple):
     """A setting of PyTorch with the value that it is given.
 
     ``kind``: what ``name`` is: an attribute of ``torch._dynamo.config``, a set there to which ``value`` is added (a
-    dotted name), or an argument of ``torch.compile``.
+    dotted name), or an argument of ``torch.compile``. Two are ways to compile, and only written: "blocks", the path of
+    a list of modules that are compiled one by one, in a model of the dotted class ``value``; "mark", a parameter of
+    the model whose dimension ``value`` is marked as dynamic before each call.
     """
 
-    kind: Literal["config", "member", "argument"]
+    kind: Literal["config", "member", "argument", "blocks", "mark"]
     name: str
     value: bool | int | str = True
 
@@ -64,11 +66,18 @@ class TorchSetting(NamedTuple):
         """As code says it, without where it stands: ``allow_rnn = True``."""
         if self.kind == "member":
             return f"{self.name}.add({str(self.value).removeprefix('builtins.')})"
-        return f"{self.name} = {self.value!r}" if self.kind == "config" else f"{self.name}={self.value!r}"
+        if self.kind in ("blocks", "mark"):
+            return self.written
+        value = f'"{self.value}"' if isinstance(self.value, str) else repr(self.value)
+        return f"{self.name} = {value}" if self.kind == "config" else f"{self.name}={value}"
 
     @property
     def written(self) -> str:
         """As it can be written into a program: a line of its own, or what a call of ``torch.compile`` is given."""
+        if self.kind == "blocks":
+            return f"for block in model.{self.name}: block.compile(...)"
+        if self.kind == "mark":
+            return f"torch._dynamo.maybe_mark_dynamic({self.name}, {self.value!r})"
         return f"torch.compile(..., {self.told})" if self.kind == "argument" else f"torch._dynamo.config.{self.told}"
 
 

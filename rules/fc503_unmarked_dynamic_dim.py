@@ -72,7 +72,7 @@ class UnmarkedDynamicDim(Rule):
     code: ClassVar[str] = "FC503"
     name: ClassVar[str] = "unmarked-dynamic-dim"
     costs: ClassVar[tuple[Cost, ...]] = ("recompilation", "dynamic shape")
-    triggers: ClassVar[tuple[bytes, ...]] = (b"forward", b"torch.compile")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"forward", b"torch.compile", b".compile(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     where: ClassVar[Where] = Where.ANYWHERE
     strategy_key: ClassVar[str] = "dynamic-dim"

@@ -8,16 +8,22 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import fix_compile
+from patcher.analysis import Analysis
 from patcher.diagnose.diagnostics import TUNE, diagnostics
-from patcher.diagnose.tuned import Tried, chosen
+from patcher.diagnose.places import Places
+from patcher.diagnose.prove import Ending, Search
+from patcher.diagnose.tuned import COLUMNS, Tried, choice, chosen
 from patcher.harness import ways
 from patcher.harness.measured import CaseResult, Environment, ProbeResult, Results
 from patcher.harness.ways import FAST_MATH, Facts, Way
+from patcher.settings import Settings, TorchSetting
+from rules import load_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -219,6 +225,34 @@ def test_a_first_pass_is_never_called_a_speedup() -> None:
     assert "(2.00x, both warm)" in conclusions
 
 
+def written(row: dict[str, Any], **facts: Any) -> list[str]:
+    """What the call that compiles becomes, where ``row`` is the best way."""
+    known = {"device": "cuda", "backend": "inductor", "module": True, "blocks": [], "marks": [], "modes": [*MODES]}
+    known |= {"missing": [], "own_compile": False, "limit": "torch._dynamo.config.recompile_limit", "eager": EAGER}
+    figures = {"goal": "latency", "facts": {**known, "model": "net.Net", **facts}, "rows": [row]}
+    case = CaseResult("m", 1e-3, False, "cuda", None, (), ())
+    return [setting.told for setting in choice(case, ProbeResult(TUNE, "ok", figures=figures))]
+
+
+def test_what_is_written_of_the_best_way() -> None:
+    blocks = {"blocks": [{"path": "h.double", "count": 2}, {"path": "single", "count": 4}]}
+    assert written(row()) == ['mode="default"']
+    assert written(row(scope="blocks", arguments={}), **blocks) == [
+        "for block in model.h.double: block.compile(...)",
+        "for block in model.single: block.compile(...)",
+    ]
+    assert written(row(scope="blocks"), blocks=[{"path": "h.0.single", "count": 2}]) == []
+    marks = [{"path": "x", "dims": [0, 2]}]
+    limit = {"torch._dynamo.config.recompile_limit": 64}
+    assert written(row(marked=True, arguments={}, config=limit), marks=marks) == [
+        "recompile_limit = 64",
+        "torch._dynamo.maybe_mark_dynamic(x, 0)",
+        "torch._dynamo.maybe_mark_dynamic(x, 2)",
+    ]
+    assert written(row(marked=True), marks=[{"path": "batch['x']", "dims": [0]}]) == []
+    assert written(row(config={FAST_MATH: True})) == []
+
+
 def test_what_is_left_out_is_one_line_for_each_reason() -> None:
     why = f"this torch has no `{FAST_MATH}`"
     _, conclusions = told(row(), left=[{"name": "fast-math", "message": why}])
@@ -314,6 +348,25 @@ def train():
     model = torch.compile(Exact())
     return model(torch.ones(2, 8))
 """
+PARTS = (
+    MODEL.partition("class Greedy")[0]
+    + """class Parts(Net):
+    def compile(self, *args, **kwargs):
+        self.whole = True
+        super().compile(*args, **kwargs)
+
+    def forward(self, x):
+        x = super().forward(x)
+        return x + 1 if torch.compiler.is_compiling() and hasattr(self, "whole") else x
+
+
+def train(count=None):
+    torch.manual_seed(0)
+    model = Parts().eval()
+    {call}
+    return model(torch.linspace(-1, 1, 16).view(2, 8))
+"""
+)
 CASE = """import torch
 from net import {name}
 
@@ -382,6 +435,58 @@ def test_prove_writes_the_way_into_the_call_that_compiles(call: Call, tmp_path: 
     assert "No fix earned its place; the call that compiles is given dynamic=True, as" in report
     after = (tmp_path / "net.py").read_text(encoding="utf-8")
     assert after == EXACT.replace("torch.compile(Exact())", "torch.compile(Exact(), dynamic=True)")
+
+
+AGAIN = """import torch
+from torch._dynamo.utils import counters
+import net
+
+torch.set_grad_enabled(False)  # as in the case, which is not for training
+out = net.train()
+graphs = counters["stats"]["unique_graphs"]
+torch._dynamo.reset()
+with torch.compiler.set_stance("force_eager"):
+    assert torch.equal(out, net.train())
+print(graphs)
+"""
+
+
+def test_prove_writes_blocks_as_a_loop_which_gives_the_measured_graphs_again(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    whole = 'model.compile(backend="eager")'
+    (tmp_path / "net.py").write_text(PARTS.replace("{call}", whole), encoding="utf-8")
+    one_size = "\n\ndef calls():\n    return [(torch.linspace(-1, 1, 16).view(2, 8),)]\n"
+    report = call("Parts", "--goal", "startup", "--prove", "--unsafe", "--no-backup", more=one_size)
+    assert "`model.blocks` are compiled one by one in its place, as --tune has shown" in report
+    loop = 'for block in model.blocks:\n        block.compile(backend="eager")'
+    assert (tmp_path / "net.py").read_text(encoding="utf-8") == PARTS.replace("{call}", loop)
+    again = subprocess.run([sys.executable, "-c", AGAIN], cwd=tmp_path, capture_output=True, text=True, check=True)
+    columns = report[report.index("| default, blocks |") :].split("|")
+    assert again.stdout.strip() == columns[1 + COLUMNS.index("graphs")].strip()
+
+
+def test_marks_are_written_before_the_calls_of_the_model(tmp_path: Path) -> None:
+    files = {
+        "net.py": MODEL.partition("class Greedy")[0],
+        "train.py": "import torch\nfrom net import Net\n\n\ndef train(x):\n    model = Net()\n    model.compile()\n"
+        "    return model(x)\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    settings = Settings(unsafe=True, models=("net.Net", "net.Other"))
+    analysis = Analysis([str(tmp_path)], load_rules(), settings)
+    bench = SimpleNamespace(places=Places(analysis.files, str(tmp_path), [str(tmp_path)]))
+    search = Search(analysis, settings, bench, {}, None)  # type: ignore[arg-type]
+    chosen = [TorchSetting("argument", "mode", "reduce-overhead"), TorchSetting("mark", "x", 0)]
+    ending = search.written_too(Ending((), None, ()), chosen)
+    assert ending.unwritten == ()
+    (changed,) = (file for file in ending.files if file.changed)
+    text = changed.after.decode()
+    assert 'model.compile(mode="reduce-overhead")' in text
+    assert "        torch._dynamo.maybe_mark_dynamic(x, 0)\n    return model(x)\n" in text
+    missing = replace(settings, models=("case.Model",))
+    other = Search(analysis, missing, bench, {}, None)  # type: ignore[arg-type]
+    assert other.written_too(Ending((), None, ()), chosen[1:]).unwritten == (chosen[1],)
 
 
 def test_on_another_machine_that_has_nothing_of_ours(call: Call, tmp_path: Path) -> None:

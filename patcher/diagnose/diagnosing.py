@@ -121,11 +121,15 @@ _NOTHING = "no fix earned its place"
 
 def _as_tuned(chosen: Sequence[TorchSetting], written: Ending) -> str:
     """What became of the way to compile that was best."""
-    names = ", ".join(setting.told for setting in chosen)
     missing = [setting.told for setting in chosen if setting in written.unwritten]
     if missing:
         return f"no call that compiles could be given {', '.join(missing)}"
-    return f"the call that compiles is given {names}, as --tune has shown"
+    given = [setting.told for setting in chosen if setting.kind not in ("blocks", "mark")]
+    told = [f"the call that compiles is given {', '.join(given)}"] if given else []
+    blocks = [f"`model.{setting.name}`" for setting in chosen if setting.kind == "blocks"]
+    told += [f"{' and '.join(blocks)} are compiled one by one in its place"] if blocks else []
+    told += ["what varies is marked before the calls"] if any(setting.kind == "mark" for setting in chosen) else []
+    return f"{', '.join(told)}, as --tune has shown"
 
 
 def imported(analysis: Analysis, settings: Settings, wanted: Wanted, results: Results) -> Diagnosed:

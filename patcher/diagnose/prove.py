@@ -26,6 +26,8 @@ _FAILED = ("different", "failed", "invalid")
 
 _SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch, and whose place they take here
 
+_MARKING, _MAYBE = "FC503", {"dynamic-dim": "maybe"}  # the rule that writes marks, and those that are measured
+
 # what is fixed, with which strategies, under which settings of PyTorch
 _Key = tuple[frozenset[Unit], tuple[tuple[str, str], ...], frozenset[TorchSetting]]
 _Fates = dict[tuple[str, ...], tuple[Outcome, str, Totals | None]]
@@ -105,11 +107,35 @@ class Search:
         return self._ended(self._equivalent([], ending.chosen))
 
     def written_too(self, ending: Ending, settings: Sequence[TorchSetting]) -> Ending:
-        """The end with further settings of PyTorch, which were measured elsewhere."""
+        """The end with further settings of PyTorch, which were measured elsewhere; marks by the rule for them."""
         names = {setting.name for setting in settings}
         kept = [b for b in ending.chosen if b.setting is None or b.setting.name not in names]
-        files, unwritten = self._written([*kept, *map(_bundle_of, settings)])
-        return replace(ending, files=files, unwritten=unwritten)
+        marks = [setting for setting in settings if setting.kind == "mark"]
+        marking = self._marking(marks) if marks else []
+        files, unwritten = self._written([*kept, *(_bundle_of(s) for s in settings if s not in marks), *marking])
+        return replace(ending, files=files, unwritten=unwritten if marking else (*unwritten, *marks))
+
+    def _marking(self, marks: Sequence[TorchSetting]) -> list[Bundle]:
+        """The fixes that mark these dimensions of what the measured model is given, before each call of it."""
+        forward = self._forward()
+        if forward is None:
+            return []
+        marked = tuple(Varied(*forward, mark.name, int(mark.value)) for mark in marks)
+        self._evidence = tuple(dict.fromkeys((*self._evidence, *marked)))
+        self.settings = replace(self.settings, strategies={**self.settings.strategies, **_MAYBE})
+        made = bundles(self.analysis.again(replace(self._now(tuple(marks)), select=(_MARKING,))), self.bench.places)
+        return [bundle for bundle in made if bundle.key[0] == _MARKING]
+
+    def _forward(self) -> tuple[str, str] | None:
+        """Path and qualified name of what a call of the measured model runs; None where it is not the project's."""
+        project, models = self.analysis.project, self.settings.models
+        classes = [name for name, _ in project.classes() if models and f".{models[0]}".endswith(f".{name}")]
+        forwards = project.inherited(classes[0], "forward") if len(classes) == 1 else []
+        for path, summary in project.modules.items():
+            for function in summary.functions:
+                if len(forwards) == 1 and f"{summary.module}.{function.qualname}" == forwards[0]:
+                    return path, function.qualname
+        return None
 
     def _ended(self, chosen: Sequence[Bundle]) -> Ending:
         state = self._state(chosen) if chosen else None

@@ -85,21 +85,31 @@ def tuned(case: CaseResult, probe: ProbeResult, title: str, device: str) -> Diag
 def choice(case: CaseResult, probe: ProbeResult) -> tuple[TorchSetting, ...]:
     """The recommended way as settings for a call that compiles the whole model; () where it is none, or the usual one.
 
-    Blocks are compiled elsewhere than the whole, and marks are set before each call: neither is an argument.
+    Also () where what it takes cannot be written: settings of inductor, and marks of what has no name of its own.
     """
     figures = probe.figures
     best = chosen(figures["goal"], _tried(case, figures), figures["facts"]["eager"])
-    if best is None or best.row["scope"] != "whole" or best.row["marked"]:
+    if best is None:
         return ()
+    facts = Facts.of(figures["facts"])
     config = [
         TorchSetting("config", name.removeprefix(_DYNAMO), value)
         for name, value in best.row["config"].items()
         if name.startswith(_DYNAMO)
     ]
-    if len(config) < len(best.row["config"]):
-        return ()  # of inductor: there is no rule that writes it
-    given = best.row["arguments"].items()
-    return (*config, *(TorchSetting("argument", name, value) for name, value in given if name != "backend"))
+    in_blocks = facts.blocks if best.row["scope"] == "blocks" else ()
+    marked = facts.marks if best.row["marked"] else ()
+    plain = [path.isidentifier() for path, _ in marked] + [_is_dotted(path) for path, _ in in_blocks]
+    if len(config) < len(best.row["config"]) or not all(plain):
+        return ()
+    given = [TorchSetting("argument", n, v) for n, v in best.row["arguments"].items() if n != "backend"]
+    blocks = [TorchSetting("blocks", path, figures["facts"].get("model", "")) for path, _ in in_blocks]
+    marks = [TorchSetting("mark", path, dim) for path, dims in marked for dim in dims]
+    return (*config, *given, *blocks, *marks)
+
+
+def _is_dotted(path: str) -> bool:
+    return all(part.isidentifier() for part in path.split("."))
 
 
 def _tried(case: CaseResult, figures: Figures) -> list[Tried]:

@@ -60,7 +60,7 @@ def look(plan: Json, case: worker.Case, listener: worker.Listener) -> Json:
         "missing": [name for name in plan["job"]["settings"] if not _known(name)],
         "own_compile": probes._compiles_itself(case),
         "limit": _LIMIT if _known(_LIMIT) else _LIMIT.replace("recompile_limit", "cache_size_limit"),
-        "model": type(run.model).__name__,
+        "model": f"{type(run.model).__module__}.{type(run.model).__qualname__}",
         "eager": eager,
     }
 

@@ -24,6 +24,7 @@ class CompileSetting(Rule):
         tells of calls of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph. Where the
         project compiles models of several classes, those that have nothing to do with the case's are left as they are.
         Where nothing in the given files compiles, the report says what to write, and at which line of the project.
+        Where ``--tune`` has found that its blocks are better compiled one by one, the call becomes a loop over them.
 
     Why it breaks compilation:
         By default Dynamo takes no number that is read from a tensor (``capture_scalar_outputs``), no result whose size
@@ -63,12 +64,15 @@ class CompileSetting(Rule):
         if written is None:
             return
         told = " and ".join(f"`{setting.told}`" for setting in written.settings)
-        message = f"a run has shown that {told} makes larger graphs of what is compiled here"
+        one_by_one = any(setting.kind == "blocks" for setting in written.settings)
+        gain = "is a better way to compile this" if one_by_one else "makes larger graphs of what is compiled here"
+        message = f"a run has shown that {told} {gain}"
         if not written.edits:
             yield Finding(site, message, assumption=written.why_not)
             return
         fix = Fix(written.edits, Applicability.UNSAFE)
-        yield Finding(site, message, fix, "all that this process compiles is right with it as well")
+        assumption = "all that this process compiles is right with it as well"
+        yield Finding(site, message, fix, "what is around the blocks may run eagerly" if one_by_one else assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 

@@ -11,8 +11,9 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import imported
-from patcher.rule import Code, Edit, Insert, Replace
+from patcher.rule import Code, Edit, Insert, Replace, ReplaceStatements
 from patcher.settings import TorchSetting
+from rules.fc710_compile_setting.blocks import compiles, in_blocks
 from rules.fc710_compile_setting.measured_models import MeasuredModels
 
 _CONFIG = "torch._dynamo.config"
@@ -44,6 +45,10 @@ class SettingPlaces(Analysis):
         compiling = (call for call in calls if call.kind in _COMPILING and isinstance(call.node, ast.expr))
         self._sites = [call for call in compiling if not facts.ask(MeasuredModels).is_another(call.node)]
         self._set = [call for call in calls if call.kind == "setting"]
+        asked = facts.settings.torch_settings
+        self._lines = [s for s in asked if s.kind in ("config", "member")]
+        self._given = [s for s in asked if s.kind == "argument"]
+        self._blocks = [s for s in asked if s.kind == "blocks"]
         self._known: dict[ast.AST, Written] | None = None
 
     def at(self, node: ast.AST) -> Written | None:
@@ -57,11 +62,15 @@ class SettingPlaces(Analysis):
         for call in self._sites:
             assert isinstance(call.node, ast.expr)
             anchor = self._anchor(call)
-            lines = [s for s in self.facts.settings.torch_settings if s.kind != "argument"]
-            lines = [s for s in lines if not self._is_set(s, anchor)]
+            lines = [s for s in self._lines if not self._is_set(s, anchor)]
             if any(self._runs_with(other, anchor) for other in lined):
                 lines = []
-            given = [s for s in self.facts.settings.torch_settings if s.kind == "argument" and not _is_given(s, call)]
+            given = [s for s in self._given if not _is_given(s, call)]
+            if self._blocks:
+                written = self._in_blocks(call.node, lines, anchor)
+                lined += [anchor] if written is not None and written.edits and lines else []
+                yield from [] if written is None else [written]
+                continue
             if not lines and not given:
                 continue
             told = (*lines, *given)
@@ -74,8 +83,21 @@ class SettingPlaces(Analysis):
                 continue
             lined += [anchor] if lines else []
             config = self.facts.writing.spelling(_CONFIG, anchor)
-            written = tuple(Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
-            yield Written(call.node, told, (*([Insert(anchor, written)] if lines else []), *passed))
+            before = tuple(Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
+            yield Written(call.node, told, (*([Insert(anchor, before)] if lines else []), *passed))
+
+    def _in_blocks(self, node: ast.expr, lines: list[TorchSetting], anchor: ast.stmt) -> Written | None:
+        """The model compiled block by block; None where another one is compiled there, or nobody knows which."""
+        site = compiles(node, self._blocks, self.facts)
+        if site is None:
+            return None
+        told = (*self._blocks, *lines, *self._given)
+        made = in_blocks(site, self._blocks, self._given, self.facts)
+        if isinstance(made, str):
+            return Written(node, told, why_not=made)
+        config = self.facts.writing.spelling(_CONFIG, anchor)
+        before = (Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
+        return Written(node, told, (ReplaceStatements((self.syntax.statement_of(node),), (*before, *made)),))
 
     def _runs_with(self, line: ast.stmt, anchor: ast.stmt) -> bool:
         """Whether ``line`` is run whenever ``anchor`` is: it does not stand in another arm or function."""
