@@ -277,6 +277,36 @@ class Net(nn.Module):
         torch_settings=_SCALARS + _SHAPES,
     ),
     Example(
+        title="rows that a method returns",
+        before="""class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = self._kept(x)
+        if not len(kept):
+            raise ValueError("nothing is left")
+        return kept * 2
+
+    def _kept(self, x):
+        kept = x[x > 0]
+        return kept.relu()
+""",
+        after="""class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = self._kept(x)
+        if torch.compiler.is_compiling():
+            torch._check(len(kept) != 0, lambda: "nothing is left")
+        elif not len(kept):
+            raise ValueError("nothing is left")
+        return kept * 2
+
+    def _kept(self, x):
+        kept = x[x > 0]
+        return kept.relu()
+""",
+        run=_SET_SHAPES + _ROWS,
+        torch_settings=_SHAPES,
+        compiles=True,  # Dynamo gives up a frame that says `not` of such a number
+    ),
+    Example(
         title="two numbers that decide together",
         before="""class Net(nn.Module):
     def forward(self, x, lengths: torch.LongTensor):

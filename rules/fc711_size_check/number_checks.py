@@ -200,11 +200,11 @@ class NumberChecks(Analysis):
         sides = (left, right)
         spelled = _SPELLED[type(op)] if truth else _OPPOSITE[type(op)]
         exact = truth or isinstance(op, (ast.Eq, ast.NotEq))
-        sure = all(map(self.numbers.is_number if exact else self.numbers.is_finite, sides))
-        if not sure and not (exact and all(map(self.sizes.is_shape, sides))):
-            what = "numbers" if exact else "numbers, and none is a NaN"
-            assumed = f"`{ast.unparse(left)}` and `{ast.unparse(right)}` are {what}"
-        else:
-            assumed = ""
+        proven = self.numbers.is_number if exact else self.numbers.is_finite
+        unsure = [f"`{ast.unparse(side)}`" for side in sides if not proven(side)]
+        if exact and all(map(self.sizes.is_shape, sides)):
+            unsure = []
+        what = "a number" if exact else "a number, and no NaN"
+        assumed = " and ".join(f"{side} is {what}" for side in unsure)
         whole = Code("{0}", (test,)) if truth and len(test.ops) == 1 else Code(f"{{0}} {spelled} {{1}}", sides)
         return Fact(whole, test, assumed=assumed)

@@ -11,8 +11,10 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.running.callers import Callers
+from patcher.facts.syntax.tree import FunctionNode, own_nodes
 from patcher.facts.syntax.written import all_parameters
 from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Category, Kind
@@ -42,7 +44,8 @@ class Unbacked(Analysis):
         self.sizes = facts.ask(Sizes)
         self.certainty = facts.ask(Certainty)
         self.callers = facts.ask(Callers)
-        self._open: set[Definition] = set()
+        self.callees = facts.ask(Callees)
+        self._open: set[Definition | FunctionNode] = set()
 
     def needs(self, e: ast.expr) -> frozenset[str]:
         """The settings with all of which the number, shape or list ``e`` is made of symbols; none: it has a value.
@@ -81,7 +84,7 @@ class Unbacked(Analysis):
             case ast.Call(func=ast.Attribute(value=held, attr="item"), args=[], keywords=[]):
                 return self._holds_integers(held)
             case ast.Call(args=args, keywords=[]) if name := self.syntax.builtin(e):
-                if name == "int":
+                if name in ("int", "len"):
                     return len(args) == 1
                 return name in _WHOLE and bool(args) and all(self._lists_whole(a) or self.is_whole(a) for a in args)
             case ast.Subscript(value=held, slice=index) if not isinstance(index, ast.Slice):
@@ -129,12 +132,12 @@ class Unbacked(Analysis):
                 if name == "tolist" and (sized := self.sized(held)):
                     return sized | SCALARS
                 return SCALARS if self.reads.is_read(call) or self.inference.of(held).is_tensor else _NONE
-            return self.sized(held) if name in _LENGTHS else _NONE
+            return self.sized(held) if name in _LENGTHS else self._returned(call, self.needs)
         name = self.syntax.builtin(call)
         if name == "len" and len(call.args) == 1:
             return self.sized(call.args[0])
         if name not in _OF_NUMBERS:
-            return _NONE
+            return self._returned(call, self.needs)
         if name in ("int", "float", "bool") and any(self.inference.of(a).is_tensor for a in call.args):
             return SCALARS
         return self._any(call.args)
@@ -164,6 +167,8 @@ class Unbacked(Analysis):
             case ast.Call(func=ast.Attribute(value=held, attr="tolist"), args=[]):
                 return self.sized(held)
             case ast.Call(func=func, args=args, keywords=keywords):
+                if returned := self._returned(e, self.sized):
+                    return returned
                 given = [*args, *(k.value for k in keywords)]
                 torch = (self.syntax.qualified(func) or "").startswith("torch.")
                 name = func.attr if isinstance(func, ast.Attribute) else ""
@@ -229,7 +234,18 @@ class Unbacked(Analysis):
         value = self.inference.of(e)
         return value.is_tensor and value.dtype is not None and value.dtype.category is Category.INT
 
-    # --- names ------------------------------------------------------------------------------------------------------
+    # --- functions and names ------------------------------------------------------------------------------------------
+
+    def _returned(self, call: ast.Call, asked: Callable[[ast.expr], frozenset[str]]) -> frozenset[str]:
+        """``asked`` of what the functions of this file return that ``call`` may run."""
+        found = _NONE
+        for function in map(self.callees.here, self.callees.of(call)):
+            if function is not None and function not in self._open:
+                self._open.add(function)
+                returns = (n.value for n in own_nodes(function) if isinstance(n, ast.Return))
+                found = found.union(*(asked(value) for value in returns if value is not None))
+                self._open.discard(function)
+        return found
 
     def _any(self, parts: Iterable[ast.expr]) -> frozenset[str]:
         return frozenset().union(*map(self.needs, parts))
