@@ -105,8 +105,8 @@ def test_a_rule_is_silent_where_a_setting_takes_in_what_it_finds() -> None:
 def test_what_raises_for_some_numbers_is_told_as_a_check_that_can_be_in_the_graph() -> None:
     text = READS.replace(
         "        return x * x.sum().item()",
-        "        n = x.max().item()\n        m = x.min().item()\n        if n > 5 or m < 0:\n            raise ValueError\n"
-        "        y = x * n\n        return y + m",
+        "        n = x.max().item()\n        m = x.min().item()\n        if n > 5 or m < 0:\n"
+        "            raise ValueError\n        y = x * n\n        return y + m",
     )
     assert codes(text, settings=(SCALARS, SHAPES)) == {"FC711"}
     assert "FC711" not in codes(text, settings=(SHAPES,))

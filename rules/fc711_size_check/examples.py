@@ -283,7 +283,7 @@ class Net(nn.Module):
         kept = self._kept(x)
         if not len(kept):
             raise ValueError("nothing is left")
-        return kept * 2
+        return kept.sum() * 2
 
     def _kept(self, x):
         kept = x[x > 0]
@@ -296,7 +296,7 @@ class Net(nn.Module):
             torch._check(len(kept) != 0, lambda: "nothing is left")
         elif not len(kept):
             raise ValueError("nothing is left")
-        return kept * 2
+        return kept.sum() * 2
 
     def _kept(self, x):
         kept = x[x > 0]
