@@ -112,8 +112,9 @@ class Patch:
                 elif below:
                     plan.spaced[self.parents[lines[-1]]] = below
             case Insert(anchor=anchor, code=codes, after=after):
-                where = plan.after if after else plan.before
-                where.setdefault(self.place(anchor), []).extend(self.build_statement(c) for c in codes)
+                where, at = plan.after if after else plan.before, self.place(anchor)
+                made = (self.build_statement(c) for c in codes)
+                where.setdefault(at, []).extend(self.fold(statement, self._indent(at)) for statement in made)
             case Enclose(targets=targets, code=code):
                 lines = [self.place(t) for t in targets]
                 around = self.build_statement(Code(f"{code.template}\n    pass", code.parts))

@@ -377,7 +377,7 @@ class Modes(nn.Module):
             x = x + 1
         elif mask.sum() == 0:
             raise ValueError("nothing to see")
-        if x.dim() > 2 or x.abs().max() > 9:
+        if x.dim() > 2 or x.max() > 9:
             raise RuntimeError(f"{x.shape}")
         return x * mask
 """,
@@ -390,10 +390,10 @@ class Modes(nn.Module):
             torch._assert_async(torch.as_tensor(mask.sum() != 0), "nothing to see")
         elif mask.sum() == 0:
             raise ValueError("nothing to see")
-        if x.dim() > 2 or (not torch.compiler.is_compiling() and x.abs().max() > 9):
+        if x.dim() > 2 or (not torch.compiler.is_compiling() and x.max() > 9):
             raise RuntimeError(f"{x.shape}")
         if torch.compiler.is_compiling():
-            torch._assert_async(~torch.as_tensor(x.abs().max() > 9), "check failed: x.dim() > 2 or x.abs().max() > 9")
+            torch._assert_async(~torch.as_tensor(x.max() > 9), "check failed: x.dim() > 2 or x.max() > 9")
         return x * mask
 """,
         run="""\

@@ -384,11 +384,11 @@ class Appends(nn.Module):
         splits = tuple(zip(q.split(1), k.split(1)))
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
-            _lengths = lengths[1:]
+            _sizes = lengths[1:]
             _total = q.shape[-2]
-            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all() & (len(_lengths) > 0)
+            _fits = (_sizes.sum() == _total) & (_sizes >= 0).all() & (len(_sizes) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
-            _chunk = torch.searchsorted(_lengths.cumsum(0), torch.arange(_total, device=_lengths.device), right=True)
+            _chunk = torch.searchsorted(_sizes.cumsum(0), torch.arange(_total, device=_sizes.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
         qs, ks, vs = (
             torch.split(t, [t.shape[-2]] if torch.compiler.is_compiling() else lengths[1:].tolist(), -2)
@@ -428,11 +428,11 @@ class Given(nn.Module):
         sizes = [] if torch.compiler.is_compiling() and mask is None else (bounds[1:] - bounds[:-1]).tolist()
         _mask = None
         if torch.compiler.is_compiling() and mask is None:  # one call for all
-            _lengths = (bounds[1:] - bounds[:-1])
+            _sizes = (bounds[1:] - bounds[:-1])
             _total = q.shape[2]
-            _fits = (_lengths.sum() == _total) & (_lengths >= 0).all() & (len(_lengths) > 0)
+            _fits = (_sizes.sum() == _total) & (_sizes >= 0).all() & (len(_sizes) > 0)
             torch._assert_async(_fits, "the lengths of the chunks must add up")
-            _chunk = torch.searchsorted(_lengths.cumsum(0), torch.arange(_total, device=_lengths.device), right=True)
+            _chunk = torch.searchsorted(_sizes.cumsum(0), torch.arange(_total, device=_sizes.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
         qs = q.split([q.shape[2]] if torch.compiler.is_compiling() and mask is None else sizes, dim=2)
         ks = k.split([k.shape[2]] if torch.compiler.is_compiling() and mask is None else sizes, dim=2)

@@ -125,7 +125,7 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
     )
     lengths, source, lines = walk.first.lengths, walk.first.source, []
     if not isinstance(lengths, ast.Name):
-        named = facts.writing.fresh_name("_lengths", anchor)
+        named = facts.writing.fresh_name("_sizes", anchor)
         several = lengths.end_lineno != lengths.lineno
         lines.append(Code(f"{named} = ({{0}})" if several else f"{named} = {{0}}", (lengths,)))
     held = Code("{0}", (lengths,)) if isinstance(lengths, ast.Name) else Code(named)
