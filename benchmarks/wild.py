@@ -62,10 +62,14 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the tool says of one repository. ``seconds``: CPU time of the process tree."""
+    """What the tool says of one repository. ``seconds``: CPU time of the process tree.
+
+    ``idle``: functions that were left alone because nothing compiles them.
+    """
 
     files: int
     passed_over: int
+    idle: int
     seconds: float
     findings: int
     bugs: int
@@ -117,6 +121,7 @@ def read(folder: Path, kept: Path | None) -> Reading:
     return Reading(
         files=told["summary"]["files"],
         passed_over=told["summary"]["passed_over"],
+        idle=told["summary"]["not_compiled"],
         seconds=seconds,
         findings=told["summary"]["findings"],
         bugs=sum(len(entry["bugs"]) for entry in told["files"]),
@@ -163,8 +168,8 @@ def sums(readings: dict[str, Reading], said: Verdicts) -> str:
         rules = Counter(code for h in reading.hunks for code in h.rules.split())
         by_rule = ", ".join(f"{code} {n}" for code, n in sorted(rules.items()))
         read_ = f"{reading.files} ({reading.passed_over})"
-        counts = [len(reading.hunks), by_rule, *(words[w] for w in WORDS)]
-        rows.append([name, commit, read_, f"{reading.seconds:.1f}", reading.findings, *counts])
+        counts = [reading.findings, reading.idle, len(reading.hunks), by_rule, *(words[w] for w in WORDS)]
+        rows.append([name, commit, read_, f"{reading.seconds:.1f}", *counts])
     every = list(readings.values())
     share = f" ({total['needed'] / total.total():.0%})" if total else ""
     rows.append(
@@ -174,6 +179,7 @@ def sums(readings: dict[str, Reading], said: Verdicts) -> str:
             f"{sum(r.files for r in every)} ({sum(r.passed_over for r in every)})",
             f"{sum(r.seconds for r in every):.1f}",
             sum(r.findings for r in every),
+            sum(r.idle for r in every),
             sum(len(r.hunks) for r in every),
             "",
             f"{total['needed']}{share}",
@@ -181,8 +187,8 @@ def sums(readings: dict[str, Reading], said: Verdicts) -> str:
             total["refuse"],
         ]
     )
-    head = ["repository", "commit", "files (passed over)", "CPU s", "findings", "safe hunks", "rules", *WORDS]
-    return table(head, rows)
+    told = ["files (passed over)", "CPU s", "findings", "functions not compiled", "safe hunks", "rules"]
+    return table(["repository", "commit", *told, *WORDS], rows)
 
 
 def each(readings: dict[str, Reading], said: Verdicts) -> str:

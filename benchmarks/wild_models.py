@@ -88,7 +88,7 @@ def i2vgen() -> tuple[torch.nn.Module, list[Call]]:
     from diffusers.models.unets.unet_i2vgen_xl import I2VGenXLUNet
 
     model = I2VGenXLUNet(
-        **_blocks("3D"), norm_num_groups=2, cross_attention_dim=8, num_attention_heads=2, layers_per_block=1
+        **_blocks("3D"), norm_num_groups=2, cross_attention_dim=8, attention_head_dim=2, layers_per_block=1
     )
     return model, [
         {
