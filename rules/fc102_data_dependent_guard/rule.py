@@ -58,8 +58,9 @@ class DataDependentGuard(Rule):
         where the error is one that Python takes (``StopIteration``); a caller outside of compiled code that takes
         whatever error there is takes this one as well. So that it finds the same objects, the check is left alone, too,
         where its function, or one of the same file that calls it, sets an attribute above it, or the code before the
-        ``raise`` changes what others see: an error inside of a graph keeps nothing of that (what callers in other files
-        have set is not asked for). Unsafe where the error is a class of the project's own and none by its name, and
+        ``raise``, or in its message, changes what others see, or a ``finally`` or a context manager notes the error on
+        its way: an error inside of a graph keeps nothing of that (what callers in other files have set is not asked
+        for). Unsafe where the error is a class of the project's own and none by its name, and
         where a docstring tells of it (``Raises:``), that of the function, of its class or of one that gets to it:
         somebody relies on its type, in code that is not read (what torch's own check functions raise stays of one
         type). A condition that may be a number or an array for some caller is made a tensor; one that is not known to

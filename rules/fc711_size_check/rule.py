@@ -51,8 +51,9 @@ class SizeCheck(Rule):
         Safe where what is compared is known to be Python numbers. What passed still passes; what raised still raises,
         but compiled code raises a ``RuntimeError`` with the constant part of the message. So, as with FC102, the check
         is left alone where something may catch the error, where an attribute is set above it, or where the code before
-        the ``raise`` changes what others see; a docstring that tells of the error makes it unsafe. A comparison is
-        turned round (``not n > limit`` to ``n <= limit``) only where neither side can be a NaN.
+        the ``raise``, its message, a ``finally`` or a context manager changes what others see; a docstring that tells
+        of the error makes it unsafe. A comparison is turned round (``not n > limit`` to ``n <= limit``) only where
+        neither side can be a NaN.
         Unsafe, too, where a symbol that is known by then may become the size of a tensor below the check, or is one
         (``kept = x[mask]``): what ended the graph gave it a value, and a graph without one repeats no single row to
         the size of another tensor and knows no ``expand(-1)``, but raises.

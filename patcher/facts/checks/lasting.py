@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.log_calls import log_call
 from patcher.facts.effects.writes import How, Write, Writes
+from patcher.facts.project.protected import TRIES, WITHS
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, last_name, walk
 from patcher.facts.values.callees import Callees
@@ -42,6 +44,9 @@ class Lasting(Analysis):
         inside = next(self._kept(self._running(body), function), None)
         if inside is not None:
             return f"{inside.told} is there to be seen after the error: compiled code would not do it"
+        left = self._left(guard, function, frozenset())
+        if left is not None:
+            return f"{left.told} runs when the error passes: compiled code would not run it then"
         above = self._set_above(guard, function, frozenset())
         if above is not None:
             return f"{above.told} above it is kept when the error is raised: compiled code would drop it"
@@ -59,6 +64,50 @@ class Lasting(Analysis):
                 if found is not None:
                     return found
         return None
+
+    def _left(self, at: ast.stmt, function: FunctionNode, seen: frozenset[FunctionNode]) -> Write | None:
+        """What an error of ``at`` runs on its way through ``function`` and those of this file that have called it."""
+        for parent in takewhile(lambda n: n is not function, self.syntax.ancestors(at)):
+            if isinstance(parent, TRIES):
+                found = next(self._kept(self._running(parent.finalbody), function), None)  # type: ignore[attr-defined]
+            elif isinstance(parent, WITHS):
+                seeing = next((i.context_expr for i in parent.items if self._sees(i.context_expr)), None)
+                found = Write(How.RUNS, seeing) if seeing is not None else None
+            else:
+                continue
+            if found is not None:
+                return found
+        if function in seen or len(seen) > _DEPTH:
+            return None
+        for call in self._calls(function):
+            caller = self.syntax.function_of(call)
+            if caller is not None and self.facts.reached(call):
+                found = self._left(self.syntax.statement_of(call), caller, seen | {function})
+                if found is not None:
+                    return found
+        return None
+
+    def _sees(self, entered: ast.expr) -> bool:
+        """Whether the context manager ``entered`` may do something when an error leaves its body.
+
+        Not what torch has, and what a function of this file only hands on.
+        """
+        called = entered.func if isinstance(entered, ast.Call) else entered
+        if (self.syntax.qualified(called) or "").startswith("torch.") or self.writes.is_quiet(entered):
+            return False
+        found = self.callees.of(entered) if isinstance(entered, ast.Call) else []
+        here = [self.callees.here(name) for name in found]
+        return not here or any(f is None or self._acts(f) for f in here)
+
+    def _acts(self, function: FunctionNode) -> bool:
+        """Whether a context manager that ``function`` is, or gives, may do something when an error goes through it."""
+        inside = [n for s in function.body for n in walk(s)]
+        entered = [item.context_expr for n in inside if isinstance(n, WITHS) for item in n.items]
+        if not any(isinstance(n, ast.Yield) for n in inside):
+            entered = [n.value for n in inside if isinstance(n, ast.Return) and n.value is not None]
+            if not entered:
+                return True
+        return any(isinstance(n, TRIES) for n in inside) or any(map(self._sees, entered))
 
     def _calls(self, function: FunctionNode) -> Iterator[ast.Call]:
         """The calls in this file that run ``function``, as far as can be seen."""
@@ -98,7 +147,7 @@ class Lasting(Analysis):
                     case How.BINDS:
                         lasts = w.name in shared
                     case How.RUNS:
-                        lasts = isinstance(self.syntax.parents.get(n), ast.Expr) and not sets_only
+                        lasts = not sets_only and not isinstance(self.syntax.parents.get(n), ast.Raise)
                     case _:
                         lasts = not (w.objects and all(map(self._is_made_here, w.objects)))
                         lasts = lasts and not (sets_only and w.how is not How.SETS and self._is_tensor(w))

@@ -132,15 +132,16 @@ class Writes(Analysis):
             case ast.For(iter=iterable) | ast.AsyncFor(iter=iterable):
                 yield from self._iterates(step, iterable)
             case ast.With(items=items) | ast.AsyncWith(items=items):
-                if any(not self._is_quiet(item.context_expr) for item in items):
+                if any(not self.is_quiet(item.context_expr) for item in items):
                     yield Write(How.RUNS, items[0].context_expr, objects=tuple(item.context_expr for item in items))
             case ast.withitem(context_expr=context):
-                if not self._is_quiet(context):
+                if not self.is_quiet(context):
                     yield Write(How.RUNS, context, objects=(context,))
             case ast.ExceptHandler(name=str() as name):
                 yield Write(How.BINDS, step, name)
 
-    def _is_quiet(self, context: ast.expr) -> bool:
+    def is_quiet(self, context: ast.expr) -> bool:
+        """Whether entering and leaving the context manager ``context`` runs nothing that code sees."""
         what = self.syntax.qualified(context.func if isinstance(context, ast.Call) else context)
         return what in tables.QUIET_CONTEXTS
 

@@ -1,0 +1,24 @@
+"""What stands in a finally is run on the way of the error, too."""
+
+import torch
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: torch.Tensor):
+        try:
+            if (x > 5).any():
+                raise ValueError("long")
+        finally:
+            self.count += 1
+        return x * 2
+
+# run
+def make(): return Net()
+def state(m): return m.count
+calls = [(torch.ones(3) * n,) for n in (3, 11, 4, 15)]
+compiled = True
