@@ -18,7 +18,8 @@ from typing import Any
 FOLDER = Path(os.environ.get("FIX_COMPILE_ZOO") or Path(__file__).resolve().parents[2] / "shared" / "zoo")
 CALLS = ((2, 16), (3, 24), (4, 32))  # rows and tokens
 _MODELS = "transformers.models."
-_CHECKS = "transformers.utils.import_utils"  # where all models check tensors
+#: Where all models check tensors, and collect what layers return.
+_SHARED = ("transformers.utils.import_utils", "transformers.utils.output_capturing")
 _VISION = ("transformers.vision_utils",)  # the positions of patches, which several models share
 
 
@@ -64,7 +65,7 @@ _NAMED: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "VitsModel": ("vits", "speech synthesis", ()),
 }
 CLASSES = {
-    name: Class(name, (_MODELS + package, *others, _CHECKS), family)
+    name: Class(name, (_MODELS + package, *others, *_SHARED), family)
     for name, (package, family, others) in _NAMED.items()
 }
 
