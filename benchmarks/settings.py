@@ -454,6 +454,9 @@ def main() -> None:
         every, safe = answers(bench.work, "prove"), answers(bench.work, "safe")
         for which, prefix in (("wild", ""), ("transformers", "transformers-")):
             proofs = {name: told for name, told in every.items() if name in ZOOS[which]}
+            if not proofs:
+                put(given.into, f"{prefix}sums", "No class was measured yet.")
+                continue
             put(given.into, f"{prefix}sums", sums(proofs, safe, len(ZOOS[which])))
             put(given.into, f"{prefix}classes", each(proofs))
             put(given.into, f"{prefix}earned", earned(proofs))
