@@ -666,18 +666,23 @@ def probe(plan: Json) -> Json:
         return PROBES[job["probe"]](Lab(plan, case, listener))
 
 
-def main() -> None:
-    """The command line."""
+def leave_answer(answered: Callable[[Json], Json]) -> None:
+    """Answer the spec that the command line names, beside it, and end."""
     spec: Json = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     worker.die_with_parent()
     faulthandler.dump_traceback_later(0.95 * spec["seconds"])
     worker.prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
     folder = Path(spec["job"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    worker._write_json(folder / "result.json", answer(spec))
+    worker._write_json(folder / "result.json", answered(spec))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # as the worker: nobody waits for threads and processes that the compiler has left behind
+
+
+def main() -> None:
+    """The command line."""
+    leave_answer(answer)
 
 
 if __name__ == "__main__":
