@@ -424,6 +424,7 @@ def imports(module: str, for_types: bool) -> Iterator[str]:
             yield from [str(node.args[0].value)] if isinstance(node.args[0], ast.Constant) else []
 
 
+@cache
 def needed() -> dict[str, set[str]]:
     """For each module outside of facts, the modules in facts that it imports, directly or through others there."""
     ours = {m: {n for n in imported(m) if n in SOURCES} for m in SOURCES}
@@ -454,9 +455,6 @@ def wall_of(module: str) -> str:
     return max((w for w in WALLS if inside(module, w)), key=len)
 
 
-NEEDED = needed()
-
-
 @each_module
 def test_walls_between_our_modules(module: str) -> None:
     wall = wall_of(module)
@@ -481,7 +479,7 @@ def test_every_module_of_the_engine_has_a_wall() -> None:
 def test_a_file_in_facts_is_asked_by_more_than_one_rule(module: str) -> None:
     """What one rule alone asks, whether by itself or through other facts, lives beside that rule."""
     if SOURCES[module].name != "__init__.py":
-        askers = {folder(m) if wall_of(m) == "rules" else "" for m in SOURCES if module in NEEDED.get(m, ())}
+        askers = {folder(m) if wall_of(m) == "rules" else "" for m in SOURCES if module in needed().get(m, ())}
         assert askers, f"nobody asks {module}: take it away"
         assert "" in askers or len(askers) > 1, f"only {askers} asks {module}: it belongs beside that rule"
 

@@ -235,7 +235,8 @@ def test_a_fork_tells_what_a_new_process_tells(shared: Shared, tmp_path: Path, m
     pytest.importorskip("torch")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     (tmp_path / "case.py").write_text(CASE, encoding="utf-8")
-    options = Options(quick=True, backend="eager", base=str(tmp_path), paths=(str(tmp_path),), keep=True)
+    here = str(tmp_path)
+    options = Options(quick=True, backend="eager", counting=True, base=here, paths=(here,), keep=True)
     cases = (Case("case", str(tmp_path / "case.py")),)
     found = []
     for number, forks in enumerate((shared, Forks("no-python", tmp_path / "nowhere"))):
