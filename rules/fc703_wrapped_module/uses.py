@@ -54,6 +54,8 @@ _IDENTITY = frozenset("isinstance issubclass type id len iter next enumerate lis
 _MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
 _COPYING = frozenset({"copy.deepcopy", "copy.copy", "pickle.dump", "pickle.dumps", "torch.save"})
 _DEPTH = 3
+#: What tells a wrapper from a module, in PyTorch and in diffusers and accelerate.
+_ASKING = frozenset({"OptimizedModule", "is_compiled_module"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: Code that runs later than where it stands.
 _LATER = (*_FUNCTIONS, ast.Lambda, ast.GeneratorExp)
@@ -93,6 +95,7 @@ class WrapperUses(Analysis):
         told = list(self._holders(site))
         if _WRAPPED in self.syntax.names_in(self.syntax.tree):
             told += self._bare()
+        told += self._asking()
         loops = [p for p in self.syntax.ancestors(site.node) if isinstance(p, _LOOPS)]
         for e in self._occurrences(held):
             if self.syntax.statement_of(e) is statement:
@@ -206,6 +209,21 @@ class WrapperUses(Analysis):
         for n in self.syntax.by_type[ast.Attribute]:
             if n.attr == _WRAPPED and not self._asked_before(n):
                 yield _Told(f"`{_WRAPPED}` is read (line {n.lineno})", kept=True)
+
+    def _asking(self) -> Iterator[_Told]:
+        """Code that asks for a wrapper, of whatever, and not only to get at what is inside of it."""
+        for kind in (ast.Name, ast.Attribute):
+            for n in self.syntax.by_type[kind]:
+                name = n.id if isinstance(n, ast.Name) else n.attr if isinstance(n, ast.Attribute) else ""
+                if name in _ASKING and not self._unwraps(n):
+                    yield _Told(f"`{name}` asks for a wrapper (line {n.lineno})", kept=True)
+
+    def _unwraps(self, n: ast.AST) -> bool:
+        """Whether ``n`` stands in a test for reading ``_orig_mod``, or in an import."""
+        for p in self.syntax.ancestors(n):
+            if isinstance(p, (ast.IfExp, ast.If)) and any(n is inner for inner in ast.walk(p.test)):
+                return any(isinstance(a, ast.Attribute) and a.attr == _WRAPPED for a in ast.walk(p))
+        return False
 
     def _asked_before(self, n: ast.AST) -> bool:
         """Whether a test on the way asks if there is a wrapper."""
