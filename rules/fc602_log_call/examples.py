@@ -405,8 +405,12 @@ class Net(Base):
         super().__init__()
         self.lin = nn.Linear(2, 2)
 
+    @staticmethod
+    def _masked(mask, like):
+        return mask.to(like.dtype)
+
     def forward(self, x, like):
-        return self.lin(x.to(like.dtype)).half()
+        return self.lin(x.to(like.dtype)).half() * self._masked(x > 0, x)
 """,
     ),
     NearMiss(

@@ -194,7 +194,10 @@ class _Collector:
         self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
 
     def owner(self, node: ast.AST) -> tuple[ast.AST | None, str | None]:
-        """The outermost function around ``node`` (below classes), and its first parameter."""
+        """The outermost function around ``node`` (below classes), and its first parameter.
+
+        That of a static method is a value as any other, and no instance.
+        """
         scopes = self.syntax.around(node).scopes
         inner = node if type(node) in _DEFINITIONS else scopes[0] if scopes else None
         if inner is None:
@@ -204,7 +207,8 @@ class _Collector:
             known = (None, None)
             for scope in reversed((inner, *scopes)):
                 if known[0] is None and isinstance(scope, _FUNCTIONS):
-                    known = (scope, scope.args.args[0].arg if scope.args.args else None)
+                    static = any(dotted(d) == "staticmethod" for d in scope.decorator_list)
+                    known = (scope, scope.args.args[0].arg if scope.args.args and not static else None)
                 elif isinstance(scope, ast.ClassDef):
                     known = (None, None)
             self._owners[inner] = known
