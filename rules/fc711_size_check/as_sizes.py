@@ -34,7 +34,11 @@ class AsSizes(Analysis):
     def after(self, check: ast.stmt) -> str:
         """What has to be assumed of the symbols known at ``check`` once they have no values below it; "" nothing."""
         use = self._after(check, frozenset(), frozenset())
-        return f"as a size `{use.id}` is neither 1 nor -1: a graph repeats no rows of an unknown number" if use else ""
+        if use is None:
+            return ""
+        if self.numbers.is_flag(use):  # measured: inductor fails on masked_fill(mask, flag)
+            return f"the backend can compile what is given the flag `{use.id}`, which has no value in the graph"
+        return f"as a size `{use.id}` is neither 1 nor -1: a graph repeats no rows of an unknown number"
 
     def _after(self, at: ast.stmt, handed: frozenset[ast.expr], functions: frozenset[FunctionNode]) -> ast.Name | None:
         """A symbol that may be a size below ``at``, in its function or in those of this file that call it there.
@@ -129,8 +133,8 @@ class AsSizes(Analysis):
         return None
 
     def _is_no_size(self, use: ast.Name) -> bool:
-        """Whether ``use`` is a tensor, a floating number or a truth."""
-        if self._is_tensor(use) or self.numbers.is_flag(use):
+        """Whether ``use`` is a tensor, or a floating number."""
+        if self._is_tensor(use):
             return True
         found = self.inference.definitions(use)
         return bool(found) and all(d.how == "assign" and self._is_floating(d.value) for d in found)

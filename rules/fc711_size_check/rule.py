@@ -56,7 +56,8 @@ class SizeCheck(Rule):
         neither side can be a NaN.
         Unsafe, too, where a symbol that is known by then may become the size of a tensor below the check, or is one
         (``kept = x[mask]``): what ended the graph gave it a value, and a graph without one repeats no single row to
-        the size of another tensor and knows no ``expand(-1)``, but raises.
+        the size of another tensor and knows no ``expand(-1)``, but raises; as does inductor where an operation is given
+        a flag (``masked_fill(mask, flag)``).
         Nothing is asserted that the source does not check by itself: a size that is too large raises anyway, and a
         slice that is too large raises nothing. Silent where neither setting is in force.
 
