@@ -32,9 +32,9 @@ from patcher.surroundings import Surroundings
 class Snapshot:
     """What a run has seen and said.
 
-    ``digests``: path to the sha256 of the file's bytes, b"" of one that could not be read. ``packages``: the folders
-    above them that are packages. ``around``: the digest of the files around, b"" when nobody asked for them.
-    ``results``: path to what will be said again of the same bytes, without the bytes.
+    ``digests``: path to the sha256 of the file's bytes, b"" of one that could not be read. ``packages``: what their
+    dotted names depend on, as `_packages` has it. ``around``: the digest of the files around, b"" when nobody asked for
+    them. ``results``: path to what will be said again of the same bytes, without the bytes.
     """
 
     digests: Mapping[str, bytes]
@@ -170,9 +170,14 @@ def _plain(value: object) -> object:
 
 
 def _packages(files: Iterable[str]) -> frozenset[str]:
-    """The folders of the files, and above, that are packages: with them a file's dotted name changes."""
+    """What the dotted names of files depend on.
+
+    The folders of the files, and above, that are packages; the files in folders that are none, which others import by
+    the name of a folder that is no part of theirs.
+    """
     folders = {str(above) for folder in {os.path.dirname(path) for path in files} for above in _from(folder)}
-    return frozenset(folder for folder in folders if os.path.exists(os.path.join(folder, "__init__.py")))
+    packages = {folder for folder in folders if os.path.exists(os.path.join(folder, "__init__.py"))}
+    return frozenset(packages | {path for path in files if os.path.dirname(path) not in packages})
 
 
 def _from(folder: str) -> Iterator[Path]:

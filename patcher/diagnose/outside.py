@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from patcher.analysis import Analysis
-from patcher.facts.project.index import module_name
+from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax
 from patcher.facts.values.compile_calls import compile_calls
 from patcher.facts.values.module_values import ModuleIndex

@@ -10,10 +10,11 @@ from typing import TypeVar, cast
 from patcher.facts.effects.eager_tests import EagerTests
 from patcher.facts.effects.writing import Writing
 from patcher.facts.flow.definitions import Flow
-from patcher.facts.project.index import Project, module_name
+from patcher.facts.project.index import Project
 from patcher.facts.project.threads import runs_elsewhere
 from patcher.facts.syntax.classes import ClassFacts
 from patcher.facts.syntax.comments import Comments
+from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 from patcher.facts.project.attributes import Attributes
 from patcher.facts.project.caught import Catching
@@ -27,6 +26,7 @@ from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.syntax.classes import pairs, registered
+from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, walk
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
@@ -163,18 +163,6 @@ class ModuleSummary:
         return module in self.starred or any(i == module or i.startswith(f"{module}.") for i in self.imports)
 
 
-def module_name(path: str) -> tuple[str, str]:
-    """The dotted module and package that ``path`` is imported as, from the ``__init__.py`` files above it."""
-    file = Path(path)
-    parts = [] if file.name == "__init__.py" else [file.stem]
-    folder = file.parent
-    while folder.name and (folder / "__init__.py").exists():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    package = parts if file.name == "__init__.py" else parts[:-1]
-    return ".".join(parts), ".".join(package)
-
-
 class _Collector:
     """Sorts what one walk over a module found by the function or class that it stands in."""
 
@@ -182,6 +170,8 @@ class _Collector:
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
         self.imports = {name: what for name, what, _ in self.syntax.all_imports}
+        self.protection = Protection(self.syntax, self.module, self.imports)
+        self.resolve = self.protection.resolve
         self.scripts = scripted(self.syntax, self.resolve)
         self.own_of_python = PythonsOwn(self.syntax).holds
         self.foreign: set[str] = set()
@@ -213,11 +203,6 @@ class _Collector:
                     known = (None, None)
             self._owners[inner] = known
         return known
-
-    def resolve(self, text: str) -> str:
-        root, _, rest = text.partition(".")
-        base = self.imports.get(root, f"{self.module}.{root}")
-        return f"{base}.{rest}" if rest else base
 
     def collect(self) -> None:
         by_type, parents = self.syntax.by_type, self.syntax.parents
@@ -264,7 +249,7 @@ class _Collector:
 
     def regions(self) -> Iterator[Region]:
         """Code whose errors do not get past it."""
-        for start, stops, outermost in Protection(self.syntax, self.module, self.imports).regions():
+        for start, stops, outermost in self.protection.regions():
             nodes = [n for o in outermost for n in walk(o)]
             owner = self.owner(start)[0]
             assert owner is None or isinstance(owner, _FUNCTIONS)

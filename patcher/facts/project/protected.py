@@ -65,7 +65,7 @@ class Protection:
         """The dotted thing that ``text`` is, taken for a name of the module when it is not imported."""
         root, _, rest = text.partition(".")
         base = self.imports.get(root, f"{self.module}.{root}")
-        return f"{base}.{rest}" if rest else base
+        return self.syntax.package.attribute(base, rest)
 
     def regions(self) -> Iterator[tuple[ast.AST, frozenset[str], list[ast.AST]]]:
         """Where each begins, what it stops, and the code in it, by its outermost nodes."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from patcher.facts.syntax.packages import NOWHERE, Package
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
@@ -100,24 +102,31 @@ def running(top: ast.AST) -> list[ast.AST]:
     return found
 
 
-def bindings_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str]]:
-    """The names that an import binds, with the dotted thing that each stands for; ``package`` resolves leading dots."""
+def bindings_of_import(node: ast.Import | ast.ImportFrom, package: Package) -> Iterator[tuple[str, str]]:
+    """The names that an import binds, with the dotted thing that each stands for, as ``package`` has it."""
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+            if alias.asname:
+                yield alias.asname, package.meant(alias.name)
+            else:
+                yield (alias.name.split(".")[0],) * 2
         return
-    base = imported_from(node, package)
+    base = _imported_from(node, package)
     for alias in node.names:
         if alias.name != "*":
-            yield alias.asname or alias.name, f"{base}.{alias.name}" if base else alias.name
+            yield alias.asname or alias.name, package.meant(f"{base}.{alias.name}" if base else alias.name)
 
 
-def imported_from(node: ast.ImportFrom, package: str) -> str:
-    """The dotted module that names are imported from; ``package`` resolves leading dots."""
+def imported_from(node: ast.ImportFrom, package: Package) -> str:
+    """The dotted module that names are imported from, as ``package`` has it."""
+    return package.meant(_imported_from(node, package))
+
+
+def _imported_from(node: ast.ImportFrom, package: Package) -> str:
     base = node.module or ""
     if not node.level:
         return base
-    parts = package.split(".") if package else []
+    parts = package.name.split(".") if package.name else []
     parts = parts[: len(parts) - (node.level - 1)]
     return ".".join([*parts, *([base] if base else [])])
 
@@ -165,9 +174,9 @@ class ByType(Protocol):
 
 
 class Syntax:
-    """The shape of one module. ``package`` is the dotted package that relative imports start from."""
+    """The shape of one module. ``package`` says what its imports mean."""
 
-    def __init__(self, tree: ast.Module, package: str = "") -> None:
+    def __init__(self, tree: ast.Module, package: Package = NOWHERE) -> None:
         self.tree = tree
         self.package = package
         self.parents: dict[ast.AST, ast.AST] = {}
@@ -431,14 +440,11 @@ class Syntax:
         root, _, rest = (dotted(expr) or "").partition(".")
         for scope in self.around(expr).scopes:
             if isinstance(scope, _FUNCTIONS) and (scope, root) in self._local_imports:
-                base = self._local_imports[scope, root]
-                return f"{base}.{rest}" if rest else base
+                return self.package.attribute(self._local_imports[scope, root], rest)
             if root in self.bound.get(scope, ()):
                 return None
         what = self.imports.get(root)
-        if what is None:
-            return None
-        return f"{what}.{rest}" if rest else what
+        return None if what is None else self.package.attribute(what, rest)
 
     def only_truth(self, e: ast.expr) -> bool:
         """Whether nothing but the truth of ``e`` counts where it stands."""

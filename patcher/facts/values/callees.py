@@ -157,7 +157,7 @@ class Callees(Analysis):
         if text is None:
             return None
         rest = text.partition(".")[2]
-        return self._known(f"{imported}.{rest}" if imported and rest else imported or f"{self.module}.{text}")
+        return self._known(self.syntax.package.attribute(imported, rest) if imported else f"{self.module}.{text}")
 
     def _known(self, name: str | None) -> str | None:
         """``name`` when it is a class of the project; a class in a function is found by its own name."""

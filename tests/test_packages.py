@@ -1,0 +1,77 @@
+"""What a module is called where folders have no ``__init__.py``."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from patcher.facts.syntax.packages import module_name
+from patcher.facts.syntax.tree import Syntax
+
+
+def written(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+
+@pytest.mark.parametrize(
+    ("statement", "means"),
+    [
+        ("from models.ops import f", "ops.f"),
+        ("from models import ops as f", "ops"),
+        ("import models.ops as f", "ops"),
+        ("from models.deep.ops import f", "ops.f"),
+        ("from models.package.ops import f", "package.ops.f"),
+        ("from models.package import f", "package.f"),
+        ("from ..models.ops import f", "ops.f"),
+        ("from .ops import f", "ops.f"),
+        ("from ops import f", "ops.f"),
+        ("from regular.ops import f", "regular.ops.f"),
+        ("from models.missing import f", "models.missing.f"),
+        ("from torch.ops import f", "torch.ops.f"),
+        ("from json.ops import f", "json.ops.f"),
+        ("import f", "f"),
+    ],
+)
+def test_a_folder_that_is_no_package(tmp_path: Path, statement: str, means: str) -> None:
+    written(
+        tmp_path,
+        "models/net.py",
+        "models/ops.py",
+        "models/deep/ops.py",
+        "models/package/__init__.py",
+        "models/package/ops.py",
+        "regular/__init__.py",
+        "regular/ops.py",
+        "torch/ops.py",
+        "json/ops.py",
+    )
+    package = module_name(str(tmp_path / "models" / "net.py"))[1]
+    assert Syntax(ast.parse(statement), package).imports == {"f": means}
+    if means.endswith("ops.f") and statement.startswith("from models."):
+        file = tmp_path / f"{statement.split()[1].replace('.', '/')}.py"
+        assert f"{module_name(str(file))[0]}.f" == means
+
+
+def test_a_module_comes_before_a_folder(tmp_path: Path) -> None:
+    written(tmp_path, "models/ops.py", "models.py", "net.py")
+    package = module_name(str(tmp_path / "net.py"))[1]
+    assert Syntax(ast.parse("from models.ops import f"), package).imports == {"f": "models.ops.f"}
+
+
+def test_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, "models/ops.py", "models/net.py")
+    monkeypatch.chdir(tmp_path / "models")
+    package = module_name("net.py")[1]
+    assert Syntax(ast.parse("from models.ops import f"), package).imports == {"f": "ops.f"}
+
+
+def test_a_module_by_all_of_its_name(tmp_path: Path) -> None:
+    written(tmp_path, "models/ops.py", "net.py")
+    package = module_name(str(tmp_path / "net.py"))[1]
+    syntax = Syntax(ast.parse("import models.ops\nimport torch.nn\nmodels.ops.f(torch.nn.Linear)"), package)
+    found = {e.attr: syntax.qualified(e) for e in syntax.by_type[ast.Attribute]}
+    assert (found["f"], found["Linear"]) == ("ops.f", "torch.nn.Linear")
