@@ -93,9 +93,10 @@ def _lines(measured: list[tuple[Measured, Results]]) -> Iterator[str]:
     yield f"# `diagnose --tune` on one {where.device}"
     yield ""
     yield (
-        "Three models with random weights and blocks of released size, of which the line above each table says how\n"
-        "many were built; patched by the safe fixes first. Each way to compile ran in a process of its own with an\n"
-        "empty cache, and once more in a second one with that cache. What is recommended was run to the letter.\n"
+        f"{len(measured)} of the {len(CASES)} models of benchmarks/tune.py, random weights, blocks of released size;\n"
+        "the line above each table says how many were built. Patched by the safe fixes first. Each way to compile\n"
+        "ran in a process of its own with an empty cache, and once more in a second one with that cache; those that\n"
+        "the time did not reach are named below the table. What is recommended was run to the letter.\n"
         "[diagnostics.md](../diagnostics.md#tune) says what the columns mean. Written by `benchmarks/tune.py page`."
     )
     yield ""
@@ -115,7 +116,7 @@ def _section(one: Measured, results: Results, told: Diagnostic) -> Iterator[str]
     if told.columns:
         yield _row(told.columns)
         yield _row(["---"] * len(told.columns))
-        yield from (_row(row) for row in told.rows)
+        yield from (_row(row) for row in told.rows if "was not run" not in row)
         yield ""
     yield from (f"- {line}" for line in told.conclusions)
     yield ""
