@@ -189,7 +189,7 @@ def project(files: Mapping[str, str]) -> Iterator[tuple[types.ModuleType, Any]]:
 
         def modules() -> list[types.ModuleType]:
             new = [sys.modules[n] for n in sorted(set(sys.modules) - known)]
-            return [m for m in new if str(getattr(m, "__file__", None) or "").startswith(str(folder))]
+            return [m for m in new if any(place.startswith(str(folder)) for place in _places(m))]
 
         try:
             yield importlib.import_module("model"), modules
@@ -200,6 +200,11 @@ def project(files: Mapping[str, str]) -> Iterator[tuple[types.ModuleType, Any]]:
             _forgotten_by_dynamo(names)
             sys.path.remove(str(folder))
             sys.dont_write_bytecode = saved
+
+
+def _places(module: types.ModuleType) -> list[str]:
+    """Its file, and the folders of a package; a folder without ``__init__.py`` has no file."""
+    return [file for file in (getattr(module, "__file__", None), *getattr(module, "__path__", ())) if file]
 
 
 def _forgotten_by_dynamo(names: list[str]) -> None:

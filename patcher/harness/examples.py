@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import copy
 import dataclasses
 import gc
 import hashlib
@@ -205,7 +206,7 @@ def count(
 def _own_configuration() -> Iterator[None]:
     """What a source sets of Dynamo's configuration ends with it."""
     config = torch._dynamo.config
-    with config.patch(**{name: getattr(config, name) for name in _SET if hasattr(config, name)}):
+    with config.patch(**{name: copy.copy(getattr(config, name)) for name in _SET if hasattr(config, name)}):
         yield
 
 
@@ -340,7 +341,8 @@ _folder: Path | None = None
 def imported(source: str) -> Iterator[types.ModuleType]:
     """The source as a module with a file of its own: Dynamo and dataclasses look both up.
 
-    It draws the same random numbers each time, at its top level too, whatever was drawn before it.
+    It draws the same random numbers each time, at its top level too, whatever was drawn before it. What it
+    sets of Dynamo's configuration ends with it.
     """
     global _folder
     if _folder is None:
@@ -351,7 +353,7 @@ def imported(source: str) -> Iterator[types.ModuleType]:
     if not path.exists():
         path.write_text(source, encoding="utf-8")
     torch.default_generator.manual_seed(SEED)  # `torch.manual_seed` goes through Dynamo
-    with loaded(path, name) as module:
+    with _own_configuration(), loaded(path, name) as module:
         yield module
 
 
