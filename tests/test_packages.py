@@ -75,3 +75,54 @@ def test_a_module_by_all_of_its_name(tmp_path: Path) -> None:
     syntax = Syntax(ast.parse("import models.ops\nimport torch.nn\nmodels.ops.f(torch.nn.Linear)"), package)
     found = {e.attr: syntax.qualified(e) for e in syntax.by_type[ast.Attribute]}
     assert (found["f"], found["Linear"]) == ("ops.f", "torch.nn.Linear")
+
+
+@pytest.mark.parametrize(
+    ("where", "statement", "means"),
+    [
+        ("net.py", "from models.math import f", "models.math.f"),
+        ("net.py", "from models import math as f", "models.math"),
+        ("net.py", "import models.math as f", "models.math"),
+        ("net.py", "from models.deep.torch import f", "deep.torch.f"),
+        ("net.py", "from models.numpy import f", "models.numpy.f"),
+        ("net.py", "from math import f", "math.f"),
+        ("models/net.py", "from .math import f", "models.math.f"),
+        ("models/net.py", "from . import math as f", "models.math"),
+        ("models/deep/net.py", "from ..math import f", "models.math.f"),
+        ("models/net.py", "from math import f", "models.math.f"),
+        ("models/net.py", "from math import sqrt as f", "math.sqrt"),
+        ("models/net.py", "from .logging import f", "logging.f"),
+        ("models/package/net.py", "from .math import f", "package.math.f"),
+        ("models/package/net.py", "from math import f", "math.f"),
+    ],
+)
+def test_called_like_a_library(tmp_path: Path, where: str, statement: str, means: str) -> None:
+    written(
+        tmp_path,
+        where,
+        "models/math.py",
+        "models/deep/torch.py",
+        "models/numpy/__init__.py",
+        "models/package/__init__.py",
+        "models/package/math.py",
+    )
+    (tmp_path / "models/math.py").write_text("def f(x): return x\n")
+    package = module_name(str(tmp_path / where))[1]
+    assert Syntax(ast.parse(statement), package).imports == {"f": means}
+
+
+def test_a_library_beside_its_namesake(tmp_path: Path) -> None:
+    (tmp_path / "math.py").write_text("def f(x): return x\nlimit: int = 3\n")
+    package = module_name(str(tmp_path / "net.py"))[1]
+    syntax = Syntax(ast.parse("import math\nmath.f(math.sqrt(math.limit))"), package)
+    found = {e.attr: syntax.qualified(e) for e in syntax.by_type[ast.Attribute]}
+    own = f"{tmp_path.name}.math"
+    assert found == {"f": f"{own}.f", "sqrt": "math.sqrt", "limit": f"{own}.limit"}
+
+
+def test_the_name_of_a_namesake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, "models/math.py", "models/torch/__init__.py", "logging/random.py")
+    monkeypatch.chdir(tmp_path / "models")
+    assert module_name("math.py")[0] == module_name(str(tmp_path / "models/math.py"))[0] == "models.math"
+    assert module_name("torch/__init__.py")[0] == "torch"
+    assert module_name(str(tmp_path / "logging/random.py"))[0] == f"{tmp_path.name}.logging.random"

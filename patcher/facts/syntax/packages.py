@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-#: What these names stand for is in no folder of a project: an installed package comes before a folder that is none.
-_ELSEWHERE = sys.stdlib_module_names | {"torch"}
+#: Libraries of which the facts say what a function does. A name that begins so is theirs: an installed package comes
+#: before a folder that is none, and a module of a project that is called like one goes by its folder's name as well.
+_ELSEWHERE = sys.stdlib_module_names | {
+    *("torch", "torchvision", "torchaudio", "torch_xla", "triton", "functorch", "numpy", "np", "scipy", "einops"),
+    *("transformers", "diffusers", "accelerate", "timm", "segmentation_models_pytorch", "lightning"),
+    *("pytorch_lightning", "tqdm", "rich", "loguru", "absl", "typing_extensions", "pytest", "matplotlib"),
+}
 
 
 @dataclass(frozen=True)
@@ -25,21 +31,45 @@ class Package:
         files import the modules in it by its name: ``from models.ops import f``.
         """
         first, *rest = dotted.split(".")
-        if not rest or self.folder is None or first in _ELSEWHERE:
+        if not rest or self.folder is None:
             return dotted
+        if first in _ELSEWHERE:
+            return self._beside(first, rest) or dotted
         if first not in self._found:
             self._found[first] = _folder_without_init(self.folder, first)
         at = self._found[first]
         if at is None:
             return dotted
         for number, part in enumerate(rest, 1):
-            inner = at / part
-            if (inner / "__init__.py").is_file() or inner.with_name(f"{part}.py").is_file():
-                return ".".join(dotted.split(".")[number:])
-            if not inner.is_dir():
+            at /= part
+            file = at.with_name(f"{part}.py")
+            if (at / "__init__.py").is_file():
+                return dotted if part in _ELSEWHERE else ".".join(rest[number - 1 :])
+            if file.is_file():
+                return ".".join((module_name(str(file))[0], *rest[number:]))
+            if not at.is_dir():
                 return dotted
-            at = inner
         return dotted
+
+    def relative(self, level: int, dotted: str) -> str:
+        """What ``dotted`` is with ``level`` dots in front of it; all of the package for an empty one."""
+        parts = self.name.split(".") if self.name else []
+        kept = parts[: max(0, len(parts) - (level - 1))]
+        first = dotted.split(".", maxsplit=1)[0]
+        if kept or self.folder is None or first not in _ELSEWHERE:
+            return ".".join((*kept, dotted) if dotted else kept)
+        file = (self.folder, *self.folder.parents)[level - 1] / f"{first}.py"
+        return f"{module_name(str(file))[0]}{dotted[len(first) :]}" if file.is_file() else dotted
+
+    def _beside(self, library: str, rest: list[str]) -> str | None:
+        """A thing of the module beside this one that is called like a library, where it defines such a thing."""
+        if library not in self._found:
+            file = self.folder / f"{library}.py" if self.folder is not None and not self.name else None
+            self._found[library] = file if file is not None and file.is_file() else None
+        beside = self._found[library]
+        if beside is None or not _defines(beside, rest[0]):
+            return None
+        return ".".join((module_name(str(beside))[0], *rest))
 
     def attribute(self, base: str, rest: str) -> str:
         """What ``.rest`` of the imported ``base`` is: of ``import models.ops``, ``models`` alone is bound."""
@@ -63,8 +93,17 @@ def _folder_without_init(folder: Path, name: str) -> Path | None:
     return None
 
 
+def _defines(file: Path, name: str) -> bool:
+    """Whether the text of ``file`` has a function, a class or a variable of that name at its top level."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return re.search(rf"^(?:(?:async +)?def +|class +){name}\b|^{name} *[:=](?!=)", text, re.MULTILINE) is not None
+
+
 def module_name(path: str) -> tuple[str, Package]:
-    """The dotted name that ``path`` is imported as, from the ``__init__.py`` files above it, and its package."""
+    """The dotted name that ``path`` is imported as, from the ``__init__.py`` files above it, and its package.
+
+    A file in a folder without one that is called like a library, as ``helpers/math.py``, has the folder's name too.
+    """
     file = Path(path)
     parts = [] if file.name == "__init__.py" else [file.stem]
     folder = file.parent
@@ -72,4 +111,8 @@ def module_name(path: str) -> tuple[str, Package]:
         parts.insert(0, folder.name)
         folder = folder.parent
     package = parts if file.name == "__init__.py" else parts[:-1]
+    if len(parts) == 1 and not package:
+        above = file.absolute()
+        while parts[0] in _ELSEWHERE and (above := above.parent).name:
+            parts.insert(0, above.name)
     return ".".join(parts), Package(".".join(package), file.parent.absolute())

@@ -111,24 +111,20 @@ def bindings_of_import(node: ast.Import | ast.ImportFrom, package: Package) -> I
             else:
                 yield (alias.name.split(".")[0],) * 2
         return
-    base = _imported_from(node, package)
     for alias in node.names:
         if alias.name != "*":
-            yield alias.asname or alias.name, package.meant(f"{base}.{alias.name}" if base else alias.name)
+            yield alias.asname or alias.name, _member(node, alias.name, package)
 
 
 def imported_from(node: ast.ImportFrom, package: Package) -> str:
     """The dotted module that names are imported from, as ``package`` has it."""
-    return package.meant(_imported_from(node, package))
+    return _member(node, "", package)
 
 
-def _imported_from(node: ast.ImportFrom, package: Package) -> str:
-    base = node.module or ""
-    if not node.level:
-        return base
-    parts = package.name.split(".") if package.name else []
-    parts = parts[: len(parts) - (node.level - 1)]
-    return ".".join([*parts, *([base] if base else [])])
+def _member(node: ast.ImportFrom, name: str, package: Package) -> str:
+    """What ``name`` of the module that is imported from is; the module itself for an empty one."""
+    said = ".".join(part for part in (node.module, name) if part)
+    return package.meant(package.relative(node.level, said) if node.level else said)
 
 
 def same_expression(a: ast.AST, b: ast.AST) -> bool:

@@ -1,0 +1,6 @@
+seen = []
+
+
+def relu(x):
+    seen.append(1)
+    return x - 1
