@@ -24,10 +24,11 @@ TYPES = {"patcher.rule", "patcher.results", "patcher.settings"}
 # import. A module of a package may always import its own package.
 WALLS: dict[str, set[str]] = {
     "fix_compile": {"rules", "patcher"},
-    "rules": {"patcher.rule", "patcher.facts", "patcher.settings", "rules.examples"},
+    "rules": {"patcher.rule", "patcher.facts", "patcher.settings", "patcher.state_dict_source", "rules.examples"},
     "rules.examples": {"patcher.rule"},
     "patcher.rule": {"patcher.facts", "patcher.settings"},
     "patcher.settings": set(),
+    "patcher.state_dict_source": set(),
     "patcher.results": {"patcher.settings"},
     "patcher.limits": set(),
     "patcher.lines": set(),
