@@ -95,7 +95,7 @@ class Bench:
         done = subprocess.run(
             command,
             cwd=self.work,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "NO_COLOR": "1"},
+            env={**os.environ, "PYTHONPATH": search_path(), "PYTHONHASHSEED": "0", "NO_COLOR": "1"},
             capture_output=True,
             text=True,
             check=False,
@@ -106,6 +106,11 @@ class Bench:
             told = {"failed": f"status {done.returncode}: {done.stderr.strip()[-600:]}"}
         took = round(time.monotonic() - start, 1)
         return {"status": done.returncode, "took": took, "state": state(), **told}
+
+
+def search_path() -> str:
+    """The tool's, and after it what the caller has there: packages that are carried to another machine."""
+    return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
 
 
 def state() -> str:
