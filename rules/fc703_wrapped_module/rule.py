@@ -75,7 +75,7 @@ class WrappedModule(Rule):
             yield from decorated(node, facts)
             return
         site = facts.ask(CompileSites).at(node)
-        if site is None:
+        if site is None or site.form == "discarded":  # FC704's
             return
         told = twice(site, facts) or returned(site, facts)
         if told is not None:

@@ -161,6 +161,116 @@ def script(x):
         compiles=True,
     ),
     Example(
+        title="each block, given to the name of the loop",
+        before=_NET
+        + """class Stack(nn.Module):
+    def __init__(self, depth=3):
+        super().__init__()
+        self.blocks = nn.ModuleList([Net() for _ in range(depth)])
+
+    def speed_up(self):
+        for block in self.blocks:
+            block = torch.compile(block, dynamic=False)  # one by one
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def script(x):
+    model = Stack()
+    model.speed_up()
+    return model(x)
+""",
+        after=_NET
+        + """class Stack(nn.Module):
+    def __init__(self, depth=3):
+        super().__init__()
+        self.blocks = nn.ModuleList([Net() for _ in range(depth)])
+
+    def speed_up(self):
+        for block in self.blocks:
+            block.compile(dynamic=False)  # one by one
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def script(x):
+    model = Stack()
+    model.speed_up()
+    return model(x)
+""",
+        run=SCRIPT,
+        unsafe=True,
+        compiles=True,
+    ),
+    Example(
+        title="counted blocks, at the top of a file",
+        before=_NET
+        + """blocks = nn.ModuleList([Net(), Net()])
+for i, block in enumerate(blocks):
+    if i < 2:
+        print("compiling", i)
+        block = torch.compile(block)
+
+
+def script(x):
+    for block in blocks:
+        x = block(x)
+    return x
+""",
+        after=_NET
+        + """blocks = nn.ModuleList([Net(), Net()])
+for i, block in enumerate(blocks):
+    if i < 2:
+        print("compiling", i)
+        block.compile()
+
+
+def script(x):
+    for block in blocks:
+        x = block(x)
+    return x
+""",
+        run=SCRIPT,
+        unsafe=True,
+        compiles=True,
+    ),
+    Example(
+        title="a parameter that is not returned",
+        before=_NET
+        + """def prepare(model: Net, fast):
+    model.eval()
+    if fast:
+        model = torch.compile(model)
+
+
+def script(x):
+    model = Net()
+    prepare(model, True)
+    return model(x)
+""",
+        after=_NET
+        + """def prepare(model: Net, fast):
+    model.eval()
+    if fast:
+        model.compile()
+
+
+def script(x):
+    model = Net()
+    prepare(model, True)
+    return model(x)
+""",
+        run=SCRIPT,
+        unsafe=True,
+        compiles=True,
+    ),
+    Example(
         title="a model that a function is given",
         before=_NET
         + """def prepared(model: nn.Module, **options):
@@ -282,6 +392,68 @@ def test_modes(case):
     model = torch.compile(Net())
     torch.compile(model)(x)
     return torch.compile(model.lin)(x), model
+""",
+    ),
+    NearMiss(
+        title="what is given to the name of a loop is used, kept or stored",
+        source=_NET
+        + """def used(x, blocks):
+    for block in blocks:
+        block = torch.compile(block)
+        x = block(x)
+    return x
+
+
+def kept(model: nn.Module):
+    fast, by_name = [], {}
+    for name, block in model.named_children():
+        block = torch.compile(block)
+        fast.append(block)
+    for name, block in model.named_children():
+        block = torch.compile(block)
+        by_name[name] = lambda x: block(x)
+    return fast, by_name
+
+
+def stored(model: nn.Module):
+    for i, block in enumerate(model.blocks):
+        block = torch.compile(block)
+        model.blocks[i] = block
+    for name, block in model.named_children():
+        block = torch.compile(block)
+        setattr(model, name, block)
+
+
+def last(blocks: nn.ModuleList):
+    for block in blocks:
+        block = torch.compile(block)
+    return block
+
+
+def again(x, blocks: nn.ModuleList):
+    for block in blocks:
+        while x.sum() > 1:
+            x = block(x)
+            block = torch.compile(block)
+    return x
+
+
+nets = nn.ModuleList([Net(), Net()])
+for net in nets:
+    net = torch.compile(net)
+for other in nets:
+    while other is not None:
+        other = torch.compile(other)
+        break
+
+
+def first(x):
+    return net(x) + other(x)
+
+
+def shared(model: Net):
+    global net
+    net = torch.compile(net)
 """,
     ),
     NearMiss(

@@ -39,7 +39,7 @@ class CompiledAlready(Analysis):
 
     def of(self, site: CompileSite) -> Already | None:
         """How it is compiled already; None where nothing shows that it is."""
-        if site.form == "decorator" or site.model is None:
+        if site.form == "decorator" or site.model is None or _may_be_off(site):
             return None
         found = self._class(site) or next(self._above(site), None) or self._given(site.model)
         return found or self._turn_before(site)
@@ -70,7 +70,7 @@ class CompiledAlready(Analysis):
             first = self.syntax.statement_of(other.node)
             if other.model is None or first.lineno >= statement.lineno or ast.unparse(other.model) != text:
                 continue
-            if other.function is not site.function or not self._leads_to(first, statement):
+            if other.function is not site.function or not self._leads_to(first, statement) or _may_be_off(other):
                 continue
             if any(first.lineno < line < statement.lineno for line in stores):
                 continue
@@ -86,7 +86,8 @@ class CompiledAlready(Analysis):
         if isinstance(model, ast.Call):
             site = self.sites.at(model)
             if site is not None:
-                return Already("wrapper", f"line {model.lineno}") if self._gives_wrapper(site) else None
+                gives = self._gives_wrapper(site) and not _may_be_off(site)
+                return Already("wrapper", f"line {model.lineno}") if gives else None
             functions = self.callees.of(model)
             if functions and all(self._returns_compiled(name, depth - 1) for name in functions):
                 seen = all(self.callees.here(name) is not None for name in functions)
@@ -141,3 +142,9 @@ class CompiledAlready(Analysis):
         """Whether ``first`` is run before ``statement`` is: it stands in a block around it, in the same function."""
         around = [statement, *self.syntax.ancestors(statement)]
         return any(isinstance(s, ast.stmt) and first in self.syntax.block_of(s) for s in around)
+
+
+def _may_be_off(site: CompileSite) -> bool:
+    """Whether an argument says that nothing is compiled, or may say so: ``disable=flag``."""
+    given = site.call.argument("disable")
+    return given is not None and not (isinstance(given, ast.Constant) and given.value is False)

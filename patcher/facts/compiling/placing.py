@@ -17,7 +17,7 @@ Form = Literal[
     "again",  # model = torch.compile(model), blocks[i] = torch.compile(blocks[i]), model.forward = torch.compile(...)
     "built",  # model = torch.compile(Model())
     "in place",  # model.compile()
-    "discarded",  # torch.compile(model), as a statement
+    "discarded",  # torch.compile(model), as a statement, or given to a name that nobody reads from there
     "kept",  # fast = torch.compile(model)
     "decorator",  # @torch.compile
     "other",  # returned, handed over, one of several in a statement
