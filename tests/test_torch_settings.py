@@ -311,17 +311,25 @@ def blocks():
 
 def unknown(model):
     return torch.compile(model)
+
+
+def handed(model):
+    return torch.compile(model)
+
+
+def handing():
+    return handed(Net()), handed(Whole())
 """
 
 
 @pytest.mark.parametrize(
     ("models", "written"),
     [
-        ((), {"net", "whole", "blocks", "unknown", "Other"}),
-        (("net.Net",), {"net", "whole", "blocks", "unknown"}),
-        (("package.net.Whole",), {"net", "whole", "blocks", "unknown"}),
-        (("net.Other",), {"Other", "blocks", "unknown"}),
-        (("case.Model",), {"blocks", "unknown"}),
+        ((), {"net", "whole", "blocks", "handed", "unknown", "Other"}),
+        (("net.Net",), {"net", "whole", "blocks", "handed"}),
+        (("package.net.Whole",), {"net", "whole", "blocks", "handed"}),
+        (("net.Other",), {"Other"}),
+        (("case.Model",), {"unknown"}),
     ],
 )
 def test_a_setting_is_written_where_the_model_of_the_case_is_compiled(
@@ -330,4 +338,6 @@ def test_a_setting_is_written_where_the_model_of_the_case_is_compiled(
     project = Project([summarise(ast.parse(SEVERAL), "net.py")])
     settings = Settings(torch_settings=(SCALARS,), models=models, select=("FC710",), unsafe=True)
     found = patch(SEVERAL, "net.py", load_rules(), settings, project).found
-    assert {item.scope.partition(".")[0] for item in found} == written
+    assert {item.scope.partition(".")[0] for item in found if item.applicability == "unsafe"} == written
+    unseen = [item.assumption for item in found if item.applicability != "unsafe"]
+    assert len(unseen) == ("unknown" not in written) and all("is not seen" in told for told in unseen)

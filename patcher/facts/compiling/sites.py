@@ -9,6 +9,8 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.placing import Form, exclusive, form_of, tests
+from patcher.facts.compiling.repeated import RepeatedBlocks
+from patcher.facts.project.block_lists import BlockList
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.compile_calls import CompileCall, compile_calls
@@ -200,12 +202,48 @@ class CompileSites(Analysis):
         match model:
             case ast.Call(func=ast.Attribute(value=ast.Name() as inner)) if depth and self.callees.is_same(model):
                 return self.class_of(inner, depth - 1)
+            case ast.Subscript(value=holder, slice=key) if depth and not isinstance(key, ast.Slice):
+                held = self.list_at(holder, depth - 1)
+                return held.cls if held is not None else self.callees.class_of(model)
+            case ast.Name() if depth and (items := self.loop_over(model)) is not None:
+                held = self.list_at(items, depth - 1)
+                return held.cls if held is not None else self.callees.class_of(model)
             case ast.Name() if depth:
                 classes = {self.class_of(v, depth - 1) if v is not None else None for v in self.given(model)}
                 return classes.pop() if len(classes) == 1 else self.callees.class_of(model) if not classes else None
             case ast.Attribute() if depth and self.callees.class_of(model) is None:
                 return self._attribute(model, depth)
         return self.callees.class_of(model)
+
+    def list_at(self, e: ast.expr, depth: int = 6) -> BlockList | None:
+        """The list of repeated blocks that ``e`` is: ``model.blocks``, ``model.transformer.h``."""
+        path: list[str] = []
+        while isinstance(e, ast.Attribute):
+            path.insert(0, e.attr)
+            e = e.value
+            cls = self.class_of(e, depth) if depth and isinstance(e, (ast.Name, ast.Attribute)) else None
+            found = self.facts.ask(RepeatedBlocks).of(cls) if cls is not None else ()
+            if (one := next((one for one in found if one.path == ".".join(path)), None)) is not None:
+                return one
+        return None
+
+    def loop_over(self, name: ast.Name) -> ast.expr | None:
+        """What the items that ``name`` goes through are taken from, where it is the name of the loop around it."""
+        loop = next((p for p in self.syntax.ancestors(name) if isinstance(p, ast.For)), None)
+        if loop is None or not _in_body(name, loop, self.syntax):
+            return None
+        target, items = loop.target, loop.iter
+        if isinstance(items, ast.Call) and self.syntax.builtin(items) == "enumerate" and len(items.args) == 1:
+            numbered = isinstance(target, ast.Tuple) and len(target.elts) == 2
+            target, items = target.elts[1] if numbered and isinstance(target, ast.Tuple) else target, items.args[0]
+        elif isinstance(items, ast.Call) and self.syntax.builtin(items) == "reversed" and len(items.args) == 1:
+            items = items.args[0]
+        stores = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name.id]
+        written = [n for n in stores if not isinstance(n.ctx, ast.Load) and n is not target]
+        statement = self.syntax.statement_of(name)
+        if any(self.syntax.statement_of(n) is not statement for n in written):
+            return None
+        return items if isinstance(target, ast.Name) and target.id == name.id else None
 
     def _attribute(self, model: ast.Attribute, depth: int) -> str | None:
         """The class of an attribute of ``self`` that is filled once, but for what torch.compile makes of it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from patcher.facts.project.attributes import Attributes
+from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
 from patcher.facts.project.closure import Closure
 from patcher.facts.project.compiling_tests import asks_for_compiling
@@ -94,7 +95,7 @@ class ClassSummary:
 
     ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
-    ``compiled``: it has the decorator ``torch.compile``.
+    ``compiled``: it has the decorator ``torch.compile``. ``lists``: those of modules of one class that it makes.
     """
 
     name: str
@@ -106,6 +107,7 @@ class ClassSummary:
     declared: frozenset[str] = frozenset()
     properties: frozenset[str] = frozenset()
     compiled: bool = False
+    lists: tuple[BlockList, ...] = ()
 
     def __or__(self, other: ClassSummary) -> ClassSummary:
         """Either of two classes of one name in one file."""
@@ -119,6 +121,7 @@ class ClassSummary:
             self.declared | other.declared,
             self.properties | other.properties,
             self.compiled and other.compiled,
+            tuple(one for one in self.lists if one in other.lists),
         )
 
 
@@ -355,6 +358,7 @@ class _Collector:
         return list(found)
 
     def classes(self) -> Iterator[ClassSummary]:
+        listing = any(last_name(c.func) == "ModuleList" for c in self.syntax.by_type[ast.Call])
         for node in self.syntax.by_type[ast.ClassDef]:
             qualname = self.syntax.qualname(node)
             if qualname is None:
@@ -378,6 +382,7 @@ class _Collector:
                 ),
                 frozenset(m.name for m in methods if any(_on_access(d) for d in m.decorator_list)),
                 "torch.compile" in self.decorators(node),
+                tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if listing else (),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:

@@ -1,0 +1,48 @@
+"""The lists of repeated blocks that a model of the project has, and the one that an expression is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from patcher.facts.analysis import Analysis
+from patcher.facts.project.block_lists import BlockList
+
+_DEPTH = 3
+
+
+class RepeatedBlocks(Analysis):
+    """Questions about classes of the project, wherever they stand."""
+
+    def of(self, cls: str, depth: int = _DEPTH) -> tuple[BlockList, ...]:
+        """The outermost lists of an instance of the class, by their paths below it, its parts' ones among them.
+
+        None whose attribute is filled anew outside of constructors, or by a class and by one that it inherits from.
+        """
+        return tuple(self._found(cls, depth))
+
+    def _found(self, cls: str, depth: int) -> Iterator[BlockList]:
+        taken: set[str] = set()
+        line = [c for c in self._line(cls) if self.project.known_class(c) is not None]
+        later = {a for c in line if (summary := self.project.known_class(c)) is not None for a in summary.stores}
+        for name in line:
+            summary = self.project.known_class(name)
+            assert summary is not None
+            for one in summary.lists:
+                if one.path.partition(".")[0] not in taken | later:
+                    yield one
+            for attribute, part in summary.built if depth else ():
+                if attribute not in taken | later and part != cls and self.project.is_module_class(part):
+                    yield from (replace(one, path=f"{attribute}.{one.path}") for one in self.of(part, depth - 1))
+            taken |= summary.init_stores
+
+    def _line(self, cls: str) -> list[str]:
+        """The class and those that it inherits from, nearest first."""
+        found, todo = [], [cls]
+        while todo:
+            name = todo.pop(0)
+            summary = self.project.known_class(name)
+            if name not in found:
+                found.append(name)
+                todo += summary.bases if summary is not None else ()
+        return found
