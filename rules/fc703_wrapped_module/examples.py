@@ -256,6 +256,90 @@ def script(x):
 """,
         run=SCRIPT,
         gain=False,
+        compiles=True,
+    ),
+    Example(
+        title="block by block, each with its number",
+        before=_NET
+        + """class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Net() for _ in range(3)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def script(x):
+    model = Stack()
+    for i, block in enumerate(model.blocks):
+        model.blocks[i] = torch.compile(block, dynamic=False)
+    return model(x)
+""",
+        after=_NET
+        + """class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Net() for _ in range(3)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def script(x):
+    model = Stack()
+    for i, block in enumerate(model.blocks):
+        block.compile(dynamic=False)
+    return model(x)
+""",
+        run=SCRIPT,
+        gain=False,
+        compiles=True,
+    ),
+    Example(
+        title="block by block, and names that are read",
+        before=_NET
+        + """class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Net() for _ in range(3)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def script(x):
+    model = Stack()
+    for i in range(len(model.blocks)):
+        model.blocks[i] = torch.compile(model.blocks[i], dynamic=False)
+    return model(x), [key.replace("_orig_mod.", "") for key in model.state_dict()]
+""",
+        after=_NET
+        + """class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Net() for _ in range(3)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def script(x):
+    model = Stack()
+    for i in range(len(model.blocks)):
+        model.blocks[i].compile(dynamic=False)
+    return model(x), [key.replace("_orig_mod.", "") for key in model.state_dict()]
+""",
+        run=SCRIPT,
+        gain=False,
         unsafe=True,
         compiles=True,
     ),

@@ -49,8 +49,11 @@ class WrappedModule(Rule):
         Safe where the model is made in the same function or at the top of the same file, of a class of the
         project whose ``forward`` is its own, and nothing that can be seen could tell the wrapper from the
         module: it is called, moved, trained, asked for parameters or attributes, also in functions of the file
-        that get it. Unsafe where somebody else gets it or has got it, where names of parameters are read, saved
-        or loaded, where a method calls the model itself or the constructor hands it on, where the class has an
+        that get it. An item of a list (``model.blocks[i]``) is safe where the constructor of the model makes the list
+        of one class, its methods only call the items, no names of what is in the model are read, and each item is
+        compiled once; else the finding says which of it is missing. Unsafe where somebody else gets it or has got it,
+        where names of parameters are read, saved or loaded, where a method calls the model itself or the constructor
+        hands it on, where the class has an
         ``eval`` or ``parameters`` of its own (a wrapper calls PyTorch's); the finding names the lines. Left
         alone: a model whose ``forward`` is called by name, which is copied, saved as a whole, compared,
         indexed, or asked for its type; ``_orig_mod`` read without a test before, or a wrapper asked for
@@ -122,7 +125,8 @@ def _compiled_too(site: CompileSite, facts: Facts) -> bool:
 
 
 def _code(site: CompileSite, facts: Facts) -> tuple[Code, ...] | None:
-    written = facts.ask(InPlace).spelled(site, site.held)
+    item = isinstance(site.held, ast.Subscript) and isinstance(site.model, ast.Name)  # which the loop has a name for
+    written = facts.ask(InPlace).spelled(site, site.model if item else site.held)
     if written is None or site.held is None or site.model is None:
         return None
     call = Code(*written)

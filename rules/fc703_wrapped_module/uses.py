@@ -19,18 +19,19 @@ from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import all_parameters
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
+from rules.fc703_wrapped_module.items import why_seen
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WRAPPED = "_orig_mod"
 #: Methods that give the module back, and those that give what is no name.
-_GIVING_BACK = frozenset("train eval to cuda cpu xpu half float double bfloat16 requires_grad_ to_empty".split())
-_QUIET = frozenset({*_GIVING_BACK, "parameters", "buffers", "zero_grad"})
+GIVING_BACK = frozenset("train eval to cuda cpu xpu half float double bfloat16 requires_grad_ to_empty".split())
+_QUIET = frozenset({*GIVING_BACK, "parameters", "buffers", "zero_grad"})
 #: What a module has besides: it has other names in it, or one module more, when it is the wrapper.
-_NAMING = frozenset(
+NAMING = frozenset(
     "state_dict named_parameters named_buffers named_modules named_children get_parameter get_buffer get_submodule "
     "children modules apply".split()
 )
-_OTHERS = frozenset(
+OTHERS = frozenset(
     "load_state_dict register_buffer register_parameter register_module add_module set_submodule share_memory type "
     "extra_repr register_forward_hook register_forward_pre_hook register_full_backward_hook register_backward_hook "
     "register_full_backward_pre_hook register_state_dict_pre_hook register_load_state_dict_post_hook set_extra_state "
@@ -72,8 +73,8 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class _Told:
-    """``names``: it is about names of parameters, which end up in files."""
+class Told:
+    """What is different for whom. ``names``: it is about names of parameters, which end up in files."""
 
     text: str
     kept: bool = False
@@ -92,81 +93,85 @@ class WrapperUses(Analysis):
         held = site.held
         assert held is not None
         statement = self.syntax.statement_of(site.node)
-        told = list(self._holders(site))
+        told = list(self.holders(site))
         if _WRAPPED in self.syntax.names_in(self.syntax.tree):
             told += self._bare()
         told += self._asking()
         loops = [p for p in self.syntax.ancestors(site.node) if isinstance(p, _LOOPS)]
-        for e in self._occurrences(held):
+        for e in self.occurrences(held):
             if self.syntax.statement_of(e) is statement:
                 continue
             in_loop = any(p in loops for p in self.syntax.ancestors(e))
             elsewhere = self.syntax.function_of(e) is not site.function
             after = elsewhere or in_loop or (e.lineno, e.col_offset) > (statement.lineno, statement.col_offset)
-            found = self._use(e, ast.unparse(held), site, after, 0)
+            found = self.use(e, ast.unparse(held), site, after, 0)
             told += [] if found is None else [found]
         kept = next((t.text for t in told if t.kept), "")
         told.sort(key=lambda t: not t.names)
         return Seen(kept, tuple(dict.fromkeys(t.text for t in told)))
 
-    def _holders(self, site: CompileSite) -> Iterator[_Told]:
+    def holders(self, site: CompileSite) -> Iterator[Told]:
         """What nobody knows of the model: who else holds it, what it is."""
         held, model = site.held, site.model
         text = ast.unparse(held) if held is not None else ""
         if site.cls is None:
-            yield _Told(f"`{text}` is of a class that is not seen, with a `forward` and without a `compile` of its own")
+            yield Told(f"`{text}` is of a class that is not seen, with a `forward` and without a `compile` of its own")
         else:
-            yield from self._of_the_class(site.cls, site)
+            yield from self.of_the_class(site.cls, site)
         if site.form == "built":
             yield from self._before_it_is_built(site)
         if any(n.startswith("register_module_") and n.endswith("hook") for n in self.syntax.names_in(self.syntax.tree)):
-            yield _Told("a hook that is called for all modules is called for the wrapper as well")
+            yield Told("a hook that is called for all modules is called for the wrapper as well")
+        if isinstance(held, ast.Subscript):
+            if why := why_seen(site, self, NAMING | OTHERS):
+                yield Told(f"whoever else uses `{text}` gets the module itself: {why}")
+            return
         if not isinstance(held, ast.Name):
-            yield _Told(f"whoever else uses `{text}` gets the module itself, without `{_WRAPPED}.` in its names")
+            yield Told(f"whoever else uses `{text}` gets the module itself, without `{_WRAPPED}.` in its names")
             return
         if site.form == "again" and isinstance(model, ast.Name):
             made = self.facts.ask(CompileSites).given(model)
             if any(not isinstance(v, ast.Call) or v is site.node for v in made):
-                yield _Told(f"`{text}` has another name, which is not compiled", kept=True)
+                yield Told(f"`{text}` has another name, which is not compiled", kept=True)
             if not made:
-                yield _Told(f"`{text}` is made elsewhere: whoever holds it has it compiled, too")
+                yield Told(f"`{text}` is made elsewhere: whoever holds it has it compiled, too")
         scope = self.syntax.function_of(held)
         modules = self.project.modules.values()
         if scope is not None and self.syntax.why_names_show(scope):
-            yield _Told("all local names are looked at")
+            yield Told("all local names are looked at")
         if self._scope(held) is not self.syntax.tree:
             return
         if self.syntax.class_of(held) is not None and scope is None:
-            yield _Told(f"`{text}` is an attribute of a class")
+            yield Told(f"`{text}` is an attribute of a class")
         names = (n for n in self.syntax.by_type[ast.Name] if n.id in _BY_TEXT)
         if any(self.syntax.function_of(n) is not None or n.lineno > held.lineno for n in names):
-            yield _Told("global names are looked up by their text")
+            yield Told("global names are looked up by their text")
         others = (s for s in modules if s.path != self.facts.path)
         if any(s.sees(self.module, text) or self.module in s.imports for s in others):
-            yield _Told(f"`{text}` is imported elsewhere")
+            yield Told(f"`{text}` is imported elsewhere")
 
-    def _of_the_class(self, cls: str, site: CompileSite) -> Iterator[_Told]:
+    def of_the_class(self, cls: str, site: CompileSite) -> Iterator[Told]:
         """What a class has that tells, whoever uses the model."""
         name = cls.rpartition(".")[2]
         if self.project.family(cls)[1] - _MODULE:
-            yield _Told(f"`{name}` inherits from what is not seen")
+            yield Told(f"`{name}` inherits from what is not seen")
         for method in _WATCHING:
             if self.project.methods(cls, method):
-                yield _Told(f"`{name}` has a `{method}` of its own, which sees how it is compiled")
+                yield Told(f"`{name}` has a `{method}` of its own, which sees how it is compiled")
         if self._speaks_of_itself("__init__", site):
-            yield _Told(f"`{name}` hands itself on when it is made: whoever holds it has it compiled, too")
+            yield Told(f"`{name}` hands itself on when it is made: whoever holds it has it compiled, too")
 
-    def _before_it_is_built(self, site: CompileSite) -> Iterator[_Told]:
+    def _before_it_is_built(self, site: CompileSite) -> Iterator[Told]:
         """What sees that the name is given the model before it is compiled."""
         text = ast.unparse(site.held) if site.held is not None else ""
         if tried(site.node, self.syntax) is not None:
-            yield _Told(f"`{text}` stays what it was where compiling fails", kept=True)
+            yield Told(f"`{text}` stays what it was where compiling fails", kept=True)
         if any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == text for n in ast.walk(site.node)):
-            yield _Told(f"the call reads what `{text}` was before", kept=True)
+            yield Told(f"the call reads what `{text}` was before", kept=True)
 
     # --- where it is used -------------------------------------------------------------------------------------------
 
-    def _occurrences(self, held: ast.expr) -> Iterator[ast.expr]:
+    def occurrences(self, held: ast.expr) -> Iterator[ast.expr]:
         """All places of the file that may be the same: the name in its scope, or what is written like it."""
         text = ast.unparse(held)
         if isinstance(held, ast.Name):
@@ -204,19 +209,19 @@ class WrapperUses(Analysis):
                 found.setdefault(of, set()).update(statement.names)  # type: ignore[attr-defined]
         return found
 
-    def _bare(self) -> Iterator[_Told]:
+    def _bare(self) -> Iterator[Told]:
         """Reads of ``_orig_mod`` that would fail without it."""
         for n in self.syntax.by_type[ast.Attribute]:
             if n.attr == _WRAPPED and not self._asked_before(n):
-                yield _Told(f"`{_WRAPPED}` is read (line {n.lineno})", kept=True)
+                yield Told(f"`{_WRAPPED}` is read (line {n.lineno})", kept=True)
 
-    def _asking(self) -> Iterator[_Told]:
+    def _asking(self) -> Iterator[Told]:
         """Code that asks for a wrapper, of whatever, and not only to get at what is inside of it."""
         for kind in (ast.Name, ast.Attribute):
             for n in self.syntax.by_type[kind]:
                 name = n.id if isinstance(n, ast.Name) else n.attr if isinstance(n, ast.Attribute) else ""
                 if name in _ASKING and not self._unwraps(n):
-                    yield _Told(f"`{name}` asks for a wrapper (line {n.lineno})", kept=True)
+                    yield Told(f"`{name}` asks for a wrapper (line {n.lineno})", kept=True)
 
     def _unwraps(self, n: ast.AST) -> bool:
         """Whether ``n`` stands in a test for reading ``_orig_mod``, or in an import."""
@@ -237,7 +242,8 @@ class WrapperUses(Analysis):
 
     # --- one use ----------------------------------------------------------------------------------------------------
 
-    def _use(self, e: ast.expr, text: str, site: CompileSite, after: bool, depth: int) -> _Told | None:
+    def use(self, e: ast.expr, text: str, site: CompileSite, after: bool, depth: int) -> Told | None:
+        """What one use of what holds the model tells. ``after``: it may be run when that is compiled."""
         p = self.syntax.parents[e]
         line = f"(line {e.lineno})"
         match p:
@@ -250,7 +256,7 @@ class WrapperUses(Analysis):
             case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
                 return None
             case ast.Compare():
-                return _Told(f"`{text}` is compared {line}", kept=True)
+                return Told(f"`{text}` is compared {line}", kept=True)
             case ast.Assign(targets=targets) | ast.Delete(targets=targets) if e in targets:
                 return None
             case ast.AnnAssign(target=target) | ast.AugAssign(target=target) if target is e:
@@ -260,129 +266,129 @@ class WrapperUses(Analysis):
             case ast.Expr():
                 return None
             case ast.If() | ast.While() | ast.Assert() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()) if after:
-                return _Told(f"the truth of `{text}` is asked for {line}: a wrapper has none", kept=True)
+                return Told(f"the truth of `{text}` is asked for {line}: a wrapper has none", kept=True)
             case ast.Subscript() | ast.For() | ast.AsyncFor() | ast.comprehension() if after:
-                return _Told(f"`{text}` is used as a list {line}", kept=True)
+                return Told(f"`{text}` is used as a list {line}", kept=True)
             case ast.Return() | ast.Yield() if after or depth or isinstance(p, ast.Yield):
-                return _Told(f"what is returned {line} is the module itself")
+                return Told(f"what is returned {line} is the module itself")
             case ast.IfExp() if after and p.test is not e:
                 use = self.syntax.parents[p]
                 if isinstance(use, ast.Assign):
                     return self._alias(use.targets, text, site, after, line)
         if not after and isinstance(p, (ast.Return, ast.FormattedValue, ast.Subscript, ast.For)):
             return None
-        return _Told(f"what is made of it in {line[1:-1]} gets the module itself")
+        return Told(f"what is made of it in {line[1:-1]} gets the module itself")
 
-    def _attribute(self, a: ast.Attribute, text: str, site: CompileSite, after: bool) -> _Told | None:
+    def _attribute(self, a: ast.Attribute, text: str, site: CompileSite, after: bool) -> Told | None:
         line = f"(line {a.lineno})"
         call = self.syntax.parents[a]
         called = isinstance(call, ast.Call) and call.func is a
         if a.attr == _WRAPPED:
-            return _Told(f"`{_WRAPPED}` is asked for {line}")
+            return Told(f"`{_WRAPPED}` is asked for {line}")
         if a.attr == "__class__" and not after:
             return None
         if a.attr in _KEPT or a.attr.startswith("__"):
-            return _Told(f"`{text}.{a.attr}` is used {line}", kept=True)
+            return Told(f"`{text}.{a.attr}` is used {line}", kept=True)
         if after and a.attr in _QUIET and (own := self._own(site)):
-            return _Told(f"`{a.attr}` {line} does not get to the `{own}` of the module through a wrapper")
+            return Told(f"`{a.attr}` {line} does not get to the `{own}` of the module through a wrapper")
         if not isinstance(a.ctx, ast.Load):
-            special = a.attr in _QUIET | _NAMING | _OTHERS | {"training"}
-            return _Told(f"`{text}.{a.attr}` is set {line}", kept=True) if special else None
-        if a.attr in _GIVING_BACK and called:
+            special = a.attr in _QUIET | NAMING | OTHERS | {"training"}
+            return Told(f"`{text}.{a.attr}` is set {line}", kept=True) if special else None
+        if a.attr in GIVING_BACK and called:
             use = self.syntax.parents[call]
             again = isinstance(use, ast.Assign) and len(use.targets) == 1 and ast.unparse(use.targets[0]) == text
             if isinstance(use, ast.Expr) or again:
                 return None
             if isinstance(use, ast.Assign) and not after:
                 return self._alias(use.targets, text, site, after, line)
-            return _Told(f"`{a.attr}` gives back the module itself {line}")
+            return Told(f"`{a.attr}` gives back the module itself {line}")
         if a.attr in _QUIET:
-            return None if called else _Told(f"`{text}.{a.attr}` is handed on {line}")
-        if a.attr in _NAMING:
+            return None if called else Told(f"`{text}.{a.attr}` is handed on {line}")
+        if a.attr in NAMING:
             told = f"`{a.attr}` {line} has names without `{_WRAPPED}.`, or a module less"
-            return _Told(told, names=True) if after else None
-        if a.attr in _OTHERS:
+            return Told(told, names=True) if after else None
+        if a.attr in OTHERS:
             told = f"`{a.attr}` {line} is that of the module, not of a wrapper"
-            return _Told(told, names=a.attr == "load_state_dict") if after else None
+            return Told(told, names=a.attr == "load_state_dict") if after else None
         if self._speaks_of_itself(a.attr, site):
-            return _Told(f"what `{text}.{a.attr}` {line} calls of the model itself is compiled too")
+            return Told(f"what `{text}.{a.attr}` {line} calls of the model itself is compiled too")
         return None
 
     def _own(self, site: CompileSite) -> str:
         """A method of PyTorch's that the class has its own of, and the wrapper does not call."""
         return next((m for m in _SHADOWED if site.cls is not None and self.project.methods(site.cls, m)), "")
 
-    def _argument(self, e: ast.expr, p: ast.AST, text: str, site: CompileSite, after: bool, depth: int) -> _Told | None:
+    def _argument(self, e: ast.expr, p: ast.AST, text: str, site: CompileSite, after: bool, depth: int) -> Told | None:
         call = next((a for a in self.syntax.ancestors(e) if isinstance(a, ast.Call)), None)
         line = f"(line {e.lineno})"
         if call is None or isinstance(p, ast.Starred):
-            return _Told(f"`{text}` is used as a list {line}", kept=True)
+            return Told(f"`{text}` is used as a list {line}", kept=True)
         what = self.syntax.builtin(call.func) or imported(self.syntax, call.func) or dotted(call.func) or "?"
         if what in ("getattr", "hasattr") and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
             return self._looked_up(call, e, text, site, after, line)
         if what == "callable" or (not after and what in ("print", "repr", "str", *_IDENTITY)):
             return None
         if what in _COPYING:
-            return _Told(f"`{text}` is copied or saved as a whole {line}", kept=True) if after else None
+            return Told(f"`{text}` is copied or saved as a whole {line}", kept=True) if after else None
         if what in _IDENTITY:
-            return _Told(f"`{what}({text})` tells a wrapper from the module {line}", kept=True)
+            return Told(f"`{what}({text})` tells a wrapper from the module {line}", kept=True)
         name = f"`{ast.unparse(call.func)}`"
         function = self._function(call)
         parameter = self._parameter(call, e, p, function) if function is not None and depth < _DEPTH else None
         if function is None or parameter is None:
-            return _Told(f"{name} gets the module itself {line}" if after else f"{name} has got the module {line}")
+            return Told(f"{name} gets the module itself {line}" if after else f"{name} has got the module {line}")
         if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(function)):
-            return _Told(f"{name} gets the module itself {line}")
+            return Told(f"{name} gets the module itself {line}")
         reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == parameter]
         later = [n for n in reads if not after and self._runs_later(n, function)]
         if later:
-            return _Told(f"{name} may hold the module without compiling (line {later[0].lineno})")
-        found = [u for n in reads if (u := self._use(n, parameter, site, after, depth + 1)) is not None]
+            return Told(f"{name} may hold the module without compiling (line {later[0].lineno})")
+        found = [u for n in reads if (u := self.use(n, parameter, site, after, depth + 1)) is not None]
         return next((u for u in found if u.kept), found[0] if found else None)
 
     def _looked_up(
         self, call: ast.Call, e: ast.expr, text: str, site: CompileSite, after: bool, line: str
-    ) -> _Told | None:
+    ) -> Told | None:
         """``getattr(model, "_orig_mod", model).state_dict()`` is the same with and without a wrapper."""
         name = str(call.args[1].value) if isinstance(call.args[1], ast.Constant) else ""
         what = dotted(call.func)
         if name == _WRAPPED:
             use = self.syntax.parents[call]
-            if what == "getattr" and isinstance(use, ast.Attribute) and use.attr not in _KEPT | _GIVING_BACK:
+            if what == "getattr" and isinstance(use, ast.Attribute) and use.attr not in _KEPT | GIVING_BACK:
                 return None
-            return _Told(f"{line[1:-1]} asks for a wrapper") if after else None
+            return Told(f"{line[1:-1]} asks for a wrapper") if after else None
         told = f"`{what}({text}, {name!r})` {line}"
         if e is not call.args[0]:
-            return _Told(f"{told} may give the module itself")
+            return Told(f"{told} may give the module itself")
         if name in _KEPT or name.startswith("__"):
-            return _Told(told, kept=True)
+            return Told(told, kept=True)
         if what == "hasattr":
             return None
-        if name in _QUIET | _NAMING | _OTHERS:
-            return _Told(f"{told} is that of the module, not of a wrapper", names=name in _NAMING)
-        return _Told(f"{told} may call the model itself") if self._speaks_of_itself(name, site) else None
+        if name in _QUIET | NAMING | OTHERS:
+            return Told(f"{told} is that of the module, not of a wrapper", names=name in NAMING)
+        return Told(f"{told} may call the model itself") if self._speaks_of_itself(name, site) else None
 
-    def _alias(self, targets: list[ast.expr], text: str, site: CompileSite, after: bool, line: str) -> _Told | None:
+    def _alias(self, targets: list[ast.expr], text: str, site: CompileSite, after: bool, line: str) -> Told | None:
         """Another name for the module. Before the call: that of what is not compiled."""
         names = [ast.unparse(t) for t in targets]
         if names == [text]:
             return None
         if after:
             for t in targets:
-                for n in self._occurrences(t) if isinstance(t, ast.Name) else ():
+                for n in self.occurrences(t) if isinstance(t, ast.Name) else ():
                     use = self.syntax.parents[n]
-                    if isinstance(use, ast.Attribute) and use.attr in {*_NAMING, "load_state_dict"}:
+                    if isinstance(use, ast.Attribute) and use.attr in {*NAMING, "load_state_dict"}:
                         told = f"`{names[0]}.{use.attr}` (line {n.lineno}) has names without `{_WRAPPED}.`"
-                        return _Told(told, names=True)
-            return _Told(f"`{names[0]}` {line} is the module itself")
+                        return Told(told, names=True)
+            return Told(f"`{names[0]}` {line} is the module itself")
         for t in targets:
             if not isinstance(t, ast.Name):
-                return _Told(f"`{ast.unparse(t)}` {line} is the model without compiling", kept=True)
-            for n in self._occurrences(t):
+                return Told(f"`{ast.unparse(t)}` {line} is the model without compiling", kept=True)
+            for n in self.occurrences(t):
                 use = self.syntax.parents[n]
-                quiet = isinstance(use, ast.Attribute) and use.attr in {*_NAMING, *_QUIET, "load_state_dict"}
-                if isinstance(n.ctx, ast.Load) and not (quiet and use.attr not in _GIVING_BACK):  # type: ignore[attr-defined]
-                    return _Told(f"`{t.id}` {line} is the model without compiling", kept=True)
+                quiet = isinstance(use, ast.Attribute) and use.attr in {*NAMING, *_QUIET, "load_state_dict"}
+                if isinstance(n.ctx, ast.Load) and not (quiet and use.attr not in GIVING_BACK):  # type: ignore[attr-defined]
+                    return Told(f"`{t.id}` {line} is the model without compiling", kept=True)
         return None
 
     def _runs_later(self, n: ast.AST, function: FunctionNode) -> bool:

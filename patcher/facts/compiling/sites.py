@@ -116,6 +116,8 @@ class CompileSites(Analysis):
         form, held = form_of(call, self.syntax)
         if form == "again" and isinstance(held, ast.Name) and not self._is_read(held, call.node):
             form, held = "discarded", None
+        if form == "kept" and isinstance(held, ast.Subscript) and self._is_item(call.target, held):
+            form = "again"  # for i, block in enumerate(blocks): blocks[i] = torch.compile(block)
         target = call.target
         by_forward = isinstance(target, ast.Attribute) and target.attr == "forward"
         model = target if isinstance(target, ast.expr) else None
@@ -147,6 +149,18 @@ class CompileSites(Analysis):
             tuple(self._others(call)),
         )
 
+    def _is_item(self, target: ast.AST | None, held: ast.Subscript) -> bool:
+        """Whether ``target`` is the name that a loop over ``enumerate`` has for ``held``, and nothing else uses it."""
+        loop = next((p for p in self.syntax.ancestors(held) if isinstance(p, (ast.For, ast.While))), None)
+        if not isinstance(target, ast.Name) or not isinstance(loop, ast.For) or not isinstance(held.slice, ast.Name):
+            return False
+        items = self.loop_over(target)
+        if items is None or ast.unparse(items) != ast.unparse(held.value) or not isinstance(loop.target, ast.Tuple):
+            return False
+        index = loop.target.elts[0]
+        reads = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+        return isinstance(index, ast.Name) and index.id == held.slice.id and reads == [loop.target.elts[1]]
+
     def _is_read(self, held: ast.Name, value: ast.expr) -> bool:
         """Whether the name ``held``, which is given ``value``, may be read from there on before it is given another."""
         scope = self.syntax.function_of(held)
@@ -162,9 +176,7 @@ class CompileSites(Analysis):
         if self.syntax.why_names_show(scope):
             return True
         definitions = self.callees.inference.definitions
-        return any(
-            any(d.value is value for d in definitions(n)) for n in reads if inside in self.syntax.ancestors(n)
-        )
+        return any(any(d.value is value for d in definitions(n)) for n in reads if inside in self.syntax.ancestors(n))
 
     def _is_read_at_top(self, held: ast.Name, reads: list[ast.Name]) -> bool:
         """The same at the top level, where only the name of a loop is known to be given another thing each turn."""
