@@ -54,8 +54,6 @@ def block_lists(
     init = next((s for s in cls.body if isinstance(s, _FUNCTIONS) and s.name == "__init__"), None)
     if init is None or not init.args.args:
         return
-    if not any(last_name(c.func) == _LIST for c in ast.walk(init) if isinstance(c, ast.Call)):
-        return
     making = _Making(init, syntax, resolve, built)
     for found in making.found():
         yield replace(found, uses=frozenset(_Uses(cls, syntax, found.path).found()))
@@ -76,7 +74,11 @@ class _Making:
     ) -> None:
         self.syntax, self.resolve, self.built = syntax, resolve, built
         self.me = init.args.args[0].arg
-        self.nodes = [n for n in ast.walk(init) if n is not init]
+        self.nodes = [n for n in syntax.subtree(init) if n is not init]
+        self.named: dict[str, list[ast.Name]] = {}
+        for n in self.nodes:
+            if isinstance(n, ast.Name):
+                self.named.setdefault(n.id, []).append(n)
 
     def found(self) -> Iterator[BlockList]:
         stores: dict[str, list[ast.expr]] = {}
@@ -158,7 +160,7 @@ class _Making:
 
     def _local(self, name: str) -> _Items | None:
         """A local list that is filled, and used for nothing else."""
-        uses = [n for n in self.nodes if isinstance(n, ast.Name) and n.id == name]
+        uses = self.named.get(name, [])
         first: ast.expr | None = None
         appended: list[ast.expr] = []
         for n in uses:
@@ -236,7 +238,7 @@ class _Uses:
             whole: ast.expr | None = n
             for part in self.path.split(".")[1:]:
                 parent = self.syntax.parents[whole] if whole is not None else None
-                if not isinstance(parent, ast.Attribute):
+                if not isinstance(parent, ast.Attribute) and isinstance(n.ctx, ast.Load):
                     yield "other"  # the dictionary around it is used as a whole
                 whole = parent if isinstance(parent, ast.Attribute) and parent.attr == part else None
                 if whole is None:
@@ -286,7 +288,7 @@ class _Uses:
             yield "other"
             return
         within = p if isinstance(p, ast.For) else self.syntax.parents[p]
-        for n in ast.walk(within):
+        for n in self.syntax.subtree(within):
             if isinstance(n, ast.Name) and n.id == target.id and n is not target:
                 yield self._item(n)
 

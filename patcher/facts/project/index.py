@@ -358,7 +358,7 @@ class _Collector:
         return list(found)
 
     def classes(self) -> Iterator[ClassSummary]:
-        listing = any(last_name(c.func) == "ModuleList" for c in self.syntax.by_type[ast.Call])
+        listing = {self.syntax.class_of(c) for c in self.syntax.by_type[ast.Call] if last_name(c.func) == "ModuleList"}
         for node in self.syntax.by_type[ast.ClassDef]:
             qualname = self.syntax.qualname(node)
             if qualname is None:
@@ -382,7 +382,7 @@ class _Collector:
                 ),
                 frozenset(m.name for m in methods if any(_on_access(d) for d in m.decorator_list)),
                 "torch.compile" in self.decorators(node),
-                tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if listing else (),
+                tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if node in listing else (),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
