@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from patcher.rule import Example, NearMiss
+from patcher.settings import TorchSetting
+
+_SHAPES = (TorchSetting("config", "capture_dynamic_output_shape_ops"),)
+_SET_SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True\n"
 
 INVALID: tuple[Example, ...] = (
     Example(
@@ -401,6 +405,86 @@ def make(): return Token()
 tokens = [torch.linspace(0, 1, 4)]
 calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]), tokens), (torch.tensor([[1, 4]]), tokens)]
 """,
+        unsafe=True,
+    ),
+    Example(
+        title="work on what a mask picks, with the setting that takes its size into the graph",
+        before="""\
+class Spline(nn.Module):
+    def bend(self, x, slopes):
+        steep = torch.cumsum(slopes, -1)[..., -1]
+        return x * steep, torch.log(steep)
+
+    def forward(self, x, slopes):
+        inside = (x >= -1) & (x <= 1)
+        out = torch.zeros_like(x)
+        log = torch.zeros_like(x)
+        if torch.any(inside):
+            (out[inside], log[inside]) = self.bend(x=x[inside], slopes=slopes[inside, :])
+        return out, log
+""",
+        after="""\
+class Spline(nn.Module):
+    def bend(self, x, slopes):
+        steep = torch.cumsum(slopes, -1)[..., -1]
+        return x * steep, torch.log(steep)
+
+    def forward(self, x, slopes):
+        inside = (x >= -1) & (x <= 1)
+        out = torch.zeros_like(x)
+        log = torch.zeros_like(x)
+        if torch.compiler.is_compiling() or torch.any(inside):
+            (out[inside], log[inside]) = self.bend(x=x[inside], slopes=slopes[inside, :])
+        return out, log
+""",
+        run=_SET_SHAPES
+        + """
+def make(): return Spline()
+calls = [(torch.linspace(a, 3, 12).view(3, 4), torch.rand(3, 4, 5)) for a in (-3, 0, 2)]
+""",
+        torch_settings=_SHAPES,
+        unsafe=True,
+    ),
+    Example(
+        title="what is left to solve is solved with more, a name on the way",
+        before="""\
+class Threshold(nn.Module):
+    def solve(self, x, k):
+        top = x.topk(min(k, x.shape[-1]), dim=-1).values
+        found = top.mean(-1)
+        if k < x.shape[-1]:
+            unsolved = top[:, -1] > 0
+            if unsolved.any():
+                rest = x.transpose(0, 1).transpose(0, 1)[unsolved]
+                more = self.solve(rest, 2 * k)
+                found.view(-1)[unsolved] = more
+        return found
+
+    def forward(self, x):
+        return self.solve(x, 1)
+""",
+        after="""\
+class Threshold(nn.Module):
+    def solve(self, x, k):
+        top = x.topk(min(k, x.shape[-1]), dim=-1).values
+        found = top.mean(-1)
+        if k < x.shape[-1]:
+            unsolved = top[:, -1] > 0
+            if torch.compiler.is_compiling() or unsolved.any():
+                rest = x.transpose(0, 1).transpose(0, 1)[unsolved]
+                more = self.solve(rest, 2 * k)
+                found.view(-1)[unsolved] = more
+        return found
+
+    def forward(self, x):
+        return self.solve(x, 1)
+""",
+        run=_SET_SHAPES
+        + """
+def make(): return Threshold()
+calls = [(torch.tensor([[3.0, 2, 1, -1], [1, -2, -3, -4], [-1, -1, -1, -2]]) + by,) for by in (0, 5, -5)]
+""",
+        torch_settings=_SHAPES,
         unsafe=True,
     ),
 )
@@ -905,5 +989,122 @@ class Next(nn.Module):
         return h
 """,
         reported=True,
+    ),
+    NearMiss(
+        title="work on what a mask picks, whose size no setting takes in",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            out[on] = y[on].cumsum(0)
+        return out
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is picked is read below, too",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            most = y[on].cumsum(0)
+            out[on] = most
+        return out, most
+""",
+        reported=True,
+        torch_settings=_SHAPES,
+    ),
+    NearMiss(
+        title="a call beside the writes",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            out[on] = y[on].cumsum(0)
+            print(out)
+        return out
+""",
+        reported=True,
+        torch_settings=_SHAPES,
+    ),
+    NearMiss(
+        title="a write past the mask beside the others",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            out[on] = y[on].cumsum(0)
+            out[0] = 1
+        return out
+""",
+        reported=True,
+        torch_settings=_SHAPES,
+    ),
+    NearMiss(
+        title="work on all, which is done where nothing is set",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            out[on] = self.layer(y)[0]
+        return out
+""",
+        reported=True,
+        torch_settings=_SHAPES,
+    ),
+    NearMiss(
+        title="what another mask picks",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            out[on] = y[x > 0].cumsum(0)[:1]
+        return out
+""",
+        reported=True,
+        torch_settings=_SHAPES,
+    ),
+    NearMiss(
+        title="the mask changes on the way",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            on = on & (y > 0)
+            out[on] = y[on].cumsum(0)
+        return out
+""",
+        reported=True,
+        torch_settings=_SHAPES,
+    ),
+    NearMiss(
+        title="there is something else to do where nothing is set",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        on = (x > 0) & (x < 1)
+        out = torch.zeros_like(x)
+        if on.any():
+            out[on] = y[on].cumsum(0)
+        else:
+            out = out + 1
+        return out
+""",
+        reported=True,
+        torch_settings=_SHAPES,
     ),
 )

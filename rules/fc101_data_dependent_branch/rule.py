@@ -23,6 +23,7 @@ from patcher.rule import (
 )
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
 from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
+from rules.fc101_data_dependent_branch.picked_writes import PickedWrites
 from rules.fc101_data_dependent_branch.skipped_writes import SkippedWrites, SkippingTests
 
 
@@ -32,7 +33,9 @@ class DataDependentBranch(Rule):
     What it does:
         Evaluates both arms and picks the result with ``torch.where``. The condition is evaluated once; a Python part of
         it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
-        with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing.
+        with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing. Where
+        ``capture_dynamic_output_shape_ops`` is set, the same goes for what is computed of the places alone
+        (``x[mask] = f(y[mask])``): compiled code computes it of no places.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
@@ -47,7 +50,8 @@ class DataDependentBranch(Rule):
         just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
         tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
         dtype would depend on its data. Skipped writes are safe where it is proven that writing nothing is no error and
-        leaves gradients as they were; else the finding says what is taken for granted. Anything else is reported and
+        leaves gradients as they were; else the finding says what is taken for granted; so it is, always,
+        for what is computed of no places. Anything else is reported and
         left alone.
 
     References:
@@ -74,6 +78,7 @@ class DataDependentBranch(Rule):
         skipped = None
         if isinstance(merge, str) and isinstance(node, ast.If):
             skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
+            skipped = skipped or facts.ask(PickedWrites).of(node)
         if skipped is not None:
             granted = "taken for granted: " if skipped.doubts else ""
             yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))

@@ -59,6 +59,28 @@ class SkippingTests(Analysis):
 
         ``regions``: whether what it computes of the rows that are set is going to be computed of all rows.
         """
+        asked = self.asked(node)
+        if asked is None:
+            return None
+        reading, masks = asked
+        region = self.row_regions.of(node.body[0]) if regions else None
+        if isinstance(region, RowRegion) and region.statements == tuple(node.body) and region.masks <= masks:
+            taken = " and ".join(f"`{t}`" for t in region.taken_for) or "what is computed"
+            doubt = f"{taken} has no state, and may get a gradient of zeros rather than none, where nothing is set"
+            return SkippedWrites(reading, (doubt, "what is written to is no leaf that requires a gradient"))
+        doubts: dict[str, None] = {}
+        for s in node.body:
+            found = self._write(s, masks, node)
+            if found is None:
+                return None
+            doubts |= dict.fromkeys(found)
+        return SkippedWrites(reading, tuple(doubts))
+
+    def asked(self, node: ast.If) -> tuple[ast.expr, frozenset[str]] | None:
+        """The part of the test that says whether anything is set, and how the mask may be spelled.
+
+        None where the test asks something else, or more than may be asked when nothing is set.
+        """
         values = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
         if node.orelse or (isinstance(node.test, ast.BoolOp) and not isinstance(node.test.op, ast.And)):
             return None
@@ -69,18 +91,7 @@ class SkippingTests(Analysis):
         late = values[values.index(reading[0]) + 1 :]
         if any(self.effects.why_not_total(v) is not None for v in late):
             return None  # it was not asked when nothing is set
-        region = self.row_regions.of(node.body[0]) if regions else None
-        if isinstance(region, RowRegion) and region.statements == tuple(node.body) and region.masks <= masks:
-            taken = " and ".join(f"`{t}`" for t in region.taken_for) or "what is computed"
-            doubt = f"{taken} has no state, and may get a gradient of zeros rather than none, where nothing is set"
-            return SkippedWrites(reading[0], (doubt, "what is written to is no leaf that requires a gradient"))
-        doubts: dict[str, None] = {}
-        for s in node.body:
-            found = self._write(s, masks, node)
-            if found is None:
-                return None
-            doubts |= dict.fromkeys(found)
-        return SkippedWrites(reading[0], tuple(doubts))
+        return reading[0], masks
 
     # --- the test ---------------------------------------------------------------------------------------------------
 
