@@ -439,6 +439,8 @@ class _Fill(cst.CSTTransformer):
             return _fit(part, self.stack[-1], original) if self.stack else part
         if isinstance(updated, cst.IndentedBlock):
             return updated.with_changes(indent=None)  # as the module indents
+        if isinstance(updated, cst.EmptyLine) and updated.comment is None:
+            return updated.with_changes(indent=False)
         return updated
 
 

@@ -1,0 +1,1 @@
+"""FC205: a buffer that holds a flag, which code that is compiled asks."""
