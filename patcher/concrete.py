@@ -114,7 +114,7 @@ class Patch:
             case Insert(anchor=anchor, code=codes, after=after):
                 where, at = plan.after if after else plan.before, self.place(anchor)
                 made = (self.build_statement(c) for c in codes)
-                where.setdefault(at, []).extend(self.fold(statement, self._indent(at)) for statement in made)
+                where.setdefault(at, []).extend(_apart(self.fold(statement, self._indent(at))) for statement in made)
             case Enclose(targets=targets, code=code):
                 lines = [self.place(t) for t in targets]
                 around = self.build_statement(Code(f"{code.template}\n    pass", code.parts))
@@ -356,6 +356,12 @@ class Patch:
         return isinstance(self.parents[comment], cst.TrailingWhitespace)
 
 
+def _apart(statement: cst.CSTNode) -> cst.CSTNode:
+    """``statement``, with two lines above it when it is a function."""
+    blank = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
+    return statement.with_changes(leading_lines=blank) if isinstance(statement, cst.FunctionDef) else statement
+
+
 def _with_places(code: Code) -> str:
     text = _HOLE.sub(lambda m: f"__part_{m[1]}__", code.template)
     return text.replace("{{", "{").replace("}}", "}")
@@ -588,7 +594,11 @@ class _Apply(cst.CSTTransformer):
             first = plan.before[original]
             leading = list(getattr(new[0], "leading_lines", ()))
             blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
-            new[0] = new[0].with_changes(leading_lines=leading[blank:])  # what a comment says is about what follows it
+            apart = (
+                list(getattr(_apart(first[-1]), "leading_lines", ())) if isinstance(first[-1], cst.FunctionDef) else []
+            )
+            # what a comment says is about what follows it
+            new[0] = new[0].with_changes(leading_lines=[*apart, *leading[blank:]])
             new = [first[0].with_changes(leading_lines=leading[:blank]), *first[1:], *new]
         if original in plan.after:
             new = [*new, *plan.after[original]]

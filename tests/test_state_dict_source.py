@@ -148,6 +148,8 @@ def test_names_in_a_row_and_what_only_looks_like_one() -> None:
     assert uncompile(state) == {"module.blocks.0.w": 1, "my_orig_mod.w": 2, "a._orig_mod_.w": 3}
     tensor = {"_orig_mod": 1, "a._orig_mod": 2}  # the name of a tensor
     assert uncompile(tensor) is tensor
+    numbered = {0: 1, "w": 2}
+    assert uncompile(numbered) is numbered
     empty: dict[str, int] = {}
     assert uncompile(empty) is empty
 

@@ -1,0 +1,109 @@
+"""FC707: checkpoints that carry the names which the wrapper of torch.compile has made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import (
+    Applicability,
+    Cost,
+    Example,
+    Finding,
+    Fix,
+    NearMiss,
+    Rule,
+    Where,
+)
+from rules.fc707_prefixed_checkpoint.examples import INVALID, VALID
+from rules.fc707_prefixed_checkpoint.places import Place, Places
+from rules.fc707_prefixed_checkpoint.writing import can_be_written, edits
+
+
+class PrefixedCheckpoint(Rule):
+    """A checkpoint with the names that the wrapper of ``torch.compile`` gives to parameters.
+
+    What it does:
+        Saves the state of a model that may be wrapped with the names of the model itself, and matches names where it
+        is loaded. ``maybe_uncompile_state_dict(...)`` is written around what is saved, in ``torch.save``,
+        ``save_file``, ``save_pretrained(state_dict=...)`` or as a value of a dictionary that is saved;
+        ``match_state_dict(..., model)`` around what is loaded into such a model. Both functions are written into the
+        file once; one that is there or imported is used. All places of a file are changed together. Reported, and left
+        to you: what is given the model itself and writes the names that it has (``save_model``, and
+        ``save_pretrained`` of a model whose blocks are wrapped).
+
+    Why it breaks compilation:
+        ``torch.compile(model)`` is a module around the model, and ``_orig_mod`` becomes a part of the name of
+        each of its parameters: at the root, in the middle where blocks are wrapped, both, and behind ``module.``
+        under DistributedDataParallel. What is saved that way does not load into the model itself. With
+        ``strict=False`` it loads nothing, and nobody is told (seen on torch 2.13; of 23 parameters 0 changed).
+        ``accelerator.unwrap_model`` keeps the wrapper unless it is told not to, ``get_state_dict`` and
+        ``save_model`` keep the names (accelerate 1.15). No graph is different. ``Module.compile``, in place, makes no
+        such names: where FC703 can write it, that is the better remedy, and this is made only when it was not.
+
+    Fix safety:
+        Unsafe: files have other names than before, so what reads ``_orig_mod.`` in them by itself has to know;
+        and a load that raised may go through. Parts of a name that are ``_orig_mod`` are taken out wherever they
+        are, ``_metadata`` stays, two names that become one are an error, and a state dict without the part is the same
+        object. Left alone: models that are sharded and functions of ``torch.distributed``, which know the
+        wrapper; ``unwrap_model(keep_torch_compile=False)``, ``getattr(model, "_orig_mod", model)`` and what a test
+        for the wrapper guards; state that is stripped by whatever loop, function or comprehension; state that goes
+        from a model to another one without a file.
+
+    References:
+        Source document 000 (kohya), musubi-tuner's key stripping; PyTorch, "Where to apply torch.compile".
+    """
+
+    code: ClassVar[str] = "FC707"
+    name: ClassVar[str] = "prefixed-checkpoint"
+    costs: ClassVar[tuple[Cost, ...]] = ()  # the graphs are the same
+    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Name)
+    where: ClassVar[Where] = Where.ANYWHERE
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report a state dict that is saved or loaded with names of the wrapper; the first one changes them all."""
+        places = facts.ask(Places).all
+        place = next((p for p in places if p.at is node), None)
+        if place is None:
+            return
+        changed = [p for p in places if can_be_written(p)]
+        if place not in changed:
+            yield Finding(node, _message(place), assumption=_by_hand(place))
+            return
+        first, made = changed[0], edits(changed, facts)
+        if not made:
+            yield Finding(node, _message(place), assumption="the names of the functions that would do it are taken")
+        elif place is first:
+            yield Finding(node, _message(place), Fix(made, Applicability.UNSAFE, last=True), _assumption(changed))
+        else:
+            yield Finding(node, _message(place), assumption=f"changed together with line {first.at.lineno}")
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _message(place: Place) -> str:
+    lines = sorted({w.line for w in place.wraps})
+    by = f"`torch.compile` wraps {'it' if not all(w.inside for w in place.wraps) else 'parts of it'} (line {lines[0]})"
+    model = f"`{ast.unparse(place.model)}`"
+    if place.how != "loaded":
+        return f"the names of {model} are saved with `_orig_mod` in them: {by}"
+    told = ", and nobody is told: `strict=False`" if place.silent else ""
+    return f"a checkpoint of the model itself loads nothing into {model}{told}: {by}"
+
+
+def _assumption(places: list[Place]) -> str:
+    what = "files get the names of the model itself: nothing that reads them counts on `_orig_mod`"
+    if all(p.how == "loaded" for p in places):
+        what = "what does not load today may"
+    return f"{what}; compiled in place (`Module.compile`), no name would change"
+
+
+def _by_hand(place: Place) -> str:
+    if place.how == "written":
+        return "compile in place (`Module.compile`), or save a state dict without the part"
+    return "give the model a name, so that what is loaded can be matched with it"

@@ -1,0 +1,339 @@
+"""Which expressions may hold a model that torch.compile has wrapped, itself or parts of it, as far as one file shows.
+
+Where a model is not wrapped after all, as without a flag, what is written for it gives the same object back: that it
+may be is enough. All about names was seen on torch 2.13 and accelerate 1.15.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.compiling.sites import CompileSite, CompileSites
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import dotted, last_name
+from patcher.facts.syntax.written import all_parameters
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.module_values import imported
+
+PART = "_orig_mod"
+#: What asks for a wrapper, in PyTorch, diffusers and accelerate.
+_ASKING = frozenset({PART, "OptimizedModule", "is_compiled_module"})
+_PARALLEL = frozenset({"DistributedDataParallel", "DataParallel", "DDP"})
+#: Their state is taken by functions of their own, which know the wrapper.
+_SHARDED = frozenset({"FullyShardedDataParallel", "FSDP", "fully_shard"})
+_SAME = frozenset({"copy.deepcopy", "copy.copy"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEPTH = 8
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """A call of torch.compile, at ``line``. ``inside``: it wraps a part of the model, and not the model."""
+
+    line: int
+    inside: bool
+
+
+Wraps = frozenset[Wrap]
+_NONE: Wraps = frozenset()
+
+
+class ShardedError(Exception):
+    """The model is sharded: nobody but PyTorch knows the names of its state."""
+
+
+class Wrapped(Analysis):
+    """Expressions of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.callees = facts.ask(Callees)
+        self.sites = [s for s in facts.ask(CompileSites).all if self._wraps(s)]
+        self.by_node = {s.node: s for s in self.sites}
+
+    def of(self, model: ast.expr) -> Wraps:
+        """The calls that may have wrapped what ``model`` holds where it stands; none where it is not known to be."""
+        if self._asked(model):
+            return _NONE
+        try:
+            return self._of(model, _DEPTH)
+        except ShardedError:
+            return _NONE
+
+    def speaks_of_it(self, node: ast.AST) -> bool:
+        """Whether what stands in ``node``, or a function of the file that it names, has to do with the wrapper."""
+        return any(self._names_it(n) for n in ast.walk(node))
+
+    def _names_it(self, n: ast.AST) -> bool:
+        match n:
+            case ast.Constant(value=str(text)):
+                return PART in text
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name in _ASKING:
+                return True
+            case ast.Name(ctx=ast.Load()):
+                return self._names_in_text(n) or self._function_speaks(n.id)
+            case ast.Attribute(attr=name):
+                return self._function_speaks(name)
+        return False
+
+    def _names_in_text(self, n: ast.Name) -> bool:
+        """``unwanted_prefix = "_orig_mod."``."""
+        stores = (s for s in self.syntax.by_type[ast.Assign] if any(dotted(t) == n.id for t in s.targets))
+        return any(isinstance(s.value, ast.Constant) and PART in str(s.value.value) for s in stores)
+
+    def _function_speaks(self, name: str) -> bool:
+        if "uncompile" in name or name == "consume_prefix_in_state_dict_if_present":
+            return True
+        return any(
+            f.name == name and any(isinstance(n, ast.Constant) and PART in str(n.value) for n in ast.walk(f))
+            for f in self.syntax.functions
+        )
+
+    def _asked(self, e: ast.expr) -> bool:
+        """Whether it stands where a test has asked for the wrapper."""
+        tests = (p.test for p in self.syntax.ancestors(e) if isinstance(p, (ast.If, ast.IfExp)))
+        return any(self.speaks_of_it(test) for test in tests)
+
+    def _wraps(self, site: CompileSite) -> bool:
+        return site.form not in ("in place", "discarded", "decorator") and not site.by_forward
+
+    # --- the model itself -------------------------------------------------------------------------------------------
+
+    def _of(self, e: ast.expr, depth: int) -> Wraps:
+        if not depth:
+            return _NONE
+        match e:
+            case ast.Call():
+                return self._call(e, depth - 1)
+            case ast.IfExp(body=a, orelse=b):
+                either = self._of(a, depth - 1) | self._of(b, depth - 1)
+                return _parts(either) if self.speaks_of_it(e) else either
+            case ast.BoolOp(values=values):
+                return frozenset(w for v in values for w in self._of(v, depth - 1))
+            case ast.NamedExpr(value=value) | ast.Await(value=value):
+                return self._of(value, depth - 1)
+            case ast.Attribute(value=model, attr=attr) if attr == PART:
+                return _parts(self._of(model, depth - 1))
+            case ast.Attribute(value=model, attr="module"):
+                return self._module(model, depth - 1)
+            case ast.Name() | ast.Attribute() | ast.Subscript():
+                values = self.values(e, depth)
+                found = frozenset(w for v in values for w in self._of(v, depth - 1))
+                unwrapped = any(self._unwraps(v) for v in values)
+                return (_parts(found) if unwrapped else found) | self._inside(e)
+        return _NONE
+
+    def _call(self, call: ast.Call, depth: int) -> Wraps:
+        what = imported(self.syntax, call.func) or ""
+        name, first = last_name(call.func), next(iter(call.args), None)
+        if name in _SHARDED or what.rpartition(".")[2] in _SHARDED:
+            raise ShardedError
+        if (site := self.by_node.get(call)) is not None:
+            inner = self._of(site.model, depth) if site.model is not None else _NONE
+            return inner | {Wrap(call.lineno, inside=False)}
+        if self.callees.is_same(call) and isinstance(call.func, ast.Attribute):
+            return self._of(call.func.value, depth)
+        if first is None or isinstance(first, ast.Starred):
+            return self._returned(call, depth)
+        if name == "unwrap_model" and isinstance(call.func, ast.Attribute):
+            kept = [k.value for k in call.keywords if k.arg == "keep_torch_compile"]
+            plain = any(not (isinstance(v, ast.Constant) and v.value is True) for v in kept)
+            return _parts(self._of(first, depth)) if plain else self._of(first, depth)
+        if self.syntax.builtin(call) == "getattr" and self.speaks_of_it(call):
+            return _parts(self._of(first, depth))
+        given_back = name in _PARALLEL or what in _SAME or what.rpartition(".")[2] in _PARALLEL
+        if given_back or (isinstance(call.func, ast.Attribute) and name in ("prepare", "prepare_model")):
+            return self._of(first, depth)
+        return self._returned(call, depth)
+
+    def _returned(self, call: ast.Call, depth: int) -> Wraps:
+        """What a function of this file returns, and of which class it is."""
+        found = set(self._of_class(call))
+        for name in self.callees.of(call):
+            function = self.callees.here(name)
+            if function is not None:
+                values = (r.value for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)
+                own = frozenset(w for v in values if v is not None for w in self._of(v, depth))
+                found |= _parts(own) if self.speaks_of_it(function) else own
+        return frozenset(found)
+
+    def _module(self, model: ast.expr, depth: int) -> Wraps:
+        """``model.module``: what is below DistributedDataParallel, also through a wrapper around that."""
+        if not depth:
+            return _NONE
+        if isinstance(model, ast.Call):
+            site = self.by_node.get(model)
+            if site is not None and site.model is not None:
+                return self._module(site.model, depth - 1)
+            return self._of(model, depth)
+        values = self.values(model, depth)
+        return frozenset(w for v in values for w in self._module(v, depth - 1)) | self._inside(model)
+
+    def _unwraps(self, e: ast.expr) -> bool:
+        """Whether it is what is below a wrapper."""
+        return any(isinstance(n, (ast.Attribute, ast.Constant)) and self._names_it(n) for n in ast.walk(e))
+
+    # --- what names and attributes hold -----------------------------------------------------------------------------
+
+    def values(self, e: ast.expr, depth: int) -> list[ast.expr]:
+        """What may have been assigned to ``e``."""
+        if isinstance(e, ast.Name) and self.callees.inference.definitions(e):
+            found: list[ast.expr] = []
+            for d in self.callees.inference.definitions(e):
+                value, path = d.part
+                if d.how == "parameter":
+                    found += [*self.callees.given(d), *self._given_to_class(d)]
+                elif d.how == "assign" and value is not None:
+                    found += _prepared(value, path)
+            return found
+        if isinstance(e, ast.Attribute) and (held := self._held_by_class(e)):
+            return held
+        text = ast.unparse(e)
+        stores: list[tuple[ast.stmt, ast.expr]] = []
+        assignments: list[ast.Assign | ast.AnnAssign] = [*self.syntax.by_type[ast.Assign]]
+        for s in (*assignments, *self.syntax.by_type[ast.AnnAssign]):
+            targets = s.targets if isinstance(s, ast.Assign) else [s.target]
+            for target in targets:
+                several = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                for i, t in enumerate(several):
+                    if ast.unparse(t) == text and s.value is not None and self._same_thing(t, e):
+                        path = (i,) if several != [target] else ()
+                        stores += [(s, value) for value in _prepared(s.value, path)]
+        return self._last(stores, e)
+
+    def _given_to_class(self, d: Definition) -> list[ast.expr]:
+        """What calls of the class hand over for the parameter ``d`` of its constructor."""
+        constructor = next((f for f in self.syntax.functions if d.node in all_parameters(f.args)), None)
+        cls = self.syntax.class_of(constructor) if constructor is not None else None
+        if cls is None or constructor is None or constructor.name != "__init__":
+            return []
+        names = [a.arg for a in (*constructor.args.posonlyargs, *constructor.args.args)][1:]
+        found: list[ast.expr] = []
+        for call in self.syntax.by_type[ast.Call]:
+            if last_name(call.func) == cls.name:
+                found += [a for n, a in zip(names, call.args, strict=False) if n == d.name]
+                found += [k.value for k in call.keywords if k.arg == d.name]
+        return found
+
+    def _held_by_class(self, e: ast.Attribute) -> list[ast.expr]:
+        """What the class of the owner keeps in that attribute, where the owner is not ``self``."""
+        owner = self.callees.class_of(e.value) if ast.unparse(e.value) != "self" else None
+        classes = [c for c in self.syntax.by_type[ast.ClassDef] if owner == f"{self.module}.{self.syntax.qualname(c)}"]
+        stores = [s for c in classes for s in self.facts.class_facts(c).stores.get(e.attr, [])]
+        return [s.value for s in stores if s.value is not None]
+
+    def _last(self, stores: list[tuple[ast.stmt, ast.expr]], e: ast.expr) -> list[ast.expr]:
+        """Those of ``stores`` that ``e`` may see: in its own function, none above one that always comes after."""
+        function, found = self.syntax.function_of(e), list[ast.expr]()
+        here = self.syntax.statement_of(e)
+        around = [here, *self.syntax.ancestors(here)]
+        loops = [p for p in around if isinstance(p, (ast.For, ast.AsyncFor, ast.While))]
+        for s, value in sorted(stores, key=lambda store: store[0].lineno, reverse=True):
+            if self.syntax.function_of(s) is not function:
+                found.append(value)
+                continue
+            again = any(p in loops for p in self.syntax.ancestors(s))
+            if s is here or (s.lineno >= here.lineno and not again):
+                continue
+            found.append(value)
+            if any(isinstance(p, ast.stmt) and s in self.syntax.block_of(p) for p in around) and not again:
+                return found
+        return found
+
+    def _same_thing(self, a: ast.expr, b: ast.expr) -> bool:
+        """Whether two expressions that are written alike mean one thing: by the class for ``self``, or the function."""
+        if ast.unparse(_root(a)) == "self":
+            return self.syntax.class_of(a) is self.syntax.class_of(b) is not None
+        scopes = self.syntax.function_of(a), self.syntax.function_of(b)
+        return scopes[0] is scopes[1] or (scopes[0] is None and not self._is_local(_root(b)))
+
+    def _is_local(self, e: ast.expr) -> bool:
+        return isinstance(e, ast.Name) and bool(self.callees.inference.definitions(e))
+
+    # --- parts of the model -----------------------------------------------------------------------------------------
+
+    def _inside(self, e: ast.expr) -> Wraps:
+        """Calls that wrap parts of ``e``: blocks of it, in place, before it is read."""
+        found = {
+            Wrap(s.node.lineno, inside=True) for s in self.sites if any(self._is_part(h, e) for h in self._held(s))
+        }
+        return frozenset(found) | self._of_class(e)
+
+    def _of_class(self, e: ast.expr) -> Wraps:
+        """Those by which a class of this file wraps parts of its own instances."""
+        name = self.callees.class_of(e)
+        own = [s for s in self.sites if isinstance(s.held, (ast.Attribute, ast.Subscript))]
+        return frozenset(
+            Wrap(s.node.lineno, inside=True)
+            for s in own
+            if s.held is not None
+            and ast.unparse(_root(s.held)) == "self"
+            and name is not None
+            and self.project.is_module_class(name)
+            and (cls := self.syntax.class_of(s.node)) is not None
+            and name == f"{self.module}.{self.syntax.qualname(cls)}"
+        )
+
+    def _held(self, site: CompileSite) -> Iterator[ast.expr]:
+        """What holds the part that is wrapped, also as a caller of the function writes it."""
+        parent = self.syntax.parents.get(site.node)
+        held = site.held
+        if isinstance(parent, ast.Call) and self.syntax.builtin(parent) == "setattr" and parent.args:
+            yield parent
+            held = parent.args[0]
+        if isinstance(held, (ast.Attribute, ast.Subscript)):
+            yield held
+        root = _root(held) if held is not None and (held is not site.held or not isinstance(held, ast.Name)) else None
+        if isinstance(root, ast.Name):
+            yield from self._written_as(root, 3)
+
+    def _written_as(self, root: ast.Name, depth: int) -> Iterator[ast.expr]:
+        for d in self.callees.inference.definitions(root) if depth else ():
+            values = self.callees.given(d) if d.how == "parameter" else [d.value] if d.value is not None else []
+            for value in values:
+                for n in ast.walk(value):
+                    if isinstance(n, (ast.Attribute, ast.Name)) and n is not root:
+                        yield n
+                    if isinstance(n, ast.Name) and n.id != root.id:
+                        yield from self._written_as(n, depth - 1)
+
+    def _is_part(self, held: ast.expr, e: ast.expr) -> bool:
+        """Whether ``held`` is below ``e``, or a function of this file gets ``e`` and wraps what is below it."""
+        text = ast.unparse(e)
+        place = held.args[0] if isinstance(held, ast.Call) else held
+        written = ast.unparse(place)
+        if not self._same_thing(place, e) or ast.unparse(_root(place)) != ast.unparse(_root(e)):
+            return False
+        if self.syntax.function_of(place) is self.syntax.function_of(e) and place.lineno > e.lineno:
+            loops = [p for p in self.syntax.ancestors(e) if isinstance(p, (ast.For, ast.AsyncFor, ast.While))]
+            if not any(p in loops for p in self.syntax.ancestors(place)):
+                return False
+        whole = isinstance(held, (ast.Name, ast.Call)) or isinstance(self.syntax.parents.get(place), ast.Call)
+        return written.startswith((f"{text}.", f"{text}[")) or (whole and written == text)
+
+
+def _parts(wraps: Wraps) -> Wraps:
+    """Those that are left when the wrapper around the model is taken away."""
+    return frozenset(w for w in wraps if w.inside)
+
+
+def _root(e: ast.expr) -> ast.expr:
+    while isinstance(e, (ast.Attribute, ast.Subscript)):
+        e = e.value
+    return e
+
+
+def _prepared(value: ast.expr, path: tuple[int, ...]) -> list[ast.expr]:
+    """``value``, or what ``a, b = accelerator.prepare(x, y)`` makes of it at ``path``."""
+    if not path:
+        return [value]
+    match value:
+        case ast.Call(func=ast.Attribute(attr="prepare"), args=args) if len(path) == 1 and path[0] < len(args):
+            return [args[path[0]]]
+        case ast.Tuple(elts=elts) | ast.List(elts=elts) if path[0] < len(elts):
+            return _prepared(elts[path[0]], path[1:])
+    return []
