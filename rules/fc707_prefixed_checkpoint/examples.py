@@ -101,8 +101,7 @@ INVALID: tuple[Example, ...] = (
         title="wrapped block by block, in a function, saved in another",
         before=_NET
         + """def prepare(model, **options):
-    for i, block in enumerate(model.blocks):
-        model.blocks[i] = torch.compile(block, **options)
+    model.blocks = nn.ModuleList([torch.compile(block, **options) for block in model.blocks])
 
 
 def save(state, file):
@@ -122,8 +121,7 @@ def script(x):
 """,
         after=_NET
         + """def prepare(model, **options):
-    for i, block in enumerate(model.blocks):
-        model.blocks[i] = torch.compile(block, **options)
+    model.blocks = nn.ModuleList([torch.compile(block, **options) for block in model.blocks])
 
 
 """

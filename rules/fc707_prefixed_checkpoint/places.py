@@ -58,8 +58,7 @@ class Places(Analysis):
         found: dict[ast.expr, Place] = {}
         for call in self.syntax.by_type[ast.Call] if self.wrapped.sites else ():
             for place in (*self._saved(call), *self._loaded(call), *self._written(call)):
-                if not self.facts.silenced("FC707", self.syntax.statement_of(place.node)):
-                    found.setdefault(place.node, place)
+                found.setdefault(place.node, place)
         return tuple(sorted(found.values(), key=lambda p: (p.node.lineno, p.node.col_offset)))
 
     def state(self, e: ast.expr) -> tuple[ast.expr, Wraps] | None:

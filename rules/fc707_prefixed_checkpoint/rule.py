@@ -65,10 +65,12 @@ class PrefixedCheckpoint(Rule):
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a state dict that is saved or loaded with names of the wrapper; the first one changes them all."""
-        places = facts.ask(Places).all
-        place = next((p for p in places if p.at is node), None)
+        every = facts.ask(Places).all
+        places = [p for p in every if not facts.silenced(self.code, facts.syntax.statement_of(p.node))]
+        place = next((p for p in every if p.at is node), None)
         if place is None:
             return
+        places = places if place in places else [place]  # what is silenced is told, and said to be
         changed = [p for p in places if can_be_written(p)]
         if place not in changed:
             yield Finding(node, _message(place), assumption=_by_hand(place))

@@ -26,7 +26,9 @@ _PARALLEL = frozenset({"DistributedDataParallel", "DataParallel", "DDP"})
 #: Their state is taken by functions of their own, which know the wrapper.
 _SHARDED = frozenset({"FullyShardedDataParallel", "FSDP", "fully_shard"})
 _SAME = frozenset({"copy.deepcopy", "copy.copy"})
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: What the value of an expression goes through on its way into a module, or a list of them.
+_COLLECTING = (ast.Call, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Starred, ast.Dict, ast.DictComp)
+_ADDING = frozenset("append insert extend add_module register_module __setitem__ __setattr__ update".split())
 _DEPTH = 8
 
 
@@ -259,37 +261,49 @@ class Wrapped(Analysis):
     def _inside(self, e: ast.expr) -> Wraps:
         """Calls that wrap parts of ``e``: blocks of it, in place, before it is read."""
         found = {
-            Wrap(s.node.lineno, inside=True) for s in self.sites if any(self._is_part(h, e) for h in self._held(s))
+            Wrap(s.node.lineno, inside=True)
+            for s in self.sites
+            if any(self._is_part(at, text, e) for at, text in self._held(s))
         }
         return frozenset(found) | self._of_class(e)
 
     def _of_class(self, e: ast.expr) -> Wraps:
         """Those by which a class of this file wraps parts of its own instances."""
         name = self.callees.class_of(e)
-        own = [s for s in self.sites if isinstance(s.held, (ast.Attribute, ast.Subscript))]
+        if name is None or not self.project.is_module_class(name):
+            return _NONE
         return frozenset(
             Wrap(s.node.lineno, inside=True)
-            for s in own
-            if s.held is not None
-            and ast.unparse(_root(s.held)) == "self"
-            and name is not None
-            and self.project.is_module_class(name)
+            for s in self.sites
+            if (place := self._holder(s)) is not None
+            and ast.unparse(_root(place)) == "self"
             and (cls := self.syntax.class_of(s.node)) is not None
             and name == f"{self.module}.{self.syntax.qualname(cls)}"
         )
 
-    def _held(self, site: CompileSite) -> Iterator[ast.expr]:
-        """What holds the part that is wrapped, also as a caller of the function writes it."""
-        parent = self.syntax.parents.get(site.node)
-        held = site.held
-        if isinstance(parent, ast.Call) and self.syntax.builtin(parent) == "setattr" and parent.args:
-            yield parent
-            held = parent.args[0]
-        if isinstance(held, (ast.Attribute, ast.Subscript)):
-            yield held
-        root = _root(held) if held is not None and (held is not site.held or not isinstance(held, ast.Name)) else None
-        if isinstance(root, ast.Name):
-            yield from self._written_as(root, 3)
+    def _holder(self, site: CompileSite) -> ast.expr | None:
+        """What holds what is wrapped as a part: an attribute or item, or a module or list that it is added to."""
+        node: ast.AST = site.node
+        while isinstance(parent := self.syntax.parents.get(node), _COLLECTING):
+            if isinstance(parent, ast.Call):
+                if self.syntax.builtin(parent) == "setattr":
+                    return ast.Attribute(parent.args[0], "?", ast.Store())
+                if isinstance(parent.func, ast.Attribute) and parent.func.attr in _ADDING:
+                    return ast.Attribute(parent.func.value, "?", ast.Store())
+            node = parent
+        targets = parent.targets if isinstance(parent, ast.Assign) else []
+        if site.held is not None and site.form != "other":
+            targets = [site.held]
+        return next((t for t in targets if isinstance(t, (ast.Attribute, ast.Subscript))), None)
+
+    def _held(self, site: CompileSite) -> Iterator[tuple[ast.expr, str]]:
+        """What holds the part that is wrapped, and its text, also as a caller of the function writes it."""
+        place = self._holder(site)
+        if place is not None:
+            root = _root(place)
+            yield root, ast.unparse(place)
+            if isinstance(root, ast.Name):
+                yield from ((e, f"{ast.unparse(e)}.?") for e in self._written_as(root, 3))
 
     def _written_as(self, root: ast.Name, depth: int) -> Iterator[ast.expr]:
         for d in self.callees.inference.definitions(root) if depth else ():
@@ -301,19 +315,15 @@ class Wrapped(Analysis):
                     if isinstance(n, ast.Name) and n.id != root.id:
                         yield from self._written_as(n, depth - 1)
 
-    def _is_part(self, held: ast.expr, e: ast.expr) -> bool:
-        """Whether ``held`` is below ``e``, or a function of this file gets ``e`` and wraps what is below it."""
-        text = ast.unparse(e)
-        place = held.args[0] if isinstance(held, ast.Call) else held
-        written = ast.unparse(place)
-        if not self._same_thing(place, e) or ast.unparse(_root(place)) != ast.unparse(_root(e)):
+    def _is_part(self, at: ast.expr, written: str, e: ast.expr) -> bool:
+        """Whether what is ``written`` at ``at`` is below ``e``, and that is so before ``e`` is read."""
+        if not self._same_thing(at, e) or ast.unparse(_root(at)) != ast.unparse(_root(e)):
             return False
-        if self.syntax.function_of(place) is self.syntax.function_of(e) and place.lineno > e.lineno:
+        if self.syntax.function_of(at) is self.syntax.function_of(e) and at.lineno > e.lineno:
             loops = [p for p in self.syntax.ancestors(e) if isinstance(p, (ast.For, ast.AsyncFor, ast.While))]
-            if not any(p in loops for p in self.syntax.ancestors(place)):
+            if not any(p in loops for p in self.syntax.ancestors(at)):
                 return False
-        whole = isinstance(held, (ast.Name, ast.Call)) or isinstance(self.syntax.parents.get(place), ast.Call)
-        return written.startswith((f"{text}.", f"{text}[")) or (whole and written == text)
+        return written.startswith((f"{ast.unparse(e)}.", f"{ast.unparse(e)}["))
 
 
 def _parts(wraps: Wraps) -> Wraps:
