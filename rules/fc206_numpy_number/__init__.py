@@ -1,0 +1,1 @@
+"""FC206: numbers of NumPy among the sizes of compiled code."""

@@ -1,0 +1,106 @@
+"""Numbers of NumPy that a module keeps in an attribute, and where compiled code computes with them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import ClassAnalysis
+from patcher.facts.project.attributes import UNCANNY
+from patcher.facts.project.touches import How
+from patcher.facts.syntax.classes import Store, attribute_of, self_name
+
+#: With one argument, they make one number of whatever they are given.
+_REDUCING = frozenset("prod sum max min amax amin mean median std var product ptp count_nonzero".split())
+_TYPES = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp int_ float64 float_".split())
+#: With numbers, which are written so, they make a number.
+_OF_NUMBERS = frozenset("sqrt ceil floor log2 log exp power round rint gcd lcm cumprod".split())
+_TRIED = ("range", "round", "abs", "divmod", "min", "max", "sum", "math.ceil", "math.floor")
+
+
+@dataclass(frozen=True)
+class KeptNumber:
+    """``self.name``, which is ``value``, computed with at ``use`` in compiled code. ``doubts``: who else sets it."""
+
+    name: str
+    value: ast.Call
+    use: ast.expr
+    refused: str
+    doubts: tuple[str, ...]
+
+
+class KeptNumbers(ClassAnalysis):
+    """The numbers of NumPy that one module keeps."""
+
+    def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
+        super().__init__(facts, cls)
+        init = self.members.methods.get("__init__") if facts.is_module_class(cls) else None
+        stores = [s for found in self.members.stores.values() for s in found if s.method is init] if init else []
+        ordered = sorted(stores, key=lambda s: s.statement.lineno)
+        self.found = [kept for s in ordered if s.how == "assign" for kept in self._kept(s)]
+
+    def _kept(self, store: Store) -> Iterator[KeptNumber]:
+        value = store.value
+        if not isinstance(value, ast.Call) or not self._makes_number(value):
+            return
+        reads = self._reads(store.name)
+        use = next((u for read in reads if self.facts.compiled(read) and (u := self._use(read)) is not None), None)
+        if use is None:
+            return
+        told = [f.told for f in self.project.attributes.touched(self.name, store.name, (How.SET,))]
+        told += self.project.attributes.reasons(self.name, store.name)
+        yield KeptNumber(store.name, value, use, self._why_not(store), tuple(dict.fromkeys(told)))
+
+    def _makes_number(self, call: ast.Call) -> bool:
+        what = self.syntax.qualified(call.func) or ""
+        name = what.removeprefix("numpy.")
+        if not what.startswith("numpy.") or call.keywords or any(isinstance(a, ast.Starred) for a in call.args):
+            return False
+        if name in _OF_NUMBERS:
+            return bool(call.args) and all(self.inference.of(a).is_number for a in call.args)
+        if name in _TYPES:
+            return len(call.args) == 1 and self.inference.of(call.args[0]).is_number
+        return name in _REDUCING and len(call.args) == 1
+
+    def _reads(self, name: str) -> Iterator[ast.Attribute]:
+        for method in self.members.methods.values():
+            me = self_name(method)
+            for node in ast.walk(method):
+                if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load) or me is None:
+                    continue
+                if attribute_of(node, me) == name:
+                    yield node
+
+    def _use(self, e: ast.expr, depth: int = 3) -> ast.expr | None:
+        """Arithmetic, a comparison or a test with ``e`` on the host: what makes an array of it in the graph."""
+        parent = self.syntax.parents[e]
+        match parent:
+            case ast.BinOp(left=left, right=right):
+                other = right if left is e else left
+                if self.inference.of(other).is_tensor:
+                    return None
+                parts = (n for n in ast.walk(other) if isinstance(n, ast.expr) and not isinstance(n, ast.Constant))
+                sized = any(self.inference.of(n).is_number for n in parts)
+                return parent if sized else self._use(parent, depth)
+            case ast.Compare():
+                return parent
+            case ast.Call(args=args) if e in args:
+                name = self.syntax.builtin(parent) or self.syntax.qualified(parent.func)
+                return parent if name in _TRIED else None
+            case ast.Assign(targets=[ast.Name() as target]) if depth:
+                readers = self.readers(target) or ()
+                return next((u for r in readers if (u := self._use(r, depth - 1)) is not None), None)
+        return e if isinstance(parent, ast.expr | ast.stmt) and self.syntax.only_truth(e) else None
+
+    def _why_not(self, store: Store) -> str:
+        if [s for s in self.members.stores[store.name] if s is not store and (s.how != "declared" or s.value)]:
+            return f"`self.{store.name}` is assigned again"
+        reads = [a for a in self.syntax.by_type[ast.Attribute] if a.attr == store.name]
+        asked = next((p for r in reads if isinstance(p := self.syntax.parents[r], ast.Attribute)), None)
+        if asked is not None:
+            return f"`{ast.unparse(asked)}` asks what a number of NumPy has"
+        if self.syntax.names_in(self.cls) & UNCANNY:
+            return "the class has its own ways with attributes"
+        return ""
