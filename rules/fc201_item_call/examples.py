@@ -217,6 +217,80 @@ def make(): return Longest()
 calls = [(torch.linspace(-1, 1, 8).reshape(2, 4), torch.tensor([2, 3]))]
 """,
     ),
+    Example(
+        title="bounds of slices in arrays",
+        before="""\
+import numpy as np
+
+
+class Columns(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = columns
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        found = []
+        for name in self.columns:
+            where = np.array(self.columns[name])
+            found.append(self.lin(x[:, where[0] : where[-1]]))
+        return torch.cat(found, -1)
+""",
+        after="""\
+import numpy as np
+
+
+class Columns(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = columns
+        self.lin = nn.Linear(2, 2)
+
+    def forward(self, x):
+        found = []
+        for name in self.columns:
+            where = self.columns[name]
+            found.append(self.lin(x[:, where[0] : where[-1]]))
+        return torch.cat(found, -1)
+""",
+        run="""\
+def make(): return Columns({"age": (0, 2), "sex": (2, 4), "size": [4, 6]})
+calls = [(torch.linspace(-1, 1, 12).reshape(2, 6),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="bounds that are written out in an array",
+        before="""\
+import numpy
+
+
+class Cut(nn.Module):
+    def cut(self, x, lower, upper):
+        bounds = numpy.asarray([lower, upper])
+        return x[bounds[0] : bounds[1]] + 1
+
+    def forward(self, x):
+        return self.cut(x, 1, 3)
+""",
+        after="""\
+import numpy
+
+
+class Cut(nn.Module):
+    def cut(self, x, lower, upper):
+        bounds = [lower, upper]
+        return x[bounds[0] : bounds[1]] + 1
+
+    def forward(self, x):
+        return self.cut(x, 1, 3)
+""",
+        run="""\
+def make(): return Cut()
+calls = [(torch.linspace(-1, 1, 6),)]
+""",
+        unsafe=True,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -391,6 +465,24 @@ class Named(nn.Module):
 class Plain(nn.Module):
     def forward(self, x):
         return x[:, : int(x.shape[1] / 2)] * float(x.dim())
+""",
+    ),
+    NearMiss(
+        title="arrays that are computed with, indexed by, of floats, or read where a slice is not",
+        source="""\
+import numpy as np
+
+
+class Arrays(nn.Module):
+    def forward(self, x, pairs):
+        a = np.array(pairs)
+        b = np.array(pairs, dtype=np.int32)
+        c = np.array(pairs)
+        d = np.array(pairs)
+        e = np.array(p for p in pairs)
+        c = c + 1
+        n = 0
+        return x[a[0] : a[1]] * a.sum() + x[b[0] :] + x[c[0] :] + x[d[n] :] + x[e[0] :] + d[1]
 """,
     ),
 )

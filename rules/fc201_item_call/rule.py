@@ -11,7 +11,8 @@ from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.numbers.known_numbers import Known, KnownNumbers
 from patcher.facts.numbers.number_flow import sizes_in_tensors
 from patcher.facts.values.certainty import Certainty
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from rules.fc201_item_call.array_bounds import ArrayBounds
 from rules.fc201_item_call.examples import INVALID, VALID
 
 _DATA = "what it holds is known only when the code runs"
@@ -26,7 +27,8 @@ class ItemCall(Rule):
     What it does:
         Where the code itself put the number into the tensor (``torch.tensor(x.shape[1]).item()``,
         ``torch.IntTensor([width])[0]`` as the bound of a slice, ``torch.tensor(x.shape).prod().item()``), writes that
-        number in its place. Where the number only goes into arithmetic with the tensor that it was computed from
+        number in its place. Bounds of slices that pass through a NumPy array (``where = np.array(columns[name])``,
+        ``x[:, where[0] : where[1]]``) are taken from what the array was made of. Where the number only goes into arithmetic with the tensor that it was computed from
         (``x - x.max().item()``), lets the 0-d tensor go there, detached where gradients may be recorded. In
         ``assert t.item()``, drops the call: Dynamo has an operator for asserting a tensor. Reports every other read.
 
@@ -36,7 +38,8 @@ class ItemCall(Rule):
         element breaks in a loop, so the frame is left to run eagerly; 23 graphs become 18.
 
     Fix safety:
-        Safe where it is made. A known number is written only when everything it is made of still has its value there
+        Safe where it is made, but for bounds that pass through an array: what that is made of is taken for a list or a
+        tuple of integers, which nothing in the code may say. A known number is written only when everything it is made of still has its value there
         (names bound once, attributes that the function does not assign) and is an integer, and when nothing changes the
         tensor in between; without ``.item()``, only when every use is a size and would take an integer as well. In
         arithmetic, the tensor takes the number's place when both have one dtype and the same tensor is their source,
@@ -51,7 +54,7 @@ class ItemCall(Rule):
     code: ClassVar[str] = "FC201"
     removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
     name: ClassVar[str] = "item-call"
-    triggers: ClassVar[tuple[bytes, ...]] = (b".item()", b"int(", b"float(", b"Tensor([", b"tensor(")
+    triggers: ClassVar[tuple[bytes, ...]] = (b".item()", b"int(", b"float(", b"Tensor([", b"tensor(", b"array(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Subscript)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
@@ -63,6 +66,11 @@ class ItemCall(Rule):
         if tensor is None and not bare:
             return
         if tensor is None:
+            if isinstance(node, ast.Call) and (bounds := facts.ask(ArrayBounds).of(node)) is not None:
+                message = "the host knows these bounds of a slice: compiled code makes a tensor of them and reads it"
+                fix = Fix((Replace(node, Code("{0}", (bounds.source,))),), Applicability.UNSAFE)
+                yield Finding(node, message, fix, assumption=bounds.assumption)
+                return
             known = facts.ask(KnownNumbers).scalar(node)
             if known is not None and _is_size(node, facts):
                 yield Finding(
@@ -111,7 +119,7 @@ def _may_be_known(node: ast.Call | ast.Subscript) -> bool:
         case ast.Subscript(slice=ast.Constant(value=int()) | ast.UnaryOp()):
             return isinstance(node.value, (ast.Name, ast.Call))
         case ast.Call(func=ast.Attribute(attr=attr), args=[*_]):
-            return attr in _TOGETHER or (attr in ("tensor", "as_tensor") and len(node.args) == 1)
+            return attr in _TOGETHER or (attr in ("tensor", "as_tensor", "array", "asarray") and len(node.args) == 1)
     return False
 
 

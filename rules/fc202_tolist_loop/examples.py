@@ -242,6 +242,75 @@ calls = [(torch.ones(3), torch.tensor([[1, 2], [3, 4]])), (torch.ones(3), torch.
 """,
     ),
     Example(
+        title="all dimensions, counted in a tensor",
+        before="""\
+class Centred(nn.Module):
+    def forward(self, x):
+        dims = torch.arange(len(x.shape), device=x.device).tolist()
+        return x - x.mean(dims)
+""",
+        after="""\
+class Centred(nn.Module):
+    def forward(self, x):
+        dims = list(range(len(x.shape)))
+        return x - x.mean(dims)
+""",
+        run="""\
+def make(): return Centred()
+calls = [(torch.linspace(0, 1, 6).reshape(2, 3),), (torch.tensor(3.0),)]
+""",
+    ),
+    Example(
+        title="all dimensions but the first: a tensor without any was an error",
+        before="""\
+class Normed(nn.Module):
+    def normed(self, x, eps=1e-8):
+        dims = torch.arange(1, x.dim()).tolist()
+        return (x - x.mean(dims, keepdim=True)) / torch.sqrt(x.var(dims, keepdim=True) + eps)
+
+    def forward(self, x):
+        return self.normed(x * 2)
+""",
+        after="""\
+class Normed(nn.Module):
+    def normed(self, x, eps=1e-8):
+        dims = list(range(1, x.dim()))
+        return (x - x.mean(dims, keepdim=True)) / torch.sqrt(x.var(dims, keepdim=True) + eps)
+
+    def forward(self, x):
+        return self.normed(x * 2)
+""",
+        run="""\
+def make(): return Normed()
+calls = [(torch.linspace(0, 1, 6).reshape(2, 3),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="the positions of a sequence: as many turns as it is long",
+        before="""\
+class Steps(nn.Module):
+    def forward(self, x):
+        total = torch.zeros_like(x[:, 0])
+        for step in torch.arange(0, x.shape[1], dtype=torch.long).tolist():
+            total = total * 0.5 + x[:, step]
+        return total
+""",
+        after="""\
+class Steps(nn.Module):
+    def forward(self, x):
+        total = torch.zeros_like(x[:, 0])
+        for step in list(range(0, x.shape[1])):
+            total = total * 0.5 + x[:, step]
+        return total
+""",
+        run="""\
+def make(): return Steps()
+calls = [(torch.linspace(0, 1, 12).reshape(2, 6),)]
+""",
+        unsafe=True,
+    ),
+    Example(
         title="a loop over the numbers is reported",
         before="""\
 class Looped(nn.Module):
@@ -448,6 +517,25 @@ class Tried(nn.Module):
             return torch.cat(x.split(lengths[1:].tolist()))
         except RuntimeError:
             return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="floats, numbers that wrap round, steps that may go down, numbers of the data, a list of another name",
+        source="""\
+class Other(nn.Module):
+    def forward(self, x, start):
+        a = torch.arange(3.0).tolist()
+        b = torch.arange(x.dim(), dtype=torch.uint8).tolist()
+        c = torch.arange(0, x.dim(), -1).tolist()
+        d = torch.arange(start).tolist()
+        e = torch.arange(x.dim(), dtype=torch.float32).tolist()
+        return x + len(a) + b[0] + c[0] + d[0] + e[0]
+
+
+class Named(nn.Module):
+    def forward(self, x, range):
+        return x.mean(torch.arange(x.dim()).tolist()) + range
 """,
         reported=True,
     ),

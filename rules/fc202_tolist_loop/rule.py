@@ -26,6 +26,7 @@ from patcher.rule import (
     Rule,
     block,
 )
+from rules.fc202_tolist_loop.counting import Counting
 from rules.fc202_tolist_loop.examples import INVALID, VALID
 from rules.fc202_tolist_loop.rejoined import Rejoined, Rejoining
 
@@ -36,7 +37,8 @@ class TolistLoop(Rule):
     What it does:
         Where the numbers are sizes of ``torch.split``, and all chunks are concatenated again along that dimension, code
         that is being compiled splits into one chunk, and checks on the device that the sizes add up. Eager code does
-        what it did. ``len(x.tolist())`` becomes ``len(x)``. Everything else is reported with the reason.
+        what it did. ``len(x.tolist())`` becomes ``len(x)``, and ``torch.arange(1, len(x.shape)).tolist()`` becomes
+        ``list(range(1, len(x.shape)))``. Everything else is reported with the reason.
 
     Why it breaks compilation:
         The numbers are needed while Dynamo is tracing, before there are any. The graph ends there, and whatever loops
@@ -48,7 +50,10 @@ class TolistLoop(Rule):
         ``reshape(-1, x.shape[-1])``, may touch it. Sizes that do not add up are still a RuntimeError (on CUDA, a
         device-side assertion). Unsafe when the chunks leave the function, in an attribute of what it returns or as what
         it returns: then all readers in this file are followed, and compiled code elsewhere must not look at the chunks
-        one by one. Chunks that are read in any other way stay, and so does every other use of the numbers.
+        one by one. Counting from 0 to a number of dimensions is safe; unsafe where ``torch.arange`` might be asked to
+        count downwards, which it refuses and ``range`` does not, and where the length of the list goes with a size of
+        a tensor: it is a loop whose turns compiled code has written out. Chunks that are read in any other way stay,
+        and so does every other use of the numbers.
 
     References:
         transformers' image features, which are split by image and concatenated by the caller; PyTorch, "Data dependent
@@ -67,6 +72,12 @@ class TolistLoop(Rule):
         assert isinstance(node, ast.Call)
         read = read_of(node)
         if read is None:
+            return
+        counted = facts.ask(Counting).of(read)
+        if counted is not None:
+            safety = Applicability.UNSAFE if counted.assumption else Applicability.SAFE
+            message = "the host knows these numbers, and reads them from a tensor: the graph ends here"
+            yield Finding(read, message, Fix((Replace(read, counted.code),), safety), assumption=counted.assumption)
             return
         held = facts.value(_tensor(read))
         if held.python and not held.is_tensor:  # what another library made, or a Python value

@@ -1,0 +1,1 @@
+"""FC103: an assertion of a list, tuple or dict."""

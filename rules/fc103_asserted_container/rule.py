@@ -1,0 +1,57 @@
+"""FC103: an assertion that a list, tuple or dict is not empty."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from rules.fc103_asserted_container.containers import Containers
+from rules.fc103_asserted_container.examples import INVALID, VALID
+
+
+class AssertedContainer(Rule):
+    """``assert tensors, "nothing given"``: a list, tuple or dict as a condition that is asserted.
+
+    What it does:
+        Asks for the length: ``assert len(tensors) > 0, "nothing given"``.
+
+    Why it breaks compilation:
+        Dynamo takes the condition of an assertion, where it has no message or one that is a literal, for a tensor that
+        it can check in the graph, and hands it to an operator. A list of tensors is none: the graph ends, at "TypeError
+        when making fake tensor call" or "Failed to convert args/kwargs to proxy", and in a loop the whole frame is
+        given up. ``if not tensors: raise`` does no harm, nor does a length.
+
+    Fix safety:
+        Safe where the condition is ``*args``, ``**kwargs`` or a local name that only displays, comprehensions,
+        ``list()``, ``tuple()``, ``dict()`` and ``sorted()`` are assigned to: these are true when they have a length,
+        and the error stays what it is. Unsafe for parameters that are annotated as one, which an annotation does not
+        hold, and for attributes that hold one or a ``ModuleList``. Left alone: lists of literals, messages that are put
+        together, conditions with more to them; they do not break.
+
+    References:
+        PyTorch, "Failed to convert args/kwargs to proxy" (graph break GB0055).
+    """
+
+    code: ClassVar[str] = "FC103"
+    name: ClassVar[str] = "asserted-container"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"assert",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assert,)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report the assertion ``node`` when its condition is a container."""
+        assert isinstance(node, ast.Assert)
+        if not isinstance(node.msg, ast.Constant | None) or not facts.syntax.is_builtin(ast.Name("len")):
+            return
+        doubt = facts.ask(Containers).why_not(node.test)
+        if doubt is None:
+            return
+        message = f"the assertion takes `{ast.unparse(node.test)}` for a tensor: the graph ends here"
+        safety = Applicability.UNSAFE if doubt else Applicability.SAFE
+        yield Finding(node, message, Fix((Replace(node.test, Code("len({0}) > 0", (node.test,))),), safety), doubt)
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
