@@ -209,6 +209,33 @@ calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
 """,
         unsafe=True,
     ),
+    Example(
+        title="`len` may be another name",
+        before="""\
+from math import *
+
+
+class Joined(nn.Module):
+    def forward(self, x, y):
+        parts = [p for p in (x, y) if p.dim() > 0]
+        assert parts, "numbers alone"
+        return torch.cat(parts) * pi
+""",
+        after="""\
+from math import *
+
+
+class Joined(nn.Module):
+    def forward(self, x, y):
+        parts = [p for p in (x, y) if p.dim() > 0]
+        assert (True if parts else False), "numbers alone"
+        return torch.cat(parts) * pi
+""",
+        run="""\
+def make(): return Joined()
+calls = [(torch.ones(2), torch.ones(3))]
+""",
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -286,7 +313,7 @@ class Either(nn.Module):
 """,
     ),
     NearMiss(
-        title="`len` is another name, and so is `list`",
+        title="`list` is another name",
         source="""\
 def list(parts):
     return torch.stack(parts).sum()
@@ -297,16 +324,6 @@ class Named(nn.Module):
         found = list(parts)
         assert found, "m"
         return x + found
-
-
-def length(x, len, *parts):
-    assert parts, "m"
-    return x * len
-
-
-class Long(nn.Module):
-    def forward(self, x):
-        return length(x, 2, x)
 """,
     ),
     NearMiss(

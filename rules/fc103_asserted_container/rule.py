@@ -16,7 +16,8 @@ class AssertedContainer(Rule):
     """``assert tensors, "nothing given"``: a list, tuple or dict as a condition that is asserted.
 
     What it does:
-        Asks for the length: ``assert len(tensors) > 0, "nothing given"``.
+        Asks for the length: ``assert len(tensors) > 0, "nothing given"``; where ``len`` may be another name, for
+        ``True if tensors else False``.
 
     Why it breaks compilation:
         Dynamo takes the condition of an assertion, where it has no message or one that is a literal, for a tensor that
@@ -44,14 +45,16 @@ class AssertedContainer(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the assertion ``node`` when its condition is a container."""
         assert isinstance(node, ast.Assert)
-        if not isinstance(node.msg, ast.Constant | None) or not facts.syntax.is_builtin(ast.Name("len")):
+        if not isinstance(node.msg, ast.Constant | None):
             return
         doubt = facts.ask(Containers).why_not(node.test)
         if doubt is None:
             return
         message = f"the assertion takes `{ast.unparse(node.test)}` for a tensor: the graph ends here"
         safety = Applicability.UNSAFE if doubt else Applicability.SAFE
-        yield Finding(node, message, Fix((Replace(node.test, Code("len({0}) > 0", (node.test,))),), safety), doubt)
+        length = facts.syntax.is_builtin(ast.Name("len"))  # not for sure below `from torch.nn import *`
+        code = Code("len({0}) > 0" if length else "True if {0} else False", (node.test,))
+        yield Finding(node, message, Fix((Replace(node.test, code),), safety), doubt)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

@@ -12,10 +12,11 @@ _MAKERS = frozenset({"numpy.array", "numpy.asarray"})
 
 @dataclass(frozen=True)
 class Bounds:
-    """The array ``made`` of ``source``, of which single elements alone are asked, as bounds of slices."""
+    """The array ``made`` of ``source``, of which single elements alone are asked, as bounds of ``slices``."""
 
     made: ast.Call
     source: ast.expr
+    slices: tuple[ast.Slice, ...]
 
     @property
     def assumption(self) -> str:
@@ -39,15 +40,18 @@ class ArrayBounds(Analysis):
         match statement:
             case ast.Assign(targets=[ast.Name() as target]):
                 readers = self.readers(target)
-                return Bounds(made, source) if readers and all(map(self._is_bound, readers)) else None
+                slices = [self._bounded(use) for use in readers or ()]
+                known = tuple(s for s in slices if s is not None)
+                return Bounds(made, source, known) if known and len(known) == len(slices) else None
         return None
 
-    def _is_bound(self, use: ast.expr) -> bool:
-        """Whether ``use`` stands for an array one element of which is a bound of a slice."""
+    def _bounded(self, use: ast.expr) -> ast.Slice | None:
+        """The slice that an element of the array ``use`` bounds; None where that is not what it is for."""
         element = self.syntax.parents[use]
         if not isinstance(element, ast.Subscript) or element.value is not use or not _is_number(element.slice):
-            return False
-        return isinstance(self.syntax.parents[element], ast.Slice)
+            return None
+        around = self.syntax.parents[element]
+        return around if isinstance(around, ast.Slice) else None
 
 
 def _is_number(index: ast.expr) -> bool:
