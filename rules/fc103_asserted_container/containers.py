@@ -22,6 +22,9 @@ class Containers(Analysis):
         """
         match e:
             case ast.Name():
+                function = self.syntax.function_of(e)
+                if function is None or e.id in self.flow_of(function).captured:
+                    return None  # a function inside may bind it again
                 found = self.inference.definitions(e)
                 if found and all(map(self._binds_one, found)):
                     return None if all(map(self._is_plain, found)) else ""

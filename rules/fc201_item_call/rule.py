@@ -28,9 +28,10 @@ class ItemCall(Rule):
         Where the code itself put the number into the tensor (``torch.tensor(x.shape[1]).item()``,
         ``torch.IntTensor([width])[0]`` as the bound of a slice, ``torch.tensor(x.shape).prod().item()``), writes that
         number in its place. Bounds of slices that pass through a NumPy array (``where = np.array(columns[name])``,
-        ``x[:, where[0] : where[1]]``) are taken from what the array was made of. Where the number only goes into arithmetic with the tensor that it was computed from
-        (``x - x.max().item()``), lets the 0-d tensor go there, detached where gradients may be recorded. In
-        ``assert t.item()``, drops the call: Dynamo has an operator for asserting a tensor. Reports every other read.
+        ``x[:, where[0] : where[1]]``) are taken from what the array was made of. Where the number only goes into
+        arithmetic with the tensor that it was computed from (``x - x.max().item()``), lets the 0-d tensor go there,
+        detached where gradients may be recorded. In ``assert t.item()``, drops the call: Dynamo has an operator for
+        asserting a tensor. Reports every other read.
 
     Why it breaks compilation:
         A number that is read out of a tensor does not exist while Dynamo traces: the graph ends, and Python goes on
@@ -39,13 +40,13 @@ class ItemCall(Rule):
 
     Fix safety:
         Safe where it is made, but for bounds that pass through an array: what that is made of is taken for a list or a
-        tuple of integers, which nothing in the code may say. A known number is written only when everything it is made of still has its value there
-        (names bound once, attributes that the function does not assign) and is an integer, and when nothing changes the
-        tensor in between; without ``.item()``, only when every use is a size and would take an integer as well. In
-        arithmetic, the tensor takes the number's place when both have one dtype and the same tensor is their source,
-        hence one device, for ``+``, ``-`` and ``*``: a division by a number is a multiplication on a GPU.
-        An assertion that fails in compiled code raises RuntimeError, when the device gets there; AssertionError in
-        eager code, as before. Everything else is reported, without a fix.
+        tuple of integers, which nothing in the code may say. A known number is written only when everything it is made
+        of still has its value there (names bound once, attributes that the function does not assign) and is an integer,
+        and when nothing changes the tensor in between; without ``.item()``, only when every use is a size and would
+        take an integer as well. In arithmetic, the tensor takes the number's place when both have one dtype and the
+        same tensor is their source, hence one device, for ``+``, ``-`` and ``*``: a division by a number is a
+        multiplication on a GPU. An assertion that fails in compiled code raises RuntimeError, when the device gets
+        there; AssertionError in eager code, as before. Everything else is reported, without a fix.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``); VITS and other models with WaveNet layers.
