@@ -69,8 +69,8 @@ class ItemCall(Rule):
         if tensor is None:
             if isinstance(node, ast.Call) and (bounds := facts.ask(ArrayBounds).of(node)) is not None:
                 message = "the host knows these bounds of a slice: compiled code makes a tensor of them and reads it"
-                fix = Fix((Replace(node, Code("{0}", (bounds.source,))),), Applicability.UNSAFE)
-                yield Finding(bounds.slices[0], message, fix, assumption=bounds.assumption)  # where the graph ends
+                taken = Fix((Replace(node, Code("{0}", (bounds.source,))),), Applicability.UNSAFE)
+                yield Finding(bounds.slices[0], message, taken, bounds.assumption)  # where the graph ends
                 return
             known = facts.ask(KnownNumbers).scalar(node)
             if known is not None and _is_size(node, facts):
