@@ -58,6 +58,26 @@ def create(path: str, data: bytes, mode: int = 0o644) -> None:
     sync_folder(os.path.dirname(path) or os.curdir)
 
 
+def create_absent(path: str, data: bytes, label: str, mode: int = 0o644) -> None:
+    """The same where nothing of that name is; else ``ReplaceError``. ``label``: as `replace` has it."""
+    temporary = os.path.join(os.path.dirname(path), f".fix-compile-{label}-{secrets.token_hex(4)}.tmp")
+    try:
+        write_new(temporary, data, mode)
+        try:
+            os.link(temporary, path)  # fails where there is one, unlike a renaming
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            write_new(path, data, mode)
+        finally:
+            _remove(temporary)
+    except FileExistsError:
+        raise ReplaceError("is there already, left alone; run again") from None
+    except OSError as error:
+        raise ReplaceError(f"cannot be written: {reason(error)}") from None
+    sync_folder(os.path.dirname(path) or os.curdir)
+
+
 def write_new(path: str, data: bytes, mode: int = 0o644) -> None:
     """Write a file that is not there yet, down to the disk; raises ``OSError``."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)

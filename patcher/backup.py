@@ -116,11 +116,12 @@ class Store:
         files = []
         for number, result in enumerate(changed, 1):
             real = os.path.realpath(result.path)
-            mode = stat.S_IMODE(os.stat(real).st_mode)
+            mode = 0o644 if result.created else stat.S_IMODE(os.stat(real).st_mode)
             name = f"{number:05d}.{os.path.basename(real)[:100]}.orig"
             atomic.write_new(str(originals / name), result.before)
             (patched / name).write_bytes(result.after)  # only for taking the patch out of a file that was edited since
-            files.append(Saved(self._stored(real), sha256(result.before), sha256(result.after), name, mode))
+            before, after = sha256(result.before), sha256(result.after)
+            files.append(Saved(self._stored(real), before, after, name, mode, created=result.created))
         for folder in (originals, originals.parent, self._runs, self.folder, self.folder.parent):
             atomic.sync_folder(str(folder))
         started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
@@ -211,7 +212,9 @@ def _write(changed: Sequence[FileResult], label: str, outcomes: dict[str, Outcom
     try:
         for result in changed:
             try:
-                new = atomic.replace(result.path, result.before, result.after, label)
+                if result.created:
+                    atomic.create_absent(result.path, result.after, label)
+                new = result.created or atomic.replace(result.path, result.before, result.after, label)
             except atomic.ReplaceError as error:
                 refused.append((result.path, str(error)))
                 outcomes[result.path] = "left alone"

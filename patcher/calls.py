@@ -54,7 +54,9 @@ def apply(outcome: Outcome, store: Store | None, options: Sequence[str], format_
     said: list[str] = []
     if applied.written and store:
         files = f"{len(applied.written)} file{'s' if len(applied.written) > 1 else ''}"
-        said.append(f"{files} patched; to put the originals back: {program} restore{_options(store)} {applied.run}")
+        said.append(
+            f"{files} patched; to put the originals back: {program} restore{store_options(store)} {applied.run}"
+        )
     said += _more(outcome, format_)
     status = FAILURE if outcome.failed else OK
     errors = list(complaints(outcome))
@@ -95,7 +97,7 @@ def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str, p
     said = measurements(outcome) if format_ == "text" else []
     if changed and format_ == "text":
         runs = dict.fromkeys(item.run for item in changed)
-        said += [f"to hear no more of it: {program} forget{_options(store)} {run}" for run in runs]
+        said += [f"to hear no more of it: {program} forget{store_options(store)} {run}" for run in runs]
     if format_ == "text" and outcome.entries:
         said.append(f"more of a rule: {program} rules {outcome.entries[0].reported.code}")
     if format_ == "text" and outcome.count("fixable"):
@@ -171,7 +173,7 @@ def _with_summary(
     return Told(status, out, (*errors, *said))
 
 
-def _options(store: Store) -> str:
+def store_options(store: Store) -> str:
     """What ``restore`` needs to be told from here to find the store."""
     if store_for(os.curdir, load(os.curdir), None).folder == store.folder:
         return ""

@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-SCHEMA = 1
+#: Runs that made files have a schema of their own: an older version, which knows of none, refuses them.
+SCHEMA, WITH_CREATED = 1, 2
 
 #: ``planned`` stands until the run ends; after a crash the hashes tell which bytes a file has.
 Outcome = Literal["planned", "written", "left alone"]
@@ -23,6 +24,7 @@ class Saved:
 
     ``path``: relative to the folder that holds the store when the file is below it, else absolute. ``before`` and
     ``after``: sha256 of its bytes, in hexadecimal. ``original``: the stored file's name. ``mode``: the permission bits.
+    ``created``: the run has made it, and its original is empty.
     """
 
     path: str
@@ -31,6 +33,7 @@ class Saved:
     original: str
     mode: int
     outcome: Outcome = "planned"
+    created: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,21 @@ class Manifest:
 
 def to_json(manifest: Manifest) -> bytes:
     """The manifest as an indented JSON document. Undecodable bytes in file names survive as lone surrogates."""
-    return (json.dumps(asdict(manifest), indent=1) + "\n").encode("ascii")
+    fields = asdict(manifest)
+    if any(saved.created for saved in manifest.files):
+        fields["schema"] = WITH_CREATED
+    else:
+        for saved in fields["files"]:
+            del saved["created"]
+    return (json.dumps(fields, indent=1) + "\n").encode("ascii")
 
 
 def from_json(data: bytes) -> Manifest:
     """The manifest in ``data``; raises ``ManifestError`` when it is damaged or newer than this code."""
     try:
         fields = json.loads(data)
-        if fields["schema"] != SCHEMA:
-            raise ManifestError(f"has schema {fields['schema']}, this version of fix-compile reads {SCHEMA}")
+        if fields["schema"] not in (SCHEMA, WITH_CREATED):
+            raise ManifestError(f"has schema {fields['schema']}, this version of fix-compile reads {WITH_CREATED}")
         files = tuple(Saved(**{**saved, "mode": int(saved["mode"])}) for saved in fields["files"])
         return Manifest(**{**fields, "files": files, "options": tuple(fields["options"])})
     except (ValueError, KeyError, TypeError) as error:

@@ -71,7 +71,7 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
         refused: list[tuple[str, str]] = []
         kept: list[str] = []
         separable: list[str] = []
-        for saved in manifest.files:
+        for saved in sorted(manifest.files, key=lambda saved: saved.created):  # what uses a new file comes first
             path = str(store.file(saved))
             atomic.remove_leftovers(os.path.dirname(path), manifest.run)
             if saved.outcome == "left alone":
@@ -166,6 +166,8 @@ def _put_back(store: Store, manifest: Manifest, saved: Saved, edited: Edited, ke
     if sha256(original) != saved.before:
         raise atomic.ReplaceError("its stored original is damaged")
     current = _bytes_of(path)
+    if saved.created:
+        return _taken_away(store, manifest, saved, current, force, kept)
     if current is None:
         if not force:
             raise atomic.ReplaceError("was deleted since; --force brings the original back")
@@ -188,6 +190,26 @@ def _put_back(store: Store, manifest: Manifest, saved: Saved, edited: Edited, ke
         atomic.create(str(aside), current)
     kept.append(str(aside))
     return atomic.replace(str(path), current, after, manifest.run)
+
+
+def _taken_away(
+    store: Store, manifest: Manifest, saved: Saved, current: bytes | None, force: bool, kept: list[str]
+) -> bool:
+    """The same for a file that the run has made."""
+    if current is None:
+        return False
+    path = store.file(saved)
+    if sha256(current) != saved.after:
+        if not force:
+            raise atomic.ReplaceError("is new and was edited since; --force removes it and sets your version aside")
+        aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{sha256(current)[:8]}"
+        with _as_replace_error():
+            atomic.create(str(aside), current)
+        kept.append(str(aside))
+    with _as_replace_error():
+        path.unlink()
+        atomic.sync_folder(str(path.parent))
+    return True
 
 
 def _without_patch(store: Store, manifest: Manifest, saved: Saved, original: bytes, current: bytes) -> bytes | None:

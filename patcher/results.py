@@ -74,7 +74,8 @@ class FileResult:
     """One file: its path as the user sees it, its bytes before and after, or the line that says what is wrong.
 
     ``beside``: a test, an example or a script that was read only to know who uses the other files.
-    ``other``: a file that was named, and is no Python. ``not_compiled``: as `PatchResult` has it.
+    ``other``: a file that was named, and is no Python. ``not_compiled``: as `PatchResult` has it. ``created``: the file
+    is new, and ``before`` is empty.
     """
 
     path: str
@@ -86,6 +87,7 @@ class FileResult:
     beside: bool = False
     other: bool = False
     not_compiled: int = 0
+    created: bool = False
 
     @property
     def changed(self) -> bool:

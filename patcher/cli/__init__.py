@@ -69,8 +69,15 @@ def _command(word: str, rules: Sequence[Rule], said: str) -> click.Command:
         "rules": lambda: rules_of(rules),
         "diagnose": lambda: _diagnosing(rules, said),
         "selftest": lambda: selftesting(rules),
+        "integrate": _integrating,
     }
     return makes[word]() if word in makes else patching(rules, word)
+
+
+def _integrating() -> click.Command:
+    from patcher.cli.integrating import integrating  # it loads LibCST
+
+    return integrating()
 
 
 def _diagnosing(rules: Sequence[Rule], said: str) -> click.Command:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from patcher.diagnose.declared import Declarations
-from patcher.diagnose.wrappers import Wrapping
 from patcher.facts.compiling.placing import assigned, exclusive, results, tests
 from patcher.facts.flow.definitions import Flow
+from patcher.facts.scripts.wrappers import Wrapping
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS
 from patcher.facts.values.compile_calls import COMPILE_ARGUMENTS, CompileCall

@@ -36,7 +36,8 @@ def file_diff(result: FileResult, path: str) -> bytes:
     if result.before == result.after:
         return b""
     name = path.replace(os.sep, "/").lstrip("/")
-    header = b"--- " + _header(f"a/{name}") + b"\n+++ " + _header(f"b/{name}") + b"\n"
+    old = b"/dev/null" if result.created else _header(f"a/{name}")
+    header = b"--- " + old + b"\n+++ " + _header(f"b/{name}") + b"\n"
     return header + b"".join(_hunks(_lines(result.before), _lines(result.after)))
 
 

@@ -1,0 +1,197 @@
+"""The command line that a script reads: its parser, the place for more arguments, and where the outcome is at hand."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from patcher.facts.scripts.sources import Source, Sources
+from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.values.module_values import imported
+
+_PARSES = frozenset({"parse_args", "parse_intermixed_args"})
+_PARSES_SOME = frozenset({"parse_known_args", "parse_known_intermixed_args"})
+#: Parsers that take ``add_argument`` and give what they have read as attributes.
+_PARSERS = frozenset({"ArgumentParser", "ArgParser"})
+#: Those that build what they give from classes of their own: an argument more has nowhere to go.
+OF_CLASSES = frozenset({"HfArgumentParser"})
+
+
+@dataclass(frozen=True, eq=False)
+class Parser:
+    """An ``argparse.ArgumentParser``.
+
+    ``name``: what holds it, as text. ``anchor``: the statement before which arguments can still be added, in the scope
+    that makes it. ``after``: whether they come below that statement instead. ``divided``: it has commands of its own.
+    """
+
+    source: Source
+    call: ast.Call
+    name: str
+    anchor: ast.stmt
+    after: bool
+    divided: bool
+
+
+class CommandLine:
+    """The parsers in some files, and the names that hold what they have read."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+
+    @cached_property
+    def parsers(self) -> tuple[Parser, ...]:
+        """All that are kept under a name."""
+        return tuple(p for source in self.sources.all for p in _parsers(source))
+
+    @cached_property
+    def others(self) -> tuple[tuple[Source, ast.Call], ...]:
+        """Parsers that build what they give from classes."""
+        return tuple(
+            (source, call)
+            for source in self.sources.all
+            for call in source.syntax.by_type[ast.Call]
+            if (imported(source.syntax, call.func) or "").rpartition(".")[2] in OF_CLASSES
+        )
+
+    @cached_property
+    def options(self) -> dict[str, tuple[Source, ast.Call]]:
+        """Each option that some ``add_argument`` names, with that call."""
+        found: dict[str, tuple[Source, ast.Call]] = {}
+        for source in self.sources.all:
+            for call in source.syntax.by_type[ast.Call]:
+                if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+                    for given in call.args:
+                        if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                            found.setdefault(given.value.replace("-", "_").replace("__", "--", 1), (source, call))
+        return found
+
+    def at(self, source: Source, statement: ast.stmt) -> str | None:
+        """The name that holds what was read where ``statement`` runs; None where none does for sure."""
+        scopes: list[ast.AST] = [s for s in source.syntax.around(statement).scopes if not isinstance(s, ast.ClassDef)]
+        for scope in scopes:
+            for name in sorted(n for at, n in self._holders if at is scope):
+                stores = [s for s in self._stores.get((scope, name), ()) if s is not statement]
+                if scope is scopes[0] and stores and min(s.lineno for s in stores) > statement.lineno:
+                    continue
+                if scope is scopes[0] or not any(source.syntax.binds(s, name) for s in scopes[: scopes.index(scope)]):
+                    return name
+        return None
+
+    @cached_property
+    def _stores(self) -> dict[tuple[ast.AST, str], list[ast.stmt]]:
+        """The statements that give a name what was read."""
+        _ = self._holders
+        return self._stored
+
+    @cached_property
+    def _holders(self) -> set[tuple[ast.AST, str]]:
+        """(scope, name) of all that hold what a parser has read, by assignment and as parameters."""
+        held: set[tuple[ast.AST, str]] = set()
+        self._stored: dict[tuple[ast.AST, str], list[ast.stmt]] = {}
+        self._givers: set[str] = set()
+        while True:
+            self._givers = {
+                function.name
+                for source in self.sources.all
+                for function in source.syntax.functions
+                if any(self._is_read(source, r.value, held) for r in _returns(source.syntax, function))
+            }
+            found = {*self._assigned(held), *self._parameters(held)}
+            if found <= held:
+                return held
+            held |= found
+
+    def _assigned(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
+        for source in self.sources.all:
+            for statement in source.syntax.by_type[ast.Assign]:
+                for target in statement.targets:
+                    first = isinstance(target, ast.Tuple) and bool(target.elts) and _is_partial(statement.value)
+                    text = dotted(target.elts[0]) if first and isinstance(target, ast.Tuple) else dotted(target)
+                    if text is not None and (first or self._is_read(source, statement.value, held)):
+                        key = (source.bindings.scope(statement), text)
+                        if statement not in self._stored.setdefault(key, []):
+                            self._stored[key].append(statement)
+                        yield key
+
+    def _parameters(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
+        """Parameters to which all calls that are seen give what was read."""
+        given: dict[tuple[ast.AST, str], bool] = {}
+        for source in self.sources.all:
+            for call in source.syntax.by_type[ast.Call]:
+                for _, function, name, value in self.sources.handed(call):
+                    key = (function, name)
+                    given[key] = given.get(key, True) and self._is_read(source, value, held)
+        yield from (key for key, always in given.items() if always)
+
+    def _is_read(self, source: Source, e: ast.expr | None, held: set[tuple[ast.AST, str]]) -> bool:
+        if isinstance(e, ast.Call):
+            if isinstance(e.func, ast.Attribute) and e.func.attr in _PARSES:
+                return True
+            if any(f.name in self._givers for _, f in self.sources.called(e)):
+                return True
+        if isinstance(e, ast.Subscript) and _is_partial(e.value):
+            return isinstance(e.slice, ast.Constant) and e.slice.value == 0
+        text = dotted(e) if e is not None else None
+        if e is None or text is None:
+            return False
+        scopes = [s for s in source.syntax.around(e).scopes if not isinstance(s, ast.ClassDef)]
+        return any((scope, text) in held for scope in scopes)
+
+
+def _is_partial(e: ast.expr) -> bool:
+    return isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in _PARSES_SOME
+
+
+def _returns(syntax: Syntax, function: ast.AST) -> Iterator[ast.Return]:
+    yield from (n for n in syntax.by_type[ast.Return] if syntax.function_of(n) is function)
+
+
+def _parsers(source: Source) -> Iterator[Parser]:
+    syntax = source.syntax
+    for call in syntax.by_type[ast.Call]:
+        what = imported(syntax, call.func) or ""
+        if what.rpartition(".")[2] not in _PARSERS:
+            continue
+        statement = syntax.parents.get(call)
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            continue
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        name = dotted(targets[0])
+        if name is not None:
+            anchor, after = _place(source, statement, name)
+            yield Parser(source, call, name, anchor, after, _is_divided(source, name, statement))
+
+
+def _place(source: Source, made: ast.stmt, name: str) -> tuple[ast.stmt, bool]:
+    """Where arguments are added: before it is asked or given away, else below the last that is added to it."""
+    syntax = source.syntax
+    block = syntax.block_of(made)
+    below = block[block.index(made) + 1 :]
+    for statement in below:
+        if any(_ends(n, name) for n in syntax.subtree(statement)):
+            return statement, False
+    added = [s for s in below if any(_is_method(n, name, {"add_argument"}) for n in syntax.subtree(s))]
+    return (added[-1] if added else made), True
+
+
+def _ends(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Return) and node.value is not None:
+        return any(dotted(n) == name for n in ast.walk(node.value))
+    return _is_method(node, name, _PARSES | _PARSES_SOME)
+
+
+def _is_method(node: ast.AST, name: str, methods: frozenset[str] | set[str]) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr in methods and dotted(node.func.value) == name
+
+
+def _is_divided(source: Source, name: str, made: ast.stmt) -> bool:
+    scope = source.bindings.scope(made)
+    return any(
+        _is_method(call, name, {"add_subparsers"}) and source.bindings.scope(call) is scope
+        for call in source.syntax.by_type[ast.Call]
+    )

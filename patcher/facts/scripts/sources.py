@@ -1,0 +1,76 @@
+"""The files of a script, read as one: which function a call of one of them runs, and who calls a function."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+
+from patcher.facts.syntax.classes import parameter_at
+from patcher.facts.syntax.tree import FunctionNode, Syntax, last_name
+from patcher.facts.values.module_values import Bindings
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One file. ``path``: as the user spells it."""
+
+    path: str
+    syntax: Syntax
+    bindings: Bindings
+
+    @staticmethod
+    def of(path: str, tree: ast.Module) -> Source:
+        """The file ``path``, parsed."""
+        syntax = Syntax(tree)
+        return Source(path, syntax, Bindings(syntax))
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """Several files, the script first. Calls are followed by name, to all functions or methods that are called so."""
+
+    all: tuple[Source, ...]
+
+    @staticmethod
+    def of(files: Sequence[tuple[str, ast.Module]]) -> Sources:
+        """The files (path, parsed)."""
+        return Sources(tuple(Source.of(path, tree) for path, tree in files))
+
+    @cached_property
+    def _defined(self) -> dict[str, list[tuple[Source, FunctionNode]]]:
+        found: defaultdict[str, list[tuple[Source, FunctionNode]]] = defaultdict(list)
+        for source in self.all:
+            for function in source.syntax.functions:
+                found[function.name].append((source, function))
+        return found
+
+    def called(self, call: ast.Call) -> list[tuple[Source, FunctionNode]]:
+        """The functions and methods that ``call`` may run, by their name."""
+        found = self._defined.get(last_name(call.func), [])
+        if isinstance(call.func, ast.Attribute):
+            module = last_name(call.func.value)
+            return [(s, f) for s, f in found if _is_method(s, f) or PurePath(s.path).stem == module]
+        return [(s, f) for s, f in found if not _is_method(s, f)]
+
+    def handed(self, call: ast.Call) -> Iterator[tuple[Source, FunctionNode, str, ast.expr]]:
+        """The parameters of what ``call`` may run, with what each is given."""
+        for source, function in self.called(call):
+            bound = _is_method(source, function) and not _is_static(function)
+            given: list[tuple[str | int | None, ast.expr]] = [*enumerate(call.args)]
+            given += [(k.arg, k.value) for k in call.keywords]
+            for key, value in given:
+                parameter = parameter_at(function, key, bound)
+                if parameter is not None:
+                    yield source, function, parameter.arg, value
+
+
+def _is_method(source: Source, function: FunctionNode) -> bool:
+    return isinstance(source.syntax.parents.get(function), ast.ClassDef)
+
+
+def _is_static(function: FunctionNode) -> bool:
+    return any(last_name(d) == "staticmethod" for d in function.decorator_list)

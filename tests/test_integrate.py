@@ -1,0 +1,549 @@
+"""`fix-compile integrate`: scripts are patched, and run as a user runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from patcher import cli
+
+MODEL = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + torch.relu(self.linear(x))
+
+
+class Net(nn.Module):
+    def __init__(self, width=8, depth=3):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(width) for _ in range(depth)])
+        self.head = nn.Linear(width, 1)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+"""
+TRAIN = """\
+import argparse
+
+import torch
+
+from model import Net
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--blocks_to_swap", type=int, default=0)
+    parser.add_argument("--resume", default="")
+    parser.add_argument("--out", default="model.pt")
+    args = parser.parse_args()
+
+    torch.manual_seed(0)
+    model = Net()
+    if args.resume:
+        model.load_state_dict(torch.load(args.resume)["model"])
+    model.to("cpu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(args.steps):
+        loss = model(torch.linspace(-1, 1, 32).reshape(4, 8)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        print(step, loss.item())
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, args.out)
+    print("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def fix_compile(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = cli.main([], arguments)
+            out.flush()
+            err.flush()
+    finally:
+        os.chdir(before)
+    return status, *(stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+
+
+def python(folder: Path, *arguments: str, fails: bool = False, **environment: str) -> str:
+    """What a script prints; also what it says as it fails."""
+    given = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | environment
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False, env=given
+    )
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout + (done.stderr if fails else "")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files but ours and compiled ones, by path."""
+    skipped = {".fix-compile", "__pycache__"}
+    files = [path for path in folder.rglob("*") if path.is_file() and not skipped & set(path.parts)]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "train.py").write_text(TRAIN)
+    return tmp_path
+
+
+def test_a_script_is_integrated_runs_and_comes_back(project: Path) -> None:
+    before = contents(project)
+    eager = python(project, "train.py", "--out", "eager.pt")
+    (project / "eager.pt").rename(project.parent / f"{project.name}-eager.pt")
+
+    status, out, _ = fix_compile(project, "integrate", "train.py")
+    assert status == 0, out
+    assert "compile_utils.py: written" in out
+    assert set(contents(project)) == {*before, "compile_utils.py"}
+    assert contents(project)["model.py"] == before["model.py"]
+
+    told = python(project, "train.py", "--help")
+    for option in ("", "_backend", "_mode", "_dynamic", "_fullgraph", "_cache_size_limit"):
+        assert f"--compile{option} " in told or f"[--compile{option}]" in told
+    assert python(project, "train.py", "--out", "off.pt") == eager
+    assert "graphs 0" in eager
+    on = python(project, "train.py", "--compile", "--compile_backend", "eager", "--compile_fullgraph", "--out", "on.pt")
+    assert on.splitlines()[:-1] == eager.splitlines()[:-1]
+    assert on.splitlines()[-1] == "graphs 2"  # of three blocks: the first is given a tensor without gradient
+
+    compared = python(
+        project,
+        "-c",
+        "import torch\n"
+        "off, on = (torch.load(f)['model'] for f in ('off.pt', 'on.pt'))\n"
+        "print(list(off) == list(on), all(torch.equal(off[k], on[k]) for k in off))",
+    )
+    assert compared == "True True\n"
+    assert "graphs 2" in python(
+        project, "train.py", "--resume", "on.pt", "--compile", "--compile_backend", "eager", "--steps", "1"
+    )
+    resumed = [python(project, "train.py", "--resume", f, "--steps", "1").splitlines()[0] for f in ("off.pt", "on.pt")]
+    assert resumed[0] == resumed[1]
+
+    for made in project.glob("*.pt"):
+        made.unlink()
+    patched = contents(project)
+    status, _, err = fix_compile(project, "integrate", "train.py")
+    assert (status, err) == (0, "integrated already: nothing to do\n")
+    assert contents(project) == patched
+    status, out, _ = fix_compile(project, "restore")
+    assert status == 0, out
+    assert contents(project) == before
+
+
+def test_the_diff_has_the_new_file_and_applies(project: Path) -> None:
+    before = contents(project)
+    status, diff, err = fix_compile(project, "integrate", "--dry-run", "train.py")
+    assert status == 0
+    assert contents(project) == before
+    assert "train.py:9: `parser` gets --compile, " in err
+    subprocess.run(["patch", "-p1"], cwd=project, input=diff.encode(), check=True, capture_output=True)
+    patched = contents(project)
+    subprocess.run(["patch", "-R", "-p1"], cwd=project, input=diff.encode(), check=True, capture_output=True)
+    assert fix_compile(project, "integrate", "train.py")[0] == 0
+    assert contents(project) == patched
+    lines = diff.split("+++ b/train.py\n")[1].splitlines()
+    changed = [line for line in lines if line.startswith(("+", "-"))]
+    assert changed == [
+        "+import compile_utils",
+        "+    compile_utils.add_compile_arguments(parser)",
+        "+    if args.compile:",
+        "+        compile_utils.compile_model(model, args)",
+        '-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, args.out)',
+        "+    torch.save(",
+        "+        {",
+        '+            "model": compile_utils.maybe_uncompile_state_dict(model.state_dict()),',
+        '+            "optimizer": optimizer.state_dict(),',
+        "+        },",
+        "+        args.out,",
+        "+    )",
+    ]
+
+
+def test_options_reach_the_call(project: Path) -> None:
+    assert fix_compile(project, "integrate", "-q", "train.py") == (0, "", "")
+    script = (
+        "import argparse, json, sys, torch, compile_utils\n"
+        "from model import Net\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--blocks_to_swap', type=int, default=None)\n"
+        "compile_utils.add_compile_arguments(parser)\n"
+        "args = parser.parse_args(sys.argv[1:])\n"
+        "seen = []\n"
+        "def compile(function=None, **options):\n"
+        "    seen.append(options)\n"
+        "    return function\n"
+        "torch.compile = compile\n"
+        "net = Net()\n"
+        "assert compile_utils.compile_model(net, args) is net\n"
+        "print(json.dumps([seen, torch._dynamo.config.recompile_limit]))\n"
+    )
+    usual = {"backend": "inductor", "dynamic": None, "fullgraph": False}
+
+    def seen(*arguments: str) -> tuple[list[dict[str, object]], int]:
+        options, limit = json.loads(python(project, "-c", script, *arguments))
+        return options, limit
+
+    assert seen()[0] == []
+    assert seen("--compile") == ([usual] * 3, 8)
+    assert seen("--compile", "--compile_dynamic", "true")[0] == [{**usual, "dynamic": True}] * 3
+    assert seen("--compile", "--compile_dynamic", "false")[0] == [{**usual, "dynamic": False}] * 3
+    assert seen("--compile", "--compile_mode", "max-autotune")[0] == [{**usual, "mode": "max-autotune"}] * 3
+    assert seen("--compile", "--compile_fullgraph")[0] == [{**usual, "fullgraph": True}] * 3
+    assert seen("--compile", "--compile_fullgraph", "--blocks_to_swap", "2")[0] == [usual] * 3
+    assert seen("--compile", "--compile_cache_size_limit", "32")[1] == 32
+
+
+def test_linear_layers_of_swapped_blocks_stay_eager(project: Path) -> None:
+    eager = python(project, "train.py").splitlines()[:-1]
+    assert fix_compile(project, "integrate", "train.py")[0] == 0
+    swapped = python(project, "train.py", "--compile", "--compile_backend", "eager", "--blocks_to_swap", "2")
+    assert swapped.splitlines()[:-1] == eager
+    told = python(
+        project, "train.py", "--compile", "--compile_backend", "eager", "--blocks_to_swap", "2", TORCH_LOGS="graph_code"
+    )
+    assert "torch._C._nn.linear" not in told
+
+
+def test_a_second_compiler_is_refused(project: Path) -> None:
+    train = TRAIN.replace(
+        '"--steps", type=int, default=2)',
+        '"--steps", type=int, default=2)\n    parser.add_argument("--torch_compile", action="store_true")',
+    )
+    (project / "train.py").write_text(train)
+    status, out, _ = fix_compile(project, "integrate", "train.py")
+    assert status == 0
+    assert "train.py:11: --torch_compile compiles in another way: with --compile it is an error\n" in out
+    python(project, "train.py", "--torch_compile")
+    told = python(project, "train.py", "--torch_compile", "--compile", fails=True)
+    assert "--compile and --torch_compile exclude each other" in told
+    told = python(project, "train.py", "--compile", fails=True, ACCELERATE_DYNAMO_BACKEND="INDUCTOR")
+    assert "dynamo backend of accelerate" in told
+
+
+def test_before_ddp_wraps(project: Path) -> None:
+    train = TRAIN.replace(
+        "    optimizer = ",
+        '    torch.distributed.init_process_group("gloo", init_method=f"file://{args.out}.store", rank=0, world_size=1)\n'
+        "    model = nn.parallel.DistributedDataParallel(model)\n"
+        "    optimizer = ",
+    ).replace("import torch\n", "import torch\nfrom torch import nn\n")
+    (project / "train.py").write_text(train)
+    assert fix_compile(project, "integrate", "train.py")[0] == 0
+    lines = (project / "train.py").read_text().splitlines()
+    at = lines.index("        compile_utils.compile_model(model, args)")
+    assert lines[at + 1] == "    model = nn.parallel.DistributedDataParallel(model)"
+    eager = python(project, "train.py", "--out", str(project / "off.pt"))
+    on = python(project, "train.py", "--out", str(project / "on.pt"), "--compile", "--compile_backend", "eager")
+    assert on.splitlines()[:-1] == eager.splitlines()[:-1]
+    assert on.splitlines()[-1] == "graphs 2"
+
+
+PREPARED = """\
+import argparse
+
+from accelerate import Accelerator
+from model import Net, Text
+import torch
+
+
+def parse_args(input_args=None):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--train_text", action="store_true")
+    if input_args is not None:
+        args = parser.parse_args(input_args)
+    else:
+        args = parser.parse_args()
+    return args
+
+
+def main(args):
+    accelerator = Accelerator()
+    net, text = Net(), Text()
+    net.enable_gradient_checkpointing()
+    optimizer = torch.optim.AdamW(net.parameters())
+    if args.train_text:
+        net, text, optimizer = accelerator.prepare(net, text, optimizer)
+    else:
+        net, optimizer = accelerator.prepare(net, optimizer)
+
+    def unwrap(model):
+        return accelerator.unwrap_model(model)
+
+    for x in ():
+        net(x)
+    net = unwrap(net)
+    torch.save(net.state_dict(), "net.pt")
+
+
+if __name__ == "__main__":
+    main(parse_args())
+"""
+
+
+def test_after_accelerate_has_prepared(project: Path) -> None:
+    """In each arm what is prepared there: `text` is compiled only where it is trained."""
+    (project / "train.py").write_text(PREPARED)
+    (project / "model.py").write_text(MODEL + "\n\nclass Text(Net):\n    pass\n")
+    assert fix_compile(project, "integrate", "train.py", "model.py")[0] == 0
+    text = (project / "train.py").read_text()
+    assert (
+        """\
+        net, text, optimizer = accelerator.prepare(net, text, optimizer)
+        if args.compile:
+            compile_utils.compile_model(accelerator.unwrap_model(net), args)
+            compile_utils.compile_model(accelerator.unwrap_model(text), args)
+    else:
+        net, optimizer = accelerator.prepare(net, optimizer)
+        if args.compile:
+            compile_utils.compile_model(accelerator.unwrap_model(net), args)
+"""
+        in text
+    )
+    assert "    compile_utils.add_compile_arguments(parser)\n    if input_args is not None:\n" in text
+    assert 'torch.save(compile_utils.maybe_uncompile_state_dict(net.state_dict()), "net.pt")' in text
+
+
+def test_parser_and_savers_in_other_files(project: Path) -> None:
+    (project / "options.py").write_text(
+        "import argparse\n\n\ndef get_parser():\n    parser = argparse.ArgumentParser()\n"
+        '    parser.add_argument("--out", default="model.pt")\n    return parser\n'
+    )
+    (project / "saving.py").write_text(
+        "import torch\n\n\ndef save(model, path):\n    weights = model.state_dict()\n    torch.save(weights, path)\n"
+    )
+    (project / "train.py").write_text(
+        "from options import get_parser\nfrom saving import save\nfrom model import Net\nimport torch\n\n\n"
+        "def train(args):\n    torch.manual_seed(0)\n    net = Net()\n    net.train()\n"
+        "    print(net(torch.ones(2, 8)).sum().item())\n    save(net, args.out)\n\n\n"
+        'if __name__ == "__main__":\n    args = get_parser().parse_args()\n    train(args)\n'
+    )
+    before = contents(project)
+    status, out, _ = fix_compile(project, "integrate", "train.py")
+    assert status == 1
+    assert "options.py:5: the parser is made here" in out
+    assert contents(project) == before
+    status, out, _ = fix_compile(project, "integrate", "train.py", "options.py", "saving.py")
+    assert status == 0, out
+    assert (
+        "    compile_utils.add_compile_arguments(parser)\n    return parser\n" in (project / "options.py").read_text()
+    )
+    assert (
+        "weights = compile_utils.maybe_uncompile_state_dict(model.state_dict())" in (project / "saving.py").read_text()
+    )
+    off = python(project, "train.py")
+    assert python(project, "train.py", "--compile", "--compile_backend", "eager") == off
+    assert fix_compile(project, "restore")[0] == 0
+    assert {k: v for k, v in contents(project).items() if k != "model.pt"} == before
+
+
+def test_a_module_of_a_package(project: Path) -> None:
+    package = project / "pack"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "model.py").write_text(MODEL)
+    (package / "train.py").write_text(TRAIN.replace("from model", "from .model"))
+    assert fix_compile(project, "integrate", "pack/train.py")[0] == 0
+    assert "\nfrom .model import Net\nfrom . import compile_utils\n" in (package / "train.py").read_text()
+    assert (package / "compile_utils.py").exists()
+    off = python(project, "-m", "pack.train").splitlines()
+    assert python(project, "-m", "pack.train", "--compile", "--compile_backend", "eager").splitlines()[:-1] == off[:-1]
+
+
+def test_written_as_the_script_is(project: Path) -> None:
+    script = TRAIN.replace('"', "'").replace("    ", "  ").replace("\n", "\r\n")
+    (project / "train.py").write_bytes(script.encode())
+    assert fix_compile(project, "integrate", "train.py")[0] == 0
+    for name in ("train.py", "compile_utils.py"):
+        data = (project / name).read_bytes()
+        assert data.count(b"\n") == data.count(b"\r\n")
+    new = (project / "compile_utils.py").read_text()
+    assert "\n  group.add_argument(\n    '--compile',\n" in new
+    assert python(project, "train.py", "--compile", "--compile_backend", "eager").endswith("graphs 2\n")
+
+
+def test_modules_of_pytorch_are_compiled(project: Path) -> None:
+    """PyTorch compiles no ``forward`` of its own by name: a model of its layers is no reason to compile nothing."""
+    for made, graphs in (
+        ("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), 3)", 2),
+        ("nn.Sequential(nn.Linear(8, 8), nn.ReLU())", 1),
+    ):
+        (project / "train.py").write_text(
+            TRAIN.replace("Net()", made).replace("from model import Net", "from torch import nn")
+        )
+        assert fix_compile(project, "integrate", "train.py")[0] == 0
+        eager = python(project, "train.py").splitlines()
+        on = python(project, "train.py", "--compile", "--compile_backend", "eager").splitlines()
+        assert on[:-1] == eager[:-1]
+        assert on[-1] == f"graphs {graphs}"
+        assert fix_compile(project, "restore")[0] == 0
+
+
+ONE = "    args = parser.parse_args()\n"
+REFUSED = {
+    "no parser": (
+        TRAIN.replace("argparse.ArgumentParser()", "dict()"),
+        "train.py: no argparse.ArgumentParser is made here",
+    ),
+    "two parsers": (
+        TRAIN.replace(ONE, ONE + "    other = argparse.ArgumentParser()\n"),
+        "train.py:9: one of 2 parsers: which one reads --compile is not known",
+    ),
+    "commands": (
+        TRAIN.replace(ONE, "    parser.add_subparsers()\n" + ONE),
+        "train.py:9: this parser has commands of its own",
+    ),
+    "--compile is there": (
+        TRAIN.replace(ONE, '    parser.add_argument("--compile", action="store_true")\n' + ONE),
+        "train.py:14: --compile is an option already",
+    ),
+    "compiles already": (
+        TRAIN.replace('    model.to("cpu")', "    model = torch.compile(model)"),
+        "train.py:20: `torch.compile` compiles here already",
+    ),
+    "args.compile is there": (
+        TRAIN.replace('    model.to("cpu")', "    if args.compile:\n        model.compile()"),
+        "train.py:21: `torch.nn.Module.compile` compiles here already",
+    ),
+    "no model": (TRAIN.replace("Net()", "make()").replace("model.", "what."), "train.py: no model is built"),
+    "built where args are not": (
+        TRAIN.replace(ONE, ONE + "    run(args.steps)\n\n\ndef run(steps):\n").replace("args.steps)", "steps)", 2),
+        "train.py:24: `model` is ready here, and what the parser has read is not at hand: hand it over",
+    ),
+    "wrapped where it is built": (
+        TRAIN.replace("model = Net()", "model = torch.nn.parallel.DistributedDataParallel(Net())"),
+        "train.py:17: `model` is built, wrapped or run in one statement: give it statements of their own",
+    ),
+    "several on a line": (
+        TRAIN.replace('    model.to("cpu")', '    model.to("cpu"); print()'),
+        "train.py:20: this line holds several statements",
+    ),
+    "the name is taken": (
+        TRAIN.replace("import torch\n", "import torch\nimport json as compile_utils\n"),
+        "train.py: `compile_utils` is a name here already: choose with --module",
+    ),
+    "half of it": (
+        TRAIN.replace(ONE, "    add_compile_arguments(parser)\n" + ONE),
+        "train.py:14: `add_compile_arguments` is called here and `compile_model` nowhere",
+    ),
+    "a configurator": (
+        'compile = True\nexec(open("configurator.py").read())\nimport torch\nfrom model import Net\nmodel = Net()\n'
+        "if compile:\n    model = torch.compile(model)\n",
+        "train.py: no argparse.ArgumentParser is made here",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_integrated_is_told_and_left_alone(name: str, project: Path) -> None:
+    script, message = REFUSED[name]
+    (project / "train.py").write_text(script)
+    before = contents(project)
+    for dry in ((), ("--dry-run",)):
+        status, out, err = fix_compile(project, "integrate", *dry, "train.py")
+        assert (status, err) == (1, "nothing was changed\n"), out
+        assert message in out
+        assert contents(project) == before
+    assert not (project / ".fix-compile").exists()
+
+
+def test_files_that_cannot_be_read(project: Path) -> None:
+    (project / "train.py").write_text(TRAIN + "def (\n")
+    status, out, err = fix_compile(project, "integrate", "train.py")
+    assert (status, out) == (2, "")
+    assert "train.py: error: line 34: is not valid Python" in err
+    status, _, err = fix_compile(project, "integrate", "nowhere.py")
+    assert status == 2
+    assert "nowhere.py: error: no such file or folder" in err
+    status, _, err = fix_compile(project, "integrate", ".")
+    assert status == 2
+    assert ".: error: is not a regular file" in err
+
+
+def test_a_module_of_that_name_is_left_alone(project: Path) -> None:
+    (project / "compile_utils.py").write_text("mine = 1\n")
+    before = contents(project)
+    status, out, _ = fix_compile(project, "integrate", "train.py")
+    assert status == 1
+    assert (
+        out
+        == "compile_utils.py: is there already, and is another one: choose a name for the new module with --module\n"
+    )
+    assert contents(project) == before
+    assert fix_compile(project, "integrate", "--module", "compiling", "train.py")[0] == 0
+    assert python(project, "train.py", "--compile", "--compile_backend", "eager").endswith("graphs 2\n")
+    assert (project / "compile_utils.py").read_text() == "mine = 1\n"
+
+
+def test_the_model_is_named_where_there_are_several(project: Path) -> None:
+    script = (
+        "import argparse\nimport torch\nfrom model import Net\n\nparser = argparse.ArgumentParser()\n"
+        "args = parser.parse_args()\nfirst = Net()\nsecond = Net(16)\n"
+        "print(first(torch.ones(1, 8)).shape, second(torch.ones(1, 16)).shape)\n"
+    )
+    (project / "train.py").write_text(script)
+    status, out, _ = fix_compile(project, "integrate", "train.py", "model.py")
+    assert status == 1
+    assert "train.py:7: `first` may be the model: name the one to compile with --model\n" in out
+    assert fix_compile(project, "integrate", "--model", "second", "train.py", "model.py")[0] == 0
+    text = (project / "train.py").read_text()
+    assert "second = Net(16)\nif args.compile:\n    compile_utils.compile_model(second, args)\nprint" in text
+    assert fix_compile(project, "restore")[0] == 0
+    status, out, _ = fix_compile(project, "integrate", "--model", "third", "train.py", "model.py")
+    assert status == 1
+    assert "no model is called `third` (there are first, second)" in out
+
+
+def test_an_edited_new_module_is_kept_by_restore(project: Path) -> None:
+    before = contents(project)
+    assert fix_compile(project, "integrate", "train.py")[0] == 0
+    with (project / "compile_utils.py").open("a") as file:
+        file.write("# mine\n")
+    status, out, err = fix_compile(project, "restore")
+    assert status == 2
+    assert "compile_utils.py: error: is new and was edited since; --force removes it" in err
+    assert (project / "train.py").read_bytes() == before["train.py"]
+    assert (project / "compile_utils.py").exists()
+    status, out, _ = fix_compile(project, "restore", "--force")
+    assert status == 0
+    assert contents(project) == before
+    [kept] = (project / ".fix-compile").rglob("*.edited-*")
+    assert kept.read_text().endswith("# mine\n")
+
+
+def test_nothing_is_written_where_one_file_cannot_be(project: Path) -> None:
+    before = contents(project)
+    (project / "train.py").chmod(0o444)
+    status, _, err = fix_compile(project, "integrate", "train.py")
+    assert status == 2
+    assert err.splitlines()[-1] == "nothing was changed"
+    assert contents(project) == before
