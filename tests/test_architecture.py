@@ -339,6 +339,21 @@ WALLS: dict[str, set[str]] = {
     "patcher.config": {"patcher.limits", "patcher.settings"},
     "patcher.options": {"patcher.config", "patcher.rule", "patcher.selftest", "patcher.settings"},
     "patcher.version": set(),
+    "patcher.integrate": {
+        "patcher.backup",
+        "patcher.calls",
+        "patcher.edits",
+        "patcher.facts",
+        "patcher.limits",
+        "patcher.lines",
+        "patcher.report.diff",
+        "patcher.restore",
+        "patcher.source",
+        "patcher.spans",
+        "patcher.state_dict_source",
+        "patcher.version",
+        *TYPES,
+    },
     "patcher.calls": {
         "patcher.backup",
         "patcher.config",
@@ -352,7 +367,7 @@ WALLS: dict[str, set[str]] = {
 }
 LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
 LIBCST_IS_FOR = {"patcher.concrete"}
-# they run in processes of their own
+# they run in processes of their own; what `integrate` writes beside a script
 TORCH_IS_FOR = {
     "patcher.harness.parent",
     "patcher.harness.worker",
@@ -362,6 +377,7 @@ TORCH_IS_FOR = {
     "patcher.harness.captured",
     "patcher.harness.knobs",
     "patcher.harness.way",
+    "patcher.integrate.companion",
 }
 # fix_compile before there is a command line; run.py where it was carried to and there is none; the worker into a log
 PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.run", "patcher.harness.worker"}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from patcher import cli
+from tests.scripts_run import run
 
 MODEL = """\
 import torch
@@ -92,12 +93,9 @@ def fix_compile(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 def python(folder: Path, *arguments: str, fails: bool = False, **environment: str) -> str:
     """What a script prints; also what it says as it fails."""
-    given = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | environment
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False, env=given
-    )
-    assert (done.returncode != 0) == fails, done.stdout + done.stderr
-    return done.stdout + (done.stderr if fails else "")
+    status, out, err = run(folder, arguments, environment)
+    assert (status != 0) == fails, out + err
+    return out + (err if fails else "")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -109,7 +107,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 120\n")
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "train.py").write_text(TRAIN)
     return tmp_path
@@ -126,7 +124,8 @@ def test_a_script_is_integrated_runs_and_comes_back(project: Path) -> None:
     assert set(contents(project)) == {*before, "compile_utils.py"}
     assert contents(project)["model.py"] == before["model.py"]
 
-    told = python(project, "train.py", "--help")
+    command = [sys.executable, "train.py", "--help"]
+    told = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True).stdout
     for option in ("", "_backend", "_mode", "_dynamic", "_fullgraph", "_cache_size_limit"):
         assert f"--compile{option} " in told or f"[--compile{option}]" in told
     assert python(project, "train.py", "--out", "off.pt") == eager
@@ -180,10 +179,8 @@ def test_the_diff_has_the_new_file_and_applies(project: Path) -> None:
         "+        compile_utils.compile_model(model, args)",
         '-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, args.out)',
         "+    torch.save(",
-        "+        {",
-        '+            "model": compile_utils.maybe_uncompile_state_dict(model.state_dict()),',
-        '+            "optimizer": optimizer.state_dict(),',
-        "+        },",
+        '+        {"model": compile_utils.maybe_uncompile_state_dict(model.state_dict()), '
+        '"optimizer": optimizer.state_dict()},',
         "+        args.out,",
         "+    )",
     ]
@@ -228,10 +225,19 @@ def test_linear_layers_of_swapped_blocks_stay_eager(project: Path) -> None:
     assert fix_compile(project, "integrate", "train.py")[0] == 0
     swapped = python(project, "train.py", "--compile", "--compile_backend", "eager", "--blocks_to_swap", "2")
     assert swapped.splitlines()[:-1] == eager
-    told = python(
-        project, "train.py", "--compile", "--compile_backend", "eager", "--blocks_to_swap", "2", TORCH_LOGS="graph_code"
+    script = (
+        "import sys, runpy, torch\n"
+        "@torch._dynamo.register_backend\n"
+        "def telling(graph, inputs):\n"
+        "    print('graph of', *(n.target.__name__ for n in graph.graph.nodes if n.op == 'call_function'))\n"
+        "    return graph.forward\n"
+        "runpy.run_path('train.py', run_name='__main__')\n"
     )
-    assert "torch._C._nn.linear" not in told
+    arguments = ("-c", script, "--compile", "--compile_backend", "telling")
+    assert "graph of linear relu add\n" in python(project, *arguments)
+    told = python(project, *arguments, "--blocks_to_swap", "2")
+    assert "graph of relu add\n" in told
+    assert "linear" not in told
 
 
 def test_a_second_compiler_is_refused(project: Path) -> None:
@@ -253,7 +259,8 @@ def test_a_second_compiler_is_refused(project: Path) -> None:
 def test_before_ddp_wraps(project: Path) -> None:
     train = TRAIN.replace(
         "    optimizer = ",
-        '    torch.distributed.init_process_group("gloo", init_method=f"file://{args.out}.store", rank=0, world_size=1)\n'
+        '    where = f"file://{args.out}.store"\n'
+        '    torch.distributed.init_process_group("gloo", init_method=where, rank=0, world_size=1)\n'
         "    model = nn.parallel.DistributedDataParallel(model)\n"
         "    optimizer = ",
     ).replace("import torch\n", "import torch\nfrom torch import nn\n")
@@ -528,13 +535,12 @@ def test_an_edited_new_module_is_kept_by_restore(project: Path) -> None:
     assert fix_compile(project, "integrate", "train.py")[0] == 0
     with (project / "compile_utils.py").open("a") as file:
         file.write("# mine\n")
-    status, out, err = fix_compile(project, "restore")
+    status, _, err = fix_compile(project, "restore")
     assert status == 2
     assert "compile_utils.py: error: is new and was edited since; --force removes it" in err
     assert (project / "train.py").read_bytes() == before["train.py"]
     assert (project / "compile_utils.py").exists()
-    status, out, _ = fix_compile(project, "restore", "--force")
-    assert status == 0
+    assert fix_compile(project, "restore", "--force")[0] == 0
     assert contents(project) == before
     [kept] = (project / ".fix-compile").rglob("*.edited-*")
     assert kept.read_text().endswith("# mine\n")
