@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
@@ -11,6 +11,7 @@ from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.attributes import UNCANNY
 from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import Store, attribute_of, self_name
+from patcher.facts.values.sizes import Sizes
 
 #: With one argument, they make one number of whatever they are given.
 _REDUCING = frozenset("prod sum max min amax amin mean median std var product ptp count_nonzero".split())
@@ -36,6 +37,7 @@ class KeptNumbers(ClassAnalysis):
 
     def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
         super().__init__(facts, cls)
+        self.sizes = facts.ask(Sizes)
         init = self.members.methods.get("__init__") if facts.is_module_class(cls) else None
         stores = [s for found in self.members.stores.values() for s in found if s.method is init] if init else []
         ordered = sorted(stores, key=lambda s: s.statement.lineno)
@@ -46,7 +48,9 @@ class KeptNumbers(ClassAnalysis):
         if not isinstance(value, ast.Call) or not self._makes_number(value):
             return
         reads = self._reads(store.name)
-        use = next((u for read in reads if self.facts.compiled(read) and (u := self._use(read)) is not None), None)
+        compiled = [read for read in reads if self.facts.compiled(read)]
+        uses = (self._use(read, asked) for asked in (self.sizes.is_size, self._is_number) for read in compiled)
+        use = next((u for u in uses if u is not None), None)
         if use is None:
             return
         told = [f.told for f in self.project.attributes.touched(self.name, store.name, (How.SET,))]
@@ -73,8 +77,11 @@ class KeptNumbers(ClassAnalysis):
                 if attribute_of(node, me) == name:
                     yield node
 
-    def _use(self, e: ast.expr, depth: int = 3) -> ast.expr | None:
-        """Arithmetic, a comparison or a test with ``e`` on the host: what makes an array of it in the graph."""
+    def _is_number(self, e: ast.expr) -> bool:
+        return self.inference.of(e).is_number
+
+    def _use(self, e: ast.expr, asked: Callable[[ast.expr], bool], depth: int = 3) -> ast.expr | None:
+        """Arithmetic with what is ``asked`` for, a comparison or a test: what makes an array of ``e`` in the graph."""
         parent = self.syntax.parents[e]
         match parent:
             case ast.BinOp(left=left, right=right):
@@ -82,8 +89,7 @@ class KeptNumbers(ClassAnalysis):
                 if self.inference.of(other).is_tensor:
                     return None
                 parts = (n for n in ast.walk(other) if isinstance(n, ast.expr) and not isinstance(n, ast.Constant))
-                sized = any(self.inference.of(n).is_number for n in parts)
-                return parent if sized else self._use(parent, depth)
+                return parent if any(map(asked, parts)) else self._use(parent, asked, depth)
             case ast.Compare():
                 return parent
             case ast.Call(args=args) if e in args:
@@ -91,7 +97,7 @@ class KeptNumbers(ClassAnalysis):
                 return parent if name in _TRIED else None
             case ast.Assign(targets=[ast.Name() as target]) if depth:
                 readers = self.readers(target) or ()
-                return next((u for r in readers if (u := self._use(r, depth - 1)) is not None), None)
+                return next((u for r in readers if (u := self._use(r, asked, depth - 1)) is not None), None)
         return e if isinstance(parent, ast.expr | ast.stmt) and self.syntax.only_truth(e) else None
 
     def _why_not(self, store: Store) -> str:

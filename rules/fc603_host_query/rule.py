@@ -1,0 +1,57 @@
+"""FC603: functions that look something up on the host, in compiled code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, Fix, NearMiss, Rule
+from rules.fc603_host_query.examples import INVALID, VALID
+from rules.fc603_host_query.queries import Queries
+
+
+class HostQuery(Rule):
+    """A function that takes a version apart, or looks for a file or a program, called in compiled code.
+
+    What it does:
+        Marks the function ``@torch.compiler.assume_constant_result``: it runs while the graph is made, and what it
+        answers is a constant of the graph.
+
+    Why it breaks compilation:
+        Dynamo traces what such a function does, and stops at some of it: ``match.groupdict()``, ``finditer``,
+        ``os.path.exists``, ``shutil.which``. The graph ends there, once for each such call.
+
+    Fix safety:
+        Unsafe: what the function answers has to be the same for the same arguments as long as the process runs, and it
+        has to be called with text and numbers as it is annotated, since the value of a tensor would be a constant, too.
+        What it does beside answering (a warning) is done once for each graph. Only for functions without a
+        ``self``, with annotated parameters, that store nothing and answer with what cannot change.
+
+    References:
+        ``torch.compiler.assume_constant_result``; PyTorch, "constant-like method call with unsupported return type".
+    """
+
+    code: ClassVar[str] = "FC603"
+    name: ClassVar[str] = "host-query"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"groupdict", b"finditer", b"os.path", b"cpu_count", b"which(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it looks something up in compiled code, by means that no graph takes."""
+        assert isinstance(node, ast.Call)
+        query = facts.ask(Queries).of(node)
+        if query is None:
+            return
+        message = f"`{ast.unparse(node.func)}` is not traced: the graph ends"
+        if query.refused:
+            yield Finding(node, message, assumption=query.refused)
+            return
+        mark = facts.writing.spelling("torch.compiler.assume_constant_result", query.function)
+        presumed = f"`{query.function.name}` answers the same for the same text and numbers, and gets nothing else"
+        yield Finding(node, message, Fix((Decorate(query.function, Code(mark)),), Applicability.UNSAFE), presumed)
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
