@@ -120,6 +120,8 @@ class WrapperUses(Analysis):
             yield from self.of_the_class(site.cls, site)
         if site.form == "built":
             yield from self._before_it_is_built(site)
+            if site.cls is not None and not self._is_made(model):
+                yield Told(f"`{text}` is made by a function, which may keep it")
         if any(n.startswith("register_module_") and n.endswith("hook") for n in self.syntax.names_in(self.syntax.tree)):
             yield Told("a hook that is called for all modules is called for the wrapper as well")
         if isinstance(held, ast.Subscript):
@@ -133,6 +135,8 @@ class WrapperUses(Analysis):
             made = self.facts.ask(CompileSites).given(model)
             if any(not isinstance(v, ast.Call) or v is site.node for v in made):
                 yield Told(f"`{text}` has another name, which is not compiled", kept=True)
+            if site.cls is not None and any(isinstance(v, ast.Call) and not self._is_made(v) for v in made):
+                yield Told(f"`{text}` is made by a function, which may keep it")
             if not made:
                 yield Told(f"`{text}` is made elsewhere: whoever holds it has it compiled, too")
         scope = self.syntax.function_of(held)
@@ -149,6 +153,12 @@ class WrapperUses(Analysis):
         others = (s for s in modules if s.path != self.facts.path)
         if any(s.sees(self.module, text) or self.module in s.imports for s in others):
             yield Told(f"`{text}` is imported elsewhere")
+
+    def _is_made(self, value: ast.expr | None) -> bool:
+        """Whether ``value`` is a call of a class, also with ``.to(device)`` behind it."""
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and self.callees.is_same(value):
+            value = value.func.value
+        return isinstance(value, ast.Call) and self.callees.class_named(value.func) is not None
 
     def of_the_class(self, cls: str, site: CompileSite) -> Iterator[Told]:
         """What a class has that tells, whoever uses the model."""

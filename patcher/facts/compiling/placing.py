@@ -14,7 +14,8 @@ _TRIES: tuple[type[ast.Try], ...] = tuple(getattr(ast, n) for n in ("Try", "TryS
 CHOICES = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
 
 Form = Literal[
-    "again",  # model = torch.compile(model), blocks[i] = torch.compile(blocks[i]), model.forward = torch.compile(...)
+    "again",  # model = torch.compile(model), blocks[i] = torch.compile(blocks[i]), model.forward = torch.compile(...),
+    # and setattr(pipe, "unet", torch.compile(pipe.unet))
     "built",  # model = torch.compile(Model())
     "in place",  # model.compile()
     "discarded",  # torch.compile(model), as a statement, or given to a name that nobody reads from there
@@ -34,6 +35,9 @@ def form_of(call: CompileCall, syntax: Syntax) -> tuple[Form, ast.expr | None]:
     match statement:
         case ast.Expr(value=value) if value is call.node:
             return ("in place", target) if call.kind == "in place" else ("discarded", None)
+        case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(name)), value])):
+            if value is call.node and is_place(target) and ast.unparse(target) == f"{ast.unparse(owner)}.{name}":
+                return "again", target  # setattr(pipe, "unet", torch.compile(pipe.unet))
         case ast.Assign(targets=[held], value=value) | ast.AnnAssign(target=held, value=value) if value is call.node:
             if call.kind == "in place" or isinstance(held, (ast.Tuple, ast.List, ast.Starred)):
                 return "other", None

@@ -19,7 +19,11 @@ class RepeatedBlocks(Analysis):
 
         None whose attribute is filled anew outside of constructors, or by a class and by one that it inherits from.
         """
-        return tuple(self._found(cls, depth))
+        return tuple(one for one in self._found(cls, depth) if one.cls)
+
+    def others(self, cls: str) -> tuple[BlockList, ...]:
+        """The lists of an instance whose modules are of several classes, or nobody sees of which."""
+        return tuple(one for one in self._found(cls, _DEPTH) if not one.cls)
 
     def _found(self, cls: str, depth: int) -> Iterator[BlockList]:
         taken: set[str] = set()
@@ -30,11 +34,17 @@ class RepeatedBlocks(Analysis):
             assert summary is not None
             for one in summary.lists:
                 if one.path.partition(".")[0] not in taken | later:
-                    yield one
-            for attribute, part in summary.built if depth else ():
+                    yield replace(one, cls=self._near(one.cls, name) if one.cls else "")
+            for attribute, cls_of_part in summary.built if depth else ():
+                part = self._near(cls_of_part, name)
                 if attribute not in taken | later and part != cls and self.project.is_module_class(part):
-                    yield from (replace(one, path=f"{attribute}.{one.path}") for one in self.of(part, depth - 1))
+                    yield from (replace(one, path=f"{attribute}.{one.path}") for one in self._found(part, depth - 1))
             taken |= summary.init_stores
+
+    def _near(self, cls: str, user: str) -> str:
+        """``cls`` as it is named by the class ``user``: a class of a function stands beside those that use it."""
+        beside = f"{user.rpartition('.')[0]}.{cls.rpartition('.')[2]}"
+        return beside if self.project.known_class(cls) is None and self.project.known_class(beside) is not None else cls
 
     def _line(self, cls: str) -> list[str]:
         """The class and those that it inherits from, nearest first."""

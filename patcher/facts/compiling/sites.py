@@ -214,6 +214,8 @@ class CompileSites(Analysis):
         match model:
             case ast.Call(func=ast.Attribute(value=ast.Name() as inner)) if depth and self.callees.is_same(model):
                 return self.class_of(inner, depth - 1)
+            case ast.Call(func=ast.Attribute(value=maker, attr=method)) if made := self._made_by(maker, method):
+                return made
             case ast.Subscript(value=holder, slice=key) if depth and not isinstance(key, ast.Slice):
                 held = self.list_at(holder, depth - 1)
                 return held.cls if held is not None else self.callees.class_of(model)
@@ -226,6 +228,12 @@ class CompileSites(Analysis):
             case ast.Attribute() if depth and self.callees.class_of(model) is None:
                 return self._attribute(model, depth)
         return self.callees.class_of(model)
+
+    def _made_by(self, maker: ast.expr, method: str) -> str | None:
+        """The class of what ``GPT.from_pretrained(...)`` gives, where that method returns what it makes of its own."""
+        cls = self.callees.class_named(maker) if isinstance(maker, (ast.Name, ast.Attribute)) else None
+        function = self.project.function(f"{cls}.{method}") if cls is not None else None
+        return cls if function is not None and function.returns == {cls} else None
 
     def list_at(self, e: ast.expr, depth: int = 6) -> BlockList | None:
         """The list of repeated blocks that ``e`` is: ``model.blocks``, ``model.transformer.h``."""

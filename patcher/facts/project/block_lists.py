@@ -31,6 +31,7 @@ Use = Literal[
 class BlockList:
     """``path``: below the instance, "transformer.h" through an ``nn.ModuleDict``. ``cls``: the dotted class of all.
 
+    That is "" where they are not of one class, or nobody sees of which.
     ``count``: how many, as the source says it ("12", "config.depth"); "" where it does not. ``uses``: what the methods
     of the class do with it, besides asking how many there are. ``numbered``: each is made with a number of its own.
     """
@@ -87,20 +88,20 @@ class _Making:
                 for t in n.targets if isinstance(n, ast.Assign) else [n.target]:
                     if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == self.me:
                         stores.setdefault(t.attr, []).append(n.value)
-        for name, values in stores.items():
-            for path, items in self._lists(name, values).items():
+        for name, values in sorted(stores.items(), key=lambda item: min(v.lineno for v in item[1])):
+            for path, items in sorted(self._lists(name, values).items()):
                 yield BlockList(path, items[0], items[1], frozenset(), items[2])
 
     def _lists(self, name: str, values: list[ast.expr]) -> dict[str, _Items]:
         made = [self._of(name, value) for value in values]
-        paths = set(made[0]) if made else set()
+        paths = {path for one in made for path in one}
         found: dict[str, _Items] = {}
         for path in paths:
             items = {one.get(path, ("", "", False)) for one in made}
             classes, counts = {cls for cls, _, _ in items}, {count for _, count, _ in items}
-            if len(classes) == 1 and "" not in classes:
-                count = counts.pop() if len(counts) == 1 else ""
-                found[path] = (classes.pop(), count, any(numbered for _, _, numbered in items))
+            one = len(classes) == 1 and "" not in classes
+            count = counts.pop() if one and len(counts) == 1 else ""
+            found[path] = (classes.pop() if one else "", count, any(numbered for _, _, numbered in items))
         return found
 
     def _of(self, path: str, value: ast.expr) -> dict[str, _Items]:
@@ -111,7 +112,7 @@ class _Making:
         if what == _LIST and not value.keywords:
             given = self._items(value.args[0]) if len(value.args) == 1 else None
             items = self._with_more(path, given, empty=not value.args)
-            return {path: items} if items is not None else {}
+            return {path: items or ("", "", False)}
         if what != _DICT or len(value.args) != 1:
             return {}
         parts: list[tuple[str, ast.expr]] = []

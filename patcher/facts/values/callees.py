@@ -151,6 +151,10 @@ class Callees(Analysis):
     def _built(self, e: ast.expr) -> str | None:
         return self._named(e.func) if isinstance(e, ast.Call) else None
 
+    def class_named(self, e: ast.expr) -> str | None:
+        """The dotted class of the project that the name ``e`` stands for."""
+        return self._named(e)
+
     def _named(self, e: ast.expr) -> str | None:
         text = dotted(e)
         imported = self.syntax.imports.get((text or "").partition(".")[0])

@@ -1,0 +1,157 @@
+"""Models that are compiled as a whole, the lists of repeated blocks below them, and the way there through wrappers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.compiling.by_blocks import Template
+from patcher.facts.compiling.repeated import RepeatedBlocks
+from patcher.facts.compiling.sites import CompileSite, CompileSites
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.project.block_lists import BlockList
+from patcher.facts.syntax.tree import dotted, last_name
+from patcher.facts.values.callees import Callees
+
+_DATA_PARALLEL = frozenset({"DistributedDataParallel", "DDP", "DataParallel"})
+_METHODS = ("compile", "__call__")
+_WRAPS_BLOCKS = frozenset(
+    "apply_activation_checkpointing checkpoint_wrapper ptd_checkpoint_wrapper apply_ac apply_fsdp_checkpointing".split()
+)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeModel:
+    """``site``: where it is compiled, by what holds it then; ``at``: the module below which the ``lists`` are."""
+
+    site: CompileSite
+    at: Template
+    lists: tuple[BlockList, ...]
+
+
+class WholeModels(Analysis):
+    """Sites of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.sites = facts.ask(CompileSites)
+        self.callees = facts.ask(Callees)
+
+    def at(self, node: ast.AST) -> WholeModel | None:
+        """The model that is compiled as a whole at ``node``, where it is seen to have lists of repeated blocks."""
+        site = self.sites.at(node)
+        if site is None or site.by_forward or site.model is None or self.sites.replaced or self._is_item(site.model):
+            return None
+        if site.form == "kept" and self._is_put_back(site):
+            site = replace(site, form="built")  # transformer = torch.compile(pipe.transformer); pipe.transformer = ...
+        if site.form not in ("again", "built", "in place"):
+            return None
+        if site.form == "in place" and site.held is None:
+            site = replace(site, held=site.model)
+        seen = self._seen(site)
+        lists = tuple(self._lists(seen[0])) if seen is not None else ()
+        return WholeModel(site, seen[1], lists) if seen is not None and lists else None
+
+    def why_not(self, whole: WholeModel) -> str | None:
+        """What stands against compiling the blocks where the whole is compiled."""
+        site = whole.site
+        for one in whole.lists:
+            summary = self.project.known_class(one.cls)
+            forward = self.project.function(f"{one.cls}.forward")
+            if (summary is not None and summary.compiled) or (forward is not None and forward.compiled):
+                return f"`{one.cls.rpartition('.')[2]}` is compiled by a decorator: take that away, or this call"
+            root = one.path.partition(".")[0]
+            if root in self.project.foreign_stores:
+                return f"something sets `{root}` from outside of a class: see that it still is this list"
+        for call in self.syntax.by_type[ast.Call]:
+            later = call.lineno > site.node.lineno and self.syntax.function_of(call) is site.function
+            if later and last_name(call.func) in _WRAPS_BLOCKS:
+                return f"activation checkpointing wraps the blocks in line {call.lineno}: compile them below it"
+        return None
+
+    def _lists(self, cls: str) -> Iterator[BlockList]:
+        """Those whose items are called, and can be compiled in place; none where others may be most of the model."""
+        for one in self.facts.ask(RepeatedBlocks).of(cls) if not self.facts.ask(RepeatedBlocks).others(cls) else ():
+            own = self.project.is_module_class(one.cls) and self.project.methods(one.cls, "forward")
+            other = any(self.project.methods(one.cls, method) for method in _METHODS)
+            if own and not other and one.called and one.count not in ("0", "1"):
+                yield one
+
+    def _is_item(self, model: ast.expr) -> bool:
+        """Whether it is a block itself: an item of a list, or the name of a loop."""
+        if isinstance(model, ast.Subscript):
+            return True
+        return isinstance(model, ast.Name) and self.sites.loop_over(model) is not None
+
+    def _is_put_back(self, site: CompileSite) -> bool:
+        """Whether what is compiled takes the place of the model that it was made of in a later statement."""
+        held, model = site.held, site.model
+        if not isinstance(held, ast.Name) or not isinstance(model, ast.Attribute):
+            return False
+        text = ast.unparse(model)
+        for call in self.syntax.by_type[ast.Call]:
+            match call:
+                case ast.Call(
+                    func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(name)), ast.Name(id=who)]
+                ):
+                    if who == held.id and f"{ast.unparse(owner)}.{name}" == text:
+                        return self.syntax.function_of(call) is site.function
+        return any(
+            isinstance(s, ast.Assign)
+            and isinstance(s.value, ast.Name)
+            and s.value.id == held.id
+            and [ast.unparse(t) for t in s.targets] == [text]
+            and self.syntax.function_of(s) is site.function
+            for s in self.syntax.by_type[ast.Assign]
+        )
+
+    # --- through what wraps a model ---------------------------------------------------------------------------------
+
+    def _seen(self, site: CompileSite) -> tuple[str, Template] | None:
+        """The class of the model, and how it is reached from what holds it."""
+        assert site.model is not None and site.held is not None
+        if site.cls is not None:
+            return site.cls, ("{0}", (site.held,))
+        if not isinstance(site.model, ast.Name):
+            return None
+        found = [self._wrapped(value, path, site.held) for value, path in self._given(site.model)]
+        return found[0] if len(found) == 1 else None
+
+    def _given(self, name: ast.Name) -> list[tuple[ast.expr | None, tuple[int, ...]]]:
+        """What may have been assigned to ``name``, and the place in it."""
+        if self.syntax.function_of(name) is not None:
+            definitions: frozenset[Definition] = self.callees.inference.definitions(name)
+            return [(d.value if d.how == "assign" else None, d.path) for d in definitions]
+        last: tuple[ast.expr | None, tuple[int, ...]] | None = None
+        line = 0
+        for store in self.syntax.by_type[ast.Name]:
+            assert isinstance(store, ast.Name)
+            if store.id != name.id or isinstance(store.ctx, ast.Load) or store.lineno >= name.lineno:
+                continue
+            statement = self.syntax.statement_of(store)
+            straight = statement in self.syntax.tree.body and isinstance(statement, ast.Assign)
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            value = statement.value if isinstance(statement, ast.Assign) and straight else None
+            path = (target.elts.index(store),) if isinstance(target, ast.Tuple) and store in target.elts else ()
+            if store.lineno > line:
+                last, line = (value, path), store.lineno
+        return [last] if last is not None else []
+
+    def _wrapped(self, value: ast.expr | None, path: tuple[int, ...], held: ast.expr) -> tuple[str, Template] | None:
+        """``accelerator.prepare(model, optimizer)`` and ``DDP(model)`` give other modules around the model."""
+        if not isinstance(value, ast.Call) or any(isinstance(a, ast.Starred) for a in value.args):
+            return None
+        func = value.func
+        if isinstance(func, ast.Attribute) and func.attr in ("prepare", "prepare_model") and dotted(func.value):
+            at = path[0] if len(path) == 1 else 0 if not path and len(value.args) == 1 else None
+            if at is None or at >= len(value.args):
+                return None
+            cls = self.sites.class_of(value.args[at])
+            return (cls, ("{0}.unwrap_model({1})", (func.value, held))) if cls is not None else None
+        if last_name(func) in _DATA_PARALLEL and value.args and not path:
+            cls = self.sites.class_of(value.args[0])
+            return (cls, ("{0}.module", (held,))) if cls is not None else None
+        return None
