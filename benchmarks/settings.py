@@ -181,6 +181,11 @@ def results(told: Json) -> Json | None:
     return found
 
 
+def release(told: Json) -> str:
+    """Of PyTorch, on which it was measured."""
+    return str(((results(told) or {}).get("environment") or {}).get("torch", "")).partition("+")[0]
+
+
 def variant(told: Json, tree: str, kind: str = "compiled") -> Json | None:
     document = results(told)
     case = (document or {}).get("cases") or [None]
@@ -226,14 +231,13 @@ def in_package(place: str, packages: Iterable[str]) -> bool:
 
 
 def breaking(name: str, told: Json) -> bool:
-    """Whether the first call has an extra graph or a break, at a line of the package."""
+    """Whether the first call has an extra graph or a break, at a line of the package or one that a fix of it ends."""
     found = variant(told, "original")
     if not found or found["status"] != "ok":
         return False
     first = found["calls"][0]
-    return (first["graphs"] > 1 or first["breaks"] > 0) and any(
-        in_package(place, CLASSES[name].packages) for place in places(told)
-    )
+    own = any(in_package(place, CLASSES[name].packages) for place in places(told))
+    return (first["graphs"] > 1 or first["breaks"] > 0) and (own or bool(kept(told)))
 
 
 def short(told: Json) -> str:
@@ -395,9 +399,9 @@ def each(proofs: dict[str, Json]) -> str:
         settings = ", ".join(named(entry) for entry in kept(told) if is_setting(entry))
         fixes = ", ".join(named(entry) for entry in kept(told) if not is_setting(entry))
         of = told.get("state", "")
-        rows.append([name, CLASSES[name].family, *counts, settings, fixes, verdict(told), of])
-    head = ["class", "for", "extra graphs", "breaks", "recompiles", "settings kept", "fixes kept", "outputs", "state"]
-    return table(head, rows)
+        rows.append([name, CLASSES[name].family, *counts, settings, fixes, verdict(told), release(told), of])
+    head = ["class", "for", "extra graphs", "breaks", "recompiles", "settings kept", "fixes kept", "outputs"]
+    return table([*head, "torch", "state"], rows)
 
 
 def earned(proofs: dict[str, Json]) -> str:

@@ -41,6 +41,15 @@ class Measured:
     each: int
 
 
+@dataclass(frozen=True)
+class Told:
+    """What came back of a case: its runs, the latest last, and what its recommended call took in the user's script."""
+
+    one: Measured
+    runs: list[Results]
+    written: Json
+
+
 CASES = (
     Measured("flux", "flux_step", "A transformer of FLUX's kind, a denoising step", 0.1, 160, 80),
     Measured("nanovlm", "nanovlm_batch", "nanoVLM, forward of batches 1, 2, 4 x 256", 0.2, 140, 60),
@@ -82,36 +91,48 @@ def export(trees: Mapping[str, Path], out: Path) -> None:
 
 
 def page(folder: Path) -> str:
-    """The page of all cases whose results are there."""
-    found = [(one, folder / f"{one.name}.json") for one in CASES]
-    measured = [(one, from_json(json.loads(file.read_bytes()))) for one, file in found if file.exists()]
-    return "\n".join(_lines(measured)).rstrip() + "\n"
+    """The page of all cases whose results are there: NAME.json, and of later runs NAME-2.json and so on."""
+    told = []
+    for one in CASES:
+        files = [folder / f"{one.name}.json", *sorted(folder.glob(f"{one.name}-[0-9].json"))]
+        runs = [from_json(json.loads(file.read_bytes())) for file in files if file.exists()]
+        written = folder / f"written-{one.name}.json"
+        if runs:
+            told.append(Told(one, runs, json.loads(written.read_bytes()) if written.exists() else {}))
+    return "\n".join(_lines(told)).rstrip() + "\n"
 
 
-def _lines(measured: list[tuple[Measured, Results]]) -> Iterator[str]:
-    where = measured[0][1].environment
+def _lines(cases: list[Told]) -> Iterator[str]:
+    where = cases[0].runs[0].environment
     yield f"# `diagnose --tune` on one {where.device}"
     yield ""
     yield (
-        f"{len(measured)} of the {len(CASES)} models of benchmarks/tune.py, random weights, blocks of released size;\n"
+        f"{len(cases)} of the {len(CASES)} models of benchmarks/tune.py, random weights, blocks of released size;\n"
         "the line above each table says how many were built. Patched by the safe fixes first. Each way to compile\n"
         "ran in a process of its own with an empty cache, and once more in a second one with that cache; those that\n"
         "the time did not reach are named below the table. What is recommended was run to the letter.\n"
+        "A later run of a model tries other ways first; it had fewer threads, and other work ran on the other cores.\n"
         "[diagnostics.md](../diagnostics.md#tune) says what the columns mean. Written by `benchmarks/tune.py page`."
     )
     yield ""
-    yield f"torch {where.torch}, Python {where.python}, {where.device}, CUDA {where.cuda}, {where.threads} threads."
+    yield f"torch {where.torch}, Python {where.python}, {where.device}, CUDA {where.cuda}."
     yield ""
-    for one, results in measured:
-        for told in diagnostics(results, (TUNE,)):
-            yield from _section(one, results, told)
-    yield from _beside(measured)
+    for case in cases:
+        yield f"## {case.one.title}"
+        yield ""
+        for number, results in enumerate(case.runs, 1):
+            if len(case.runs) > 1:
+                yield f"### Run {number}"
+                yield ""
+            for told in diagnostics(results, (TUNE,)):
+                yield from _section(results, told)
+        yield from _written(case.written)
+    yield from _beside(cases)
 
 
-def _section(one: Measured, results: Results, told: Diagnostic) -> Iterator[str]:
-    yield f"## {one.title}"
-    yield ""
-    yield f"{told.message or told.status}. {told.seconds:.0f} s, {results.started}."
+def _section(results: Results, told: Diagnostic) -> Iterator[str]:
+    threads, torch = results.environment.threads, results.environment.torch
+    yield f"{told.message or told.status}. torch {torch}, {threads} threads. {told.seconds:.0f} s, {results.started}."
     yield ""
     if told.columns:
         yield _row(told.columns)
@@ -122,7 +143,30 @@ def _section(one: Measured, results: Results, told: Diagnostic) -> Iterator[str]
     yield ""
 
 
-def _beside(measured: list[tuple[Measured, Results]]) -> Iterator[str]:
+def _written(told: Json) -> Iterator[str]:
+    """The recommended call in the user's script, beside what was measured."""
+    done = [run for run in told.get("runs", ()) if "call_ms" in run]
+    if not done:
+        return
+    measured = told["measured"]
+    yield "The recommended call, written into a script and run by itself: milliseconds of a call, low and high."
+    yield ""
+    yield _row(["", "cold s", "one call ms"])
+    yield _row(["---"] * 3)
+    spread = measured["call_ms"]
+    times = [spread["low_ms"], spread["median_ms"], spread["high_ms"]]
+    yield _row([f"measured: `{told['best']}`", f"{measured['cold_seconds']:.1f}", _spread(times)])
+    for run in done:
+        yield _row([f"written, {run['which']}", f"{run['cold_seconds']:.1f}", _spread(run["call_ms"])])
+    yield ""
+
+
+def _spread(times: list[float]) -> str:
+    low, median, high = times
+    return f"{median:.3g} [{low:.3g}-{high:.3g}]"
+
+
+def _beside(cases: list[Told]) -> Iterator[str]:
     yield "## Beside the presets of ComfyUI-TorchCompileSpeed"
     yield ""
     yield (
@@ -131,11 +175,17 @@ def _beside(measured: list[tuple[Measured, Results]]) -> Iterator[str]:
         "the first pass of a second process, and warm times beside eager ones."
     )
     yield ""
-    yield _row(["preset", "its first run", *(f"{one.name}: cold s, second s, warm ms (eager)" for one, _ in measured)])
-    yield _row(["---"] * (2 + len(measured)))
+    yield _row(["preset", "its first run", *(f"{case.one.name}: cold s, second s, warm ms (eager)" for case in cases)])
+    yield _row(["---"] * (2 + len(cases)))
     for name, theirs in DOCUMENTED.items():
-        yield _row([name, theirs, *(_figures(results, name) for _, results in measured)])
+        yield _row([name, theirs, *(_latest(case.runs, name) for case in cases)])
     yield ""
+
+
+def _latest(runs: list[Results], name: str) -> str:
+    """Of the latest run that came to a preset."""
+    told = [_figures(results, name) for results in reversed(runs)]
+    return next((one for one in told if one not in ("skipped", "left out")), told[0])
 
 
 def _figures(results: Results, name: str) -> str:
