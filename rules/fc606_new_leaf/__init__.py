@@ -1,0 +1,1 @@
+"""FC606: a tensor that is made to ask for gradients, in compiled code."""

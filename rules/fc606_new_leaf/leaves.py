@@ -1,0 +1,70 @@
+"""Which new tensors that ask for gradients are only computed with, or handed back."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from patcher.facts.analysis import Analysis
+
+_MAKERS = frozenset(f"torch.{name}" for name in ("tensor", "zeros", "ones", "full", "zeros_like", "ones_like"))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The tensor ``made``; ``asked`` says whether it asks for gradients. ``reason``: why it has to; "" where not."""
+
+    made: ast.Call
+    asked: ast.expr
+    reason: str = ""
+
+
+class Leaves(Analysis):
+    """New tensors of one module."""
+
+    def of(self, made: ast.Call) -> Leaf | None:
+        """The tensor that ``made`` makes, when it asks for gradients."""
+        asked = next((k.value for k in made.keywords if k.arg == "requires_grad"), None)
+        if self.syntax.qualified(made.func) not in _MAKERS or asked is None:
+            return None
+        match asked:
+            case ast.Constant(value=True):
+                return Leaf(made, asked, self._why_needed(made))
+            case ast.Name():
+                known = self.inference.of(asked)
+                bound = self.inference.definitions(asked)
+                given = bool(bound) and all(d.how == "parameter" for d in bound)
+                if known.python == "bool" or given:
+                    return Leaf(made, asked, self._why_needed(made))
+        return None
+
+    def _why_needed(self, made: ast.Call) -> str:
+        """Why the gradient of ``made`` may be asked for, or the tensor be changed; "" where it is only computed with."""
+        statement = self.syntax.parents[made]
+        match statement:
+            case ast.Assign(targets=[ast.Name() as target]):
+                readers = self.readers(target)
+                if readers is None:
+                    return f"a function inside reads `{target.id}`"
+                uses: list[ast.expr] = [*readers]
+            case _:
+                uses = [made]
+        for use in uses:
+            if not self._is_operand(use):
+                return f"`{ast.unparse(self.syntax.statement_of(use)).splitlines()[0]}` does more than compute with it"
+        return ""
+
+    def _is_operand(self, use: ast.expr) -> bool:
+        """Whether ``use`` is an operand of arithmetic, or handed back, by itself or in a tuple, list or dict."""
+        around = self.syntax.parents[use]
+        while isinstance(around, (ast.Tuple, ast.List, ast.Dict, ast.IfExp)):
+            around = self.syntax.parents[around]
+        match around:
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
+                return True
+            case ast.Return():
+                return True
+            case ast.Assign(targets=[ast.Name() as target], value=value):
+                readers = self.readers(target) if value is not use else None
+                return readers is not None and all(isinstance(self.syntax.parents[r], ast.Return) for r in readers)
+        return False
