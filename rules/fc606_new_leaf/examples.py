@@ -107,7 +107,7 @@ class Cast(nn.Module):
 
     def cast(self, found, requires_grad=True):
         if type(found) is not tuple:
-            loss = torch.tensor(0.0, dtype=found.dtype, requires_grad=requires_grad)
+            loss = torch.tensor(0.0, requires_grad=requires_grad)
             return (found, loss)
         return found
 
@@ -123,7 +123,7 @@ class Cast(nn.Module):
 
     def cast(self, found, requires_grad=True):
         if type(found) is not tuple:
-            loss = torch.tensor(0.0, dtype=found.dtype, requires_grad=requires_grad and not torch.compiler.is_compiling())
+            loss = torch.tensor(0.0, requires_grad=requires_grad and not torch.compiler.is_compiling())
             return (found, loss)
         return found
 

@@ -39,7 +39,7 @@ class Leaves(Analysis):
         return None
 
     def _why_needed(self, made: ast.Call) -> str:
-        """Why the gradient of ``made`` may be asked for, or the tensor be changed; "" where it is only computed with."""
+        """Why the gradient of ``made`` may be asked for, or the tensor changed; "" where it is only computed with."""
         statement = self.syntax.parents[made]
         match statement:
             case ast.Assign(targets=[ast.Name() as target]):
