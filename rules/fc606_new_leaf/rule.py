@@ -30,7 +30,7 @@ class NewLeaf(Rule):
         more is done with the tensor: calls, methods, ``torch.autograd.grad``, assignments in place.
 
     References:
-        PyTorch, "Attempted to use tensor creation function with requires_grad=True"; auxiliary losses of routing layers.
+        PyTorch, "Attempted to use tensor creation function with requires_grad=True"; losses of routing layers.
     """
 
     code: ClassVar[str] = "FC606"
