@@ -466,6 +466,21 @@ def script(x):
         compiles=True,
     ),
     Example(
+        title="blocks that are swapped between devices",
+        before=_STACK
+        + """def script(x):
+    model = Stack()
+    model.enable_block_swap = print
+    model.enable_block_swap(2)
+    model.compile()
+    return model(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+        compiles=True,
+    ),
+    Example(
         title="activation checkpointing that comes afterwards",
         before=_STACK
         + """def apply_activation_checkpointing(model):

@@ -11,6 +11,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.by_blocks import Template
 from patcher.facts.compiling.repeated import RepeatedBlocks
 from patcher.facts.compiling.sites import CompileSite, CompileSites
+from patcher.facts.compiling.swapping import BlockSwapping
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.block_lists import BlockList
 from patcher.facts.syntax.tree import dotted, last_name
@@ -58,6 +59,8 @@ class WholeModels(Analysis):
     def why_not(self, whole: WholeModel) -> str | None:
         """What stands against compiling the blocks where the whole is compiled."""
         site = whole.site
+        if (moved := self.facts.ask(BlockSwapping).of(site)) is not None:
+            return f"blocks are swapped between devices (`{moved.what}`, line {moved.line}): see FC708 first"
         for one in whole.lists:
             summary = self.project.known_class(one.cls)
             forward = self.project.function(f"{one.cls}.forward")

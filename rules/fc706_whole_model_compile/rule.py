@@ -56,10 +56,10 @@ class WholeModelCompile(Rule):
         Unsafe: what is around the blocks (embeddings, heads) runs eagerly from there on, and nothing is fused across
         blocks, which small blocks may miss; ``diagnose --tune --goal startup --prove`` measures both ways and decides
         by cold seconds, steps and recompiles. Not written where the model is compiled again, the wrapper is asked for
-        (``_orig_mod``), the class of the blocks has the decorator, or activation checkpointing wraps the blocks
-        afterwards: then the finding says what to do. Silent where no list of blocks is seen, or other lists of
-        modules beside it, where a block is called by its ``forward``, where something around is compiled with
-        ``fullgraph``, and for PyTorch before 2.2.
+        (``_orig_mod``), the class of the blocks has the decorator, blocks are swapped (FC708), or activation
+        checkpointing wraps the blocks afterwards: then the finding says what to do. Silent where no list of blocks is
+        seen, or other lists of modules beside it, where a block is called by its ``forward``, where something around
+        is compiled with ``fullgraph``, and for PyTorch before 2.2.
 
     References:
         PyTorch, "Reducing torch.compile cold start compilation time with regional compilation"; torchtitan's

@@ -1,0 +1,1 @@
+"""FC708: compiled blocks whose weights are moved between devices while the model runs."""
