@@ -1,0 +1,1 @@
+"""FC709: timesteps that are rounded before they are embedded."""
