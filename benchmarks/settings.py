@@ -231,13 +231,17 @@ def in_package(place: str, packages: Iterable[str]) -> bool:
 
 
 def breaking(name: str, told: Json) -> bool:
-    """Whether the first call has an extra graph or a break, at a line of the package or one that a fix of it ends."""
+    """Whether the first call of the original has an extra graph, or a break at a line of the package."""
     found = variant(told, "original")
     if not found or found["status"] != "ok":
         return False
-    first = found["calls"][0]
-    own = any(in_package(place, CLASSES[name].packages) for place in places(told))
-    return (first["graphs"] > 1 or first["breaks"] > 0) and (own or bool(kept(told)))
+    return _breaks(name, found["calls"][0], places(told))
+
+
+def _breaks(name: str, first: Json, where: Iterable[str]) -> bool:
+    """What `breaking` asks of a first call, whose run broke at the places ``where``."""
+    own = any(in_package(place, CLASSES[name].packages) for place in where)
+    return first["graphs"] > 1 or (first["breaks"] > 0 and own)
 
 
 def short(told: Json) -> str:
@@ -307,11 +311,8 @@ def census_sums(counted: dict[str, Json]) -> str:
 
 
 def breaks_in(name: str, run: Json) -> bool:
-    """Whether the first call of a run has an extra graph or a break, and one is at a line of the package."""
-    first = run["calls"][0]
-    return (first["graphs"] > 1 or first["breaks"] > 0) and any(
-        in_package(b["where"], CLASSES[name].packages) for b in run["breaks"]
-    )
+    """Whether the first call of a run has an extra graph, or a break at a line of the package."""
+    return _breaks(name, run["calls"][0], (b["where"] for b in run["breaks"]))
 
 
 def before(told: Json) -> Count:

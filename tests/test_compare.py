@@ -168,6 +168,14 @@ NOT_EQUIVALENT: list[tuple[str, Json, str, str]] = [
     ("unproven: no import, compiled", {"pc": {"loaded": []}}, "unproven", "patched compiled (default) has imported no"),
     ("unproven: places", {"pe": {"places": {"executed": 0, "of": 2, "missed": ["m.py:3", "m.py:9"]}}}, "unproven",
      "none of the 2 changed places ran: m.py:3, m.py:9"),
+    ("unproven: not traced", {
+        "pe": {"places": {"executed": 0, "of": 2, "missed": ["m.py:3", "m.py:9"]}},
+        "pc": {"places": {"executed": 0, "of": 2, "missed": ["m.py:3", "m.py:9"]}},
+    }, "unproven", "none of the 2 changed places ran: m.py:3, m.py:9"),
+    ("unproven: its file is not there", {
+        "pe": {"places": {"executed": 0, "of": 1, "missed": ["m.py:3"]}},
+        "pc": {"loaded": ["n.py"], "places": {"executed": 1, "of": 1, "missed": []}},
+    }, "unproven", "none of the 1 changed places ran: m.py:3"),
     ("unproven: no patch", {"overlay": []}, "unproven", "no file is patched"),
     # eager, equal bits
     ("eager: difference", {"vs_pe": {"differences": ["call 1 output: dtype"]}}, "different", "call 1 output: dtype"),
@@ -238,6 +246,14 @@ EQUIVALENT: list[tuple[str, Json, str]] = [
     ("original not compiled", {"oc": failing("skipped")}, "original compiled (default): was not run"),
     ("missed places", {"pe": {"places": {"executed": 1, "of": 2, "missed": ["m.py:9"]}}},
      "1 of 2 changed places did not run: m.py:9"),
+    ("traced places", {
+        "pe": {"places": {"executed": 0, "of": 2, "missed": ["m.py:3", "m.py:9"]}},
+        "pc": {"places": {"executed": 1, "of": 2, "missed": ["m.py:9"]}},
+    }, "1 of 2 changed places did not run: m.py:9"),
+    ("executed and traced", {
+        "pe": {"places": {"executed": 1, "of": 2, "missed": ["m.py:3"]}},
+        "pc": {"places": {"executed": 1, "of": 2, "missed": ["m.py:9"]}},
+    }, ""),
     ("no places", {"pe": {"places": {"executed": 0, "of": 0, "missed": []}}}, ""),
     ("files not imported", {"overlay": [{"shown": name, "before": "", "after": ""} for name in ("m.py", "n.py")]},
      "1 of 2 patched files were not imported: n.py"),

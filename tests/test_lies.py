@@ -132,6 +132,14 @@ LIES = {
         "different",
         "patched compiled (default): outputs beyond the tolerance of 0.001 (MAE 1, max 1, ",
     ),
+    "a lie where only compiled code runs": Planted(
+        "if torch.compiler.is_compiling():\n    x = x + 1",
+        "if torch.compiler.is_compiling():\n    x = x + 2",
+        "different",
+        "patched compiled (default): outputs beyond the tolerance of 0.001 (MAE ",
+        "if torch.compiler.is_compiling():\n    x = x + 1\nif torch.compiler.is_compiling():\n    x = x - 1\n"
+        "return self.line(x)",
+    ),
     "a lie that shows only in the second pass": Planted(
         "self.passes += 1",
         "self.passes += 1\nx = x + (self.passes > 2)",
@@ -255,6 +263,20 @@ def test_a_file_that_was_edited_meanwhile_is_left_alone(honest: Callable[..., An
     assert "equivalent, but not all was written" in out
     assert "m.py: error: " in err
     assert (tmp_path / "m.py").read_text() == "mine = 1\n"
+
+
+COMPILED_ALONE = "if torch.compiler.is_compiling():\n    {}"
+CHECK = "if y.isnan().any():\n        raise ValueError('not a number')"
+
+
+@pytest.mark.slow
+def test_what_only_compiled_code_runs_has_run(tool: Callable[..., Any], tmp_path: Path) -> None:
+    before, after = (COMPILED_ALONE.format(check) for check in (CHECK, "torch._assert_async(~y.isnan().any())"))
+    planted = Planted(before, after, "equivalent", "", f"y = self.line(x)\n{before}\nreturn y")
+    (tmp_path / "m.py").write_text(source(planted))
+    status, out, _ = tool(Lie(planted.before, planted.after), *MEASURE, "--dry-run", "--format", "json", "m.py")
+    (verdict,) = json.loads(out)["verdicts"]
+    assert (status, verdict["status"], verdict["notes"]) == (0, "equivalent", []), verdict
 
 
 INVALID = {

@@ -212,24 +212,27 @@ def _unproven(trial: _Trial) -> Iterator[_Said]:
     if loaded and missing:
         what = f"{len(missing)} of {len(trial.files)} patched files were not imported"
         yield _Said("note", f"{what}: {_listed(missing)}")
-    after = trial.eager[1]
-    places = after.places if after else None
-    if places and places.of and not places.executed:
-        yield _Said("unproven", f"none of the {places.of} changed places ran: {_listed(places.missed)}")
-    elif places and places.missed:
-        what = f"{places.of - places.executed} of {places.of} changed places did not run"
-        yield _Said("note", f"{what}: {_listed(places.missed)}")
+    ran = [figures for figures in (trial.eager[1], trial.compiled[1]) if figures]
+    of = max((figures.places.of for figures in ran if figures.places), default=0)
+    missed = _never_ran(ran)
+    if of and len(missed) == of:
+        yield _Said("unproven", f"none of the {of} changed places ran: {_listed(missed)}")
+    elif missed:
+        yield _Said("note", f"{len(missed)} of {of} changed places did not run: {_listed(missed)}")
+
+
+def _never_ran(ran: Sequence[Figures]) -> list[str]:
+    """The changed places that no variant has executed or traced that has imported their file."""
+    watched = [(figures.loaded, figures.places.missed) for figures in ran if figures.places]
+    missed = dict.fromkeys(place for _, places in watched for place in places)
+    return [p for p in missed if all(p in places for loaded, places in watched if p.rpartition(":")[0] in loaded)]
 
 
 def _unexercised(results: Results, files: Sequence[str]) -> tuple[str, ...]:
-    ran = [figures for case in results.cases if (figures := case.variant("patched", "eager").figures)]
+    variants = (v for case in results.cases for v in case.variants if v.tree == "patched")
+    ran = [v.figures for v in variants if v.figures]
     never = [file for file in files if not any(file in figures.loaded for figures in ran)]
-    missed = dict.fromkeys(place for figures in ran if figures.places for place in figures.places.missed)
-    for place in missed:
-        file = place.rpartition(":")[0]
-        seen = [figures.places.missed for figures in ran if figures.places and file in figures.loaded]
-        never += [place] if all(place in places for places in seen) else []
-    return tuple(never)
+    return (*never, *_never_ran(ran))
 
 
 def _eager(trial: _Trial) -> Iterator[_Said]:

@@ -127,7 +127,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Places:
-    """Changed places of the source: how many ran in a call, of how many, and which did not (``file:line``)."""
+    """Changed places of the source: how many ran or were traced, of how many, and which did not (``file:line``)."""
 
     executed: int
     of: int

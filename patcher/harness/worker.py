@@ -139,12 +139,16 @@ def die_with_parent() -> None:
 
 @dataclass
 class Overlay:
-    """Which files have other bytes in this variant. ``loaded``: those imported; ``lines``: those executed in them."""
+    """Which files have other bytes in this variant. ``loaded``: those imported; ``lines``: those executed in them.
+
+    ``traced``: file, first line of the function, and line (0 for a function that was entered) of what Dynamo went over.
+    """
 
     entries: dict[str, Json] = field(default_factory=dict)  # by real path
     loaded: dict[str, Json] = field(default_factory=dict)  # by the file name in code objects
     code: dict[str, types.CodeType] = field(default_factory=dict)
     lines: set[tuple[str, str, int, int]] = field(default_factory=set)  # 0 for a function that was entered
+    traced: set[tuple[str, int, int]] = field(default_factory=set)
 
     def install(self, patched: bool) -> None:
         """Take over the compiling of the files; without ``patched`` it is only noted that they are imported."""
@@ -183,14 +187,32 @@ class Overlay:
 
         sys.settrace(call if on else None)
 
+    def attend(self) -> None:
+        """Note the lines of the patched files that get into graphs: code for compiled runs alone runs nowhere else."""
+        translator = torch._dynamo.symbolic_convert.InstructionTranslatorBase
+        original = getattr(translator, "starts_line", None)
+        if original is None:
+            return
+
+        def starts_line(tracing: Any, line: int) -> None:
+            code = tracing.f_code
+            if code.co_filename in self.code:
+                self.traced.update((code.co_filename, code.co_firstlineno, n) for n in (0, line))
+            original(tracing, line)
+
+        setattr(translator, "starts_line", starts_line)  # noqa: B010 - mypy: a method
+
+    def _ran(self, file: str, name: str, first: int, line: int) -> bool:
+        return (file, name, first, line) in self.lines or (file, first, line) in self.traced
+
     def places(self) -> Json:
-        """How many of the changed line ranges were executed."""
+        """How many of the changed line ranges were executed, or traced."""
         executed, missed = 0, []
         for file, code in self.code.items():
             executable = _lines_of(code)
             for first, last in self.loaded[file]["changed"]:
                 here = {n: executable[n] for n in range(first, last + 1) if n in executable}
-                if any((file, *where) in self.lines for where in here.values()):
+                if any(self._ran(file, *where) for where in here.values()):
                     executed += 1
                 elif here:
                     missed.append(f"{self.loaded[file]['shown']}:{min(here)}")
@@ -1116,15 +1138,17 @@ def measure(plan: Json) -> Json:
     listener = Listener(shown, plan["cases"][job["case"]]["file"])
     overlay = overlay_of(plan)
     overlay.install(job["tree"] == "patched")
-    watched = job["tree"] == "patched" and job["kind"] == "eager"
     compiling = job["kind"] == "compiled"
+    watched = job["tree"] == "patched" and (compiling or job["kind"] == "eager")
+    if compiling and watched:
+        overlay.attend()
     if compiling:
         listener.count_graphs()
         if job.get("draws_random"):
             torch._inductor.config.fallback_random = True  # else compiled code draws other numbers than eager code
     settings = plan.get("settings", []) if compiling and job["tree"] == "patched" else []
     with listening(listener, plan["verbose"]) if compiling else contextlib.nullcontext(), in_force(settings):
-        if watched:
+        if watched and not compiling:
             overlay.watch(True)
         case = load_case(plan, job)
         if case.vary and not case.sizes:
@@ -1134,7 +1158,7 @@ def measure(plan: Json) -> Json:
             attend(listener, plan["verbose"])
         if job["kind"] == "float64":
             return run.in_double()
-        told = run.counted(overlay if watched else None)
+        told = run.counted(overlay if watched and not compiling else None)
         if not (compiling and (plan.get("counting") or plan.get("untimed"))):
             told.update(run.warm())
     if watched:
