@@ -307,7 +307,7 @@ def main(args):
         return accelerator.unwrap_model(model)
 
     for x in ():
-        net(x)
+        net(text(x))
     net = unwrap(net)
     torch.save(net.state_dict(), "net.pt")
 

@@ -92,11 +92,14 @@ class Wanted:
 def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     if _is_done(sources):
         return Plan(done=True)
-    line, beyond = CommandLine(sources), CommandLine(surroundings)
-    parser = _parser(line, beyond, sources)
-    compiled = _compiled(sources)
+    line, beyond = CommandLine(sources), CommandLine(surroundings, sources)
     _refuse_options(line, beyond)
-    _refuse_compiled(compiled)
+    compiled = _compiled(sources)
+    if compiled and not line.parsers:
+        raise _RefusedError(*_without_parser(line, beyond, sources), *_told_compiled(compiled))
+    if compiled:
+        raise _RefusedError(*_told_compiled(compiled))
+    parser = _parser(line, beyond, sources)
     chosen = _chosen(sources, surroundings, line, wanted)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
     told: list[Remark] = []
@@ -168,29 +171,9 @@ def _is_done(sources: Sources) -> bool:
 
 
 def _parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> Parser:
-    script = sources.all[0]
-    if line.others:
-        source, call = line.others[0]
-        said = ast.unparse(call.func)
-        raise _RefusedError(
-            _at(
-                source, call, f"`{said}` fills classes: add the fields {_fields()} to one of them, and call the model's"
-            )
-        )
     found = line.parsers
-    if not found and beyond.parsers:
-        raise _RefusedError(
-            *(_at(p.source, p.call, "the parser is made here: give this file as well") for p in beyond.parsers)
-        )
     if not found:
-        raise _RefusedError(
-            Remark(
-                script.path,
-                0,
-                "no argparse.ArgumentParser is made here: give the file that makes it as well, or write `if "
-                f"compile: {COMPILES}(model, ...)` by hand",
-            )
-        )
+        raise _RefusedError(*_without_parser(line, beyond, sources))
     if len(found) > 1:
         raise _RefusedError(
             *(
@@ -206,6 +189,22 @@ def _parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> Parser:
     if not parser.source.syntax.alone(parser.anchor):
         raise _RefusedError(_at(parser.source, parser.anchor, "this line holds several statements: put them on lines"))
     return parser
+
+
+def _without_parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> list[Remark]:
+    """What to do where no parser is seen that takes arguments."""
+    for source, call in line.others:
+        message = (
+            f"`{ast.unparse(call.func)}` fills classes: give one of them the fields {_fields()}, and compile by them"
+        )
+        return [_at(source, call, message)]
+    if beyond.parsers:
+        return [_at(p.source, p.call, "the parser is made here: give this file as well") for p in beyond.parsers]
+    message = (
+        "no argparse.ArgumentParser is made here: give the file that makes it as well; a script without one needs a "
+        "setting of its own, and `if` it is set a call that compiles"
+    )
+    return [Remark(sources.all[0].path, 0, message)]
 
 
 def _fields() -> str:
@@ -227,14 +226,11 @@ def _compiled(sources: Sources) -> list[tuple[Source, CompileCall]]:
     return [(source, call) for source in sources.all for call in compile_calls(source.syntax) if call.kind in kinds]
 
 
-def _refuse_compiled(compiled: list[tuple[Source, CompileCall]]) -> None:
-    if compiled:
-        raise _RefusedError(
-            *(
-                _at(source, call.node, f"`{call.what}` compiles here already: `fix-compile check` tells of such calls")
-                for source, call in compiled
-            )
-        )
+def _told_compiled(compiled: list[tuple[Source, CompileCall]]) -> list[Remark]:
+    return [
+        _at(source, call.node, f"`{call.what}` compiles here already: `fix-compile check` tells of such calls")
+        for source, call in compiled
+    ]
 
 
 def _chosen(sources: Sources, around: Sources, line: CommandLine, wanted: Wanted) -> list[tuple[Model, Ready, str]]:
@@ -242,15 +238,19 @@ def _chosen(sources: Sources, around: Sources, line: CommandLine, wanted: Wanted
     models = Models(sources, around)
     script = sources.all[0]
     named = [m for m in models.all if not wanted.model or m.name == wanted.model]
+    if wanted.model and not named:
+        named = list(models.named(wanted.model))
     if not named:
-        what = f"no model is called `{wanted.model}`" if wanted.model else "no model is built"
+        what = f"no model is called `{wanted.model}`" if wanted.model else "no model is built, as far as is seen"
         known = sorted({m.name for m in models.all})
-        hint = f" (there are {', '.join(known)})" if known else ": give the file that builds it as well"
+        hint = (
+            f" (there are {', '.join(known)})" if known else ": give the file that builds it, or name it with --model"
+        )
         raise _RefusedError(Remark(script.path, 0, what + hint))
     named = [m for m in named if not m.returned] or named
     best = max(m.use for m in named)
     used = [m for m in named if m.use == best]
-    if best < 2 and len({m.name for m in used}) > 1 and not wanted.model:
+    if not wanted.model and (best == 0 or (best == 1 and len({m.name for m in used}) > 1)):
         raise _RefusedError(
             *(_at(m.source, m.made, f"`{m.name}` may be the model: name the one to compile with --model") for m in used)
         )

@@ -21,6 +21,8 @@ _PREPARES = frozenset(
     "set_use_memory_efficient_attention_xformers resize_token_embeddings init_weights tie_weights fuse_qkv_projections "
     "enable_block_swap move_to_device_except_swap_blocks prepare_block_swap_before_forward apply".split()
 )
+#: What is given a model and does not run it.
+_ASKS = frozenset("isinstance len print type id repr str copy.deepcopy deepcopy hasattr getattr setattr".split())
 #: What runs a model, besides a call of it.
 _RUNS = frozenset("generate forward sample predict".split())
 
@@ -30,8 +32,9 @@ class Model:
     """A model that a scope of a script holds.
 
     ``name``: what holds it there, as text. ``made``: the statement that gives it that name first. ``use``: 3 when it is
-    prepared or wrapped for training, 2 when it is trained, 1 when it runs, 0 when none of these is seen. ``returned``:
-    the scope builds it for another one.
+    prepared or wrapped for training, 2 when it is trained, 1 when it runs, 0 when none of these is seen, or when it is
+    neither called nor handed to anything that may (as what only holds the layers of an adapter). ``returned``: the
+    scope builds it for another one.
     """
 
     source: Source
@@ -69,6 +72,22 @@ class Models:
         """Every name that a scope gives a model, or what is used as one."""
         return tuple(model for source in self.sources.all for model in self._held(source))
 
+    def named(self, name: str) -> tuple[Model, ...]:
+        """What is assigned to ``name``, whether it is known for a model or not."""
+        found = [
+            next(
+                (
+                    Model(source, scope, name, s, 1)
+                    for s in _own_statements(source.syntax, scope)
+                    if any(dotted(t) == name for t in _targets(s)) and not _gives_none(s)
+                ),
+                None,
+            )
+            for source in self.sources.all
+            for scope in (source.syntax.tree, *source.syntax.functions)
+        ]
+        return tuple(model for model in found if model is not None)
+
     def ready(self, model: Model) -> tuple[Ready, ...]:
         """Where ``model`` is built, moved and prepared, and neither wrapped for DDP nor run; (): no such place.
 
@@ -78,6 +97,8 @@ class Models:
         own = [s for s in self._statements(model) if syntax.block_of(s)]
         wraps = [w for w in self._wraps[model.source] if w.scope is model.scope and model.name in (w.given | w.results)]
         prepared = [w for w in wraps if w.kind in ("Accelerate", "Fabric")]
+        prepared = [w for w in prepared if model.name in w.results]
+        wraps = [w for w in wraps if w.kind not in ("Accelerate", "Fabric")]
         if prepared:
             return tuple(_below(model, w.call, syntax) for w in prepared)
         if any(model.name not in w.given for w in wraps):
@@ -124,7 +145,11 @@ class Models:
 
     def _use(self, source: Source, scope: ast.AST, name: str) -> int:
         calls = [c for c in source.syntax.by_type[ast.Call] if self._within(source, c, scope, name)]
-        if any(w.scope is scope and name in w.given for w in self._wraps[source]):
+        if not any(dotted(c.func) == name or _is_run(c, name) or _is_handed(c, name) for c in calls):
+            return 0
+        if any(
+            w.scope is scope and name in w.given and (name in w.results or not w.results) for w in self._wraps[source]
+        ):
             return 3
         if any(_trains(c, name) for c in calls):
             return 2
@@ -138,9 +163,8 @@ class Models:
             own = [c for c in other.syntax.by_type[ast.Call] if self._within(other, c, function, parameter)]
             if any(_trains(c, parameter) for c in own):
                 return 2
-        if handed or any(dotted(c.func) == name or _is_run(c, name) for c in calls):
-            return 1
-        return 0
+        runs = any(dotted(c.func) == name or _is_run(c, name) or self._runs_there(c, name) for c in calls)
+        return 1 if runs else 0
 
     def _within(self, source: Source, call: ast.Call, scope: ast.AST, name: str) -> bool:
         """Whether a name in ``call`` is that of ``scope``; an attribute of ``self`` is that of its class."""
@@ -247,6 +271,16 @@ def _trains(call: ast.Call, name: str) -> bool:
     parameters = (f"{name}.parameters", f"{name}.named_parameters")
     given = [n for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a)]
     return any(isinstance(n, ast.Call) and dotted(n.func) in parameters for n in given)
+
+
+def _is_handed(call: ast.Call, name: str) -> bool:
+    """Whether a call is given the model, alone or in a list, and may run it."""
+    func = dotted(call.func) or ""
+    if func in _ASKS or "optim" in func.lower() or func.partition(".")[0] == "accelerator":
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    items = [part for e in given for part in (e.elts if isinstance(e, (ast.List, ast.Tuple)) else [e])]
+    return any(dotted(e.value if isinstance(e, ast.Starred) else e) == name for e in items)
 
 
 def _is_run(call: ast.Call, name: str) -> bool:

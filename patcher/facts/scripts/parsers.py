@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from patcher.facts.scripts.sources import Source, Sources
-from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.syntax.tree import Syntax, dotted, last_name
 from patcher.facts.values.module_values import imported
 
 _PARSES = frozenset({"parse_args", "parse_intermixed_args"})
@@ -36,15 +36,19 @@ class Parser:
 
 
 class CommandLine:
-    """The parsers in some files, and the names that hold what they have read."""
+    """The parsers in some files, and the names that hold what they have read.
 
-    def __init__(self, sources: Sources) -> None:
+    ``caller``: files that import these. Of these, only what the caller runs then counts, as far as names tell.
+    """
+
+    def __init__(self, sources: Sources, caller: Sources | None = None) -> None:
         self.sources = sources
+        self.caller = caller
 
     @cached_property
     def parsers(self) -> tuple[Parser, ...]:
         """All that are kept under a name."""
-        return tuple(p for source in self.sources.all for p in _parsers(source))
+        return tuple(p for source in self.sources.all for p in _parsers(source) if self._is_run(source, p.call))
 
     @cached_property
     def others(self) -> tuple[tuple[Source, ast.Call], ...]:
@@ -62,10 +66,35 @@ class CommandLine:
         found: dict[str, tuple[Source, ast.Call]] = {}
         for source in self.sources.all:
             for call in source.syntax.by_type[ast.Call]:
-                if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+                added = isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
+                if added and self._is_run(source, call):
                     for given in call.args:
                         if isinstance(given, ast.Constant) and isinstance(given.value, str):
                             found.setdefault(given.value.replace("-", "_").replace("__", "--", 1), (source, call))
+        return found
+
+    def _is_run(self, source: Source, node: ast.AST) -> bool:
+        """Whether the caller may run ``node``: it is no part of a program that the file is besides."""
+        if self.caller is None:
+            return True
+        function = source.syntax.function_of(node)
+        return function is not None and function.name in self._called
+
+    @cached_property
+    def _called(self) -> set[str]:
+        """The names of all that the caller may call in these files."""
+        assert self.caller is not None
+        found: set[str] = set()
+        todo = {name for source in self.caller.all for name in _calls(source.syntax, source.syntax.tree, own=False)}
+        while todo:
+            found |= todo
+            todo = {
+                name
+                for source in self.sources.all
+                for function in source.syntax.functions
+                if function.name in todo
+                for name in _calls(source.syntax, function)
+            } - found
         return found
 
     def at(self, source: Source, statement: ast.stmt) -> str | None:
@@ -139,6 +168,14 @@ class CommandLine:
             return False
         scopes = [s for s in source.syntax.around(e).scopes if not isinstance(s, ast.ClassDef)]
         return any((scope, text) in held for scope in scopes)
+
+
+def _calls(syntax: Syntax, top: ast.AST, own: bool = True) -> Iterator[str]:
+    """The names of what is called in ``top``; ``own``: functions of the same file as well."""
+    mine = set() if own else {f.name for f in syntax.functions if isinstance(syntax.parents.get(f), ast.Module)}
+    for call in syntax.subtree(top):
+        if isinstance(call, ast.Call) and not (isinstance(call.func, ast.Name) and call.func.id in mine):
+            yield last_name(call.func)
 
 
 def _is_partial(e: ast.expr) -> bool:

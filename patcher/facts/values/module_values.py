@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -25,6 +26,8 @@ _WRAPPERS = frozenset({"copy.deepcopy", "torch.compile", "torch.nn.parallel.Dist
 _MAKERS = frozenset({"timm.create_model", "torch.hub.load", "segmentation_models_pytorch.create_model"})
 #: Libraries whose classes with these words in the name, and makers, are modules.
 _LIBRARIES = frozenset({"transformers", "diffusers"})
+#: Their classes for JAX and TensorFlow.
+_OF_OTHERS = re.compile("Flax|TF[A-Z]")
 _NOT_MODULES = frozenset({"Parameter", "ParameterList", "UninitializedParameter", "Buffer"})
 
 
@@ -156,7 +159,7 @@ class ModuleIndex:
         if last in ("LightningModule", "PreTrainedModel", "ModelMixin"):
             return True
         if package in _LIBRARIES:
-            return "Model" in last or "For" in last
+            return ("Model" in last or "For" in last) and not _OF_OTHERS.match(last)
         found, near = self._bases.get(last, []), root.rpartition(".")[2]
         same = [bases for module, bases in found if not root or module.rpartition(".")[2] == near]
         if not same and len(found) == 1:  # a package gives it on: the name alone decides, when there is just one
