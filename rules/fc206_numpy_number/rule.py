@@ -24,7 +24,7 @@ class NumpyNumber(Rule):
         fail inside of Dynamo.
 
     Fix safety:
-        Unsafe: the number is the same, and numbers of Python are what they are elsewhere, too, but code far away may
+        Unsafe: the number is the same, but it and what is made of it alone are numbers of Python. Code far away may
         ask for what NumPy's alone have (a dtype, ``astype``, ``item``), divide by a zero without an error, or count on
         integers that wrap around. A reduction of a list with elements that are no numbers gives no number of NumPy.
         Refused where the class asks for such things, or assigns the attribute again.
