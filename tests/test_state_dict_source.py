@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import distributed as dist
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from patcher.state_dict_source import MATCH, MATCH_NAME, UNCOMPILE, UNCOMPILE_NAME
 
@@ -141,6 +143,22 @@ def test_prefixes_of_a_parallel_model_stay(build: Callable[[], nn.Module]) -> No
     expected = list(Parallel(Net()).state_dict())
     assert list(uncompile(Parallel(build()).state_dict())) == expected
     assert list(uncompile(wrapped(Parallel(build())).state_dict())) == expected
+
+
+def test_distributed_data_parallel_around_and_below() -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        x = torch.linspace(-1, 1, 12).view(4, 3)
+        for build in (whole, block_by_block, Net):
+            around, below = DistributedDataParallel(trained(build)), wrapped(DistributedDataParallel(trained(build)))
+            state = uncompile(around.state_dict())
+            assert list(state) == list(uncompile(below.state_dict())) == [f"module.{k}" for k in Net().state_dict()]
+            for p in below.parameters():
+                nn.init.zeros_(p)
+            below.load_state_dict(match(state, below))
+            assert torch.equal(around.eval()(x), below.eval()(x))
+    finally:
+        dist.destroy_process_group()
 
 
 def test_names_in_a_row_and_what_only_looks_like_one() -> None:
