@@ -340,4 +340,25 @@ def script(net, scheduler, x, time_weights, t, sigma):
     return loss_per_timestep, t.bfloat16() + 1
 """,
     ),
+    NearMiss(
+        title="into a layer with weights, and beside other numbers",
+        source=_NET
+        + """class Direct(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.time_embed = nn.Sequential(nn.Linear(1, 4), nn.SiLU())
+        self.time_proj = nn.Linear(1, 4)
+
+    def forward(self, x, timestep):
+        t = timestep.to(x.dtype)
+        return x + self.time_embed(t[:, None]) + self.time_proj(t[:, None])
+
+
+def script(net, scheduler, x, model):
+    for timestep in scheduler.timesteps:
+        features = torch.cat([x, timestep.expand(x.shape[0], 1).to(x.dtype)], dim=1)
+        x = model(features) + model(torch.stack([timestep.to(x.dtype), x[0, 0]]))
+    return x
+""",
+    ),
 )

@@ -21,6 +21,9 @@ _EMBEDDING = frozenset("embed embeds embedding embeddings embedder emb proj in".
 _SCHEDULING = frozenset(
     "step add_noise scale_noise scale_model_input get_velocity index_for_timestep add_noise_to_input get_sigmas".split()
 )
+_JOINING = ("cat", "stack", "concat")
+#: Layers that take the dtype of their weights and no other.
+_LAYERS = frozenset({"torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d"})
 _DEPTH = 6
 
 
@@ -81,7 +84,12 @@ class Sinks(Analysis):
         match parent:
             case ast.BinOp():
                 return self.origins.of(parent) is not None  # what mixes noise into latents is no timestep
-            case ast.UnaryOp() | ast.Tuple() | ast.List() | ast.IfExp() | ast.Starred():
+            case ast.Tuple(elts=elts) | ast.List(elts=elts):
+                joined = (
+                    isinstance(call := self.syntax.parents.get(parent), ast.Call) and last_name(call.func) in _JOINING
+                )
+                return not joined or all(self.origins.of(other) is not None for other in elts)
+            case ast.UnaryOp() | ast.IfExp() | ast.Starred():
                 return not (isinstance(parent, ast.IfExp) and parent.test is e)
             case ast.Subscript(value=value):
                 return value is e
@@ -89,7 +97,7 @@ class Sinks(Analysis):
                 return attr in SAME and isinstance(self.syntax.parents.get(parent), ast.Call)
             case ast.Call(func=func, args=args):
                 same = isinstance(func, ast.Attribute) and func is e
-                listed = last_name(func) in ("cat", "stack", "enumerate", "zip", "tqdm", "clamp", "concat")
+                listed = last_name(func) in (*_JOINING, "enumerate", "zip", "tqdm", "clamp")
                 return same or (listed and e in args)
         return False
 
@@ -98,11 +106,29 @@ class Sinks(Analysis):
         spoken = frozenset(words(name))
         if name in _SCHEDULING or (imported(self.syntax, call.func) or "").startswith(("torch.", "math.", "logging")):
             return Goes.NOWHERE
+        if self._is_layer(call):
+            return Goes.NOWHERE
         if (spoken & _EMBEDDING and spoken & {*_LIKE_TIME, "sinusoidal"}) or parameter in _TIME:
             return Goes.IN
         if self._embeds(call, parameter):
             return Goes.IN
         return Goes.OUT if self._may_be_a_model(call) else Goes.NOWHERE
+
+    def _is_layer(self, call: ast.Call) -> bool:
+        """Whether it is a layer with weights, or begins with one: it would not take another dtype."""
+        own = self.inference.instance_attribute(call.func)
+        stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
+        for value in (s.value for s in stores):
+            first = value
+            while (
+                isinstance(first, ast.Call)
+                and imported(self.syntax, first.func) == "torch.nn.Sequential"
+                and first.args
+            ):
+                first = first.args[0]
+            if isinstance(first, ast.Call) and imported(self.syntax, first.func) in _LAYERS:
+                return True
+        return False
 
     def _embeds(self, call: ast.Call, parameter: str) -> bool:
         """Whether a function of this file gets it under a name of a timestep, and takes sines of what it computes."""
