@@ -23,7 +23,8 @@ class Containers(Analysis):
         match e:
             case ast.Name():
                 function = self.syntax.function_of(e)
-                if function is None or e.id in self.flow_of(function).captured:
+                flow = self.flow_of(function) if function is not None else None
+                if flow is None or e.id in flow.captured | flow.shared:
                     return None  # a function inside may bind it again
                 found = self.inference.definitions(e)
                 if found and all(map(self._binds_one, found)):
