@@ -42,7 +42,7 @@ class OffloadedLinear(Rule):
     code: ClassVar[str] = "FC708"
     name: ClassVar[str] = "offloaded-linear"
     costs: ClassVar[tuple[Cost, ...]] = ("recompilation",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile", b".compile(")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"swap", b"Offload", b"offload", b"save_on_cpu")  # what moves stands near
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     where: ClassVar[Where] = Where.ANYWHERE
 
