@@ -47,10 +47,11 @@ class PrefixedCheckpoint(Rule):
         Unsafe: files have other names than before, so what reads ``_orig_mod.`` in them by itself has to know;
         and a load that raised may go through. Parts of a name that are ``_orig_mod`` are taken out wherever they
         are, ``_metadata`` stays, two names that become one are an error, and a state dict without the part is the same
-        object. Left alone: models that are sharded and functions of ``torch.distributed``, which know the
-        wrapper; ``unwrap_model(keep_torch_compile=False)``, ``getattr(model, "_orig_mod", model)`` and what a test
-        for the wrapper guards; state that is stripped by whatever loop, function or comprehension; state that goes
-        from a model to another one without a file.
+        object. Only what one file shows is known: a model that another file wraps is not seen. Left alone: models
+        that are sharded and functions of ``torch.distributed``, which know the wrapper;
+        ``unwrap_model(keep_torch_compile=False)``, ``getattr(model, "_orig_mod", model)`` and what a test for the
+        wrapper guards; state that is stripped by whatever loop, function or comprehension; state that goes from a
+        model to another one without a file.
 
     References:
         Source document 000 (kohya), musubi-tuner's key stripping; PyTorch, "Where to apply torch.compile".
