@@ -61,32 +61,31 @@ class PrefixedCheckpoint(Rule):
     name: ClassVar[str] = "prefixed-checkpoint"
     costs: ClassVar[tuple[Cost, ...]] = ()  # the graphs are the same
     triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Name)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Module,)
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report a state dict that is saved or loaded with names of the wrapper; the first one changes them all."""
+        """Report the state dicts that are saved or loaded with names of the wrapper; the first one changes them all."""
         every = facts.ask(Places).all
-        places = [p for p in every if not facts.silenced(self.code, facts.syntax.statement_of(p.node))]
-        place = next((p for p in every if p.at is node), None)
-        if place is None:
-            return
-        places = places if place in places else [place]  # what is silenced is told, and said to be
-        changed = [p for p in places if can_be_written(p)]
-        if place not in changed:
-            yield Finding(node, _message(place), assumption=_by_hand(place))
-            return
-        first, made = changed[0], edits(changed, facts)
-        if not made:
-            yield Finding(node, _message(place), assumption="the names of the functions that would do it are taken")
-        elif place is first:
-            yield Finding(node, _message(place), Fix(made, Applicability.UNSAFE, last=True), _assumption(changed))
-        else:
-            yield Finding(node, _message(place), assumption=f"changed together with line {first.at.lineno}")
+        heard = [p for p in every if not facts.silenced(self.code, facts.syntax.statement_of(p.node))]
+        for place in every:  # what is silenced is told, and said to be
+            yield _finding(place, heard if place in heard else [place], facts)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _finding(place: Place, places: list[Place], facts: Facts) -> Finding:
+    changed = [p for p in places if can_be_written(p)]
+    if place not in changed:
+        return Finding(place.at, _message(place), assumption=_by_hand(place))
+    first, made = changed[0], edits(changed, facts)
+    if not made:
+        return Finding(place.at, _message(place), assumption="the names of the functions that would do it are taken")
+    if place is not first:
+        return Finding(place.at, _message(place), assumption=f"changed together with line {first.at.lineno}")
+    return Finding(place.at, _message(place), Fix(made, Applicability.UNSAFE, last=True), _assumption(changed))
 
 
 def _message(place: Place) -> str:
