@@ -23,12 +23,16 @@ class Analysis:
         self.class_facts = facts.class_facts
 
     def readers(self, target: ast.AST) -> list[ast.Name] | None:
-        """Where the name is read that gets its value at ``target``; None where nested functions may read or bind it."""
+        """Where the name is read that gets its value at ``target``.
+
+        None where nested functions may read or bind it, and where it is deleted, for which it has to have a value.
+        """
         function = self.syntax.function_of(target)
         flow = self.flow_of(function) if function is not None else None
         definition = flow.by_node.get(target) if flow is not None else None
-        known = flow is not None and definition is not None and definition.name not in flow.captured | flow.shared
-        return flow.uses.get(definition, []) if known and flow is not None and definition is not None else None
+        if flow is None or definition is None or definition.name in flow.captured | flow.shared | flow.deleted:
+            return None
+        return flow.uses.get(definition, [])
 
 
 class ClassAnalysis(Analysis):

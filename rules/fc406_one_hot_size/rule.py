@@ -28,7 +28,10 @@ class OneHotSize(Rule):
     Fix safety:
         Safe: the rows are the same integers of the same shape for indices of int64 that are not negative, where there
         is one at least; ``one_hot`` raises for all others. The new code asks for dtype and number, and asserts the sign
-        on the device. An index so large that there is no memory for its classes gives a row of zeros.
+        on the device. An index so large that there is no memory for its classes gives a row of zeros. Rows that were
+        cut have gaps between them, the new ones have none: where the strides are seen to matter (``view``,
+        ``is_contiguous``) nothing is done. Nor is where anything else comes before in the statement, or decides whether
+        there are rows.
 
     References:
         PyTorch, ``torch.nn.functional.one_hot``; "Data dependent operator" (graph break GB0027).
@@ -62,6 +65,8 @@ def _fix(cut: Cut, facts: Facts) -> Fix | str:
     last = cut.statements[-1]
     reason = next((why for s in cut.statements if (why := facts.writing.why_not_replaced(s)) is not None), None)
     if reason is not None or (reason := facts.writing.why_not_builtin("isinstance", "int")):
+        return reason
+    if reason := facts.writing.why_not_first(cut.whole):
         return reason
     torch = facts.writing.spelling("torch", cut.whole)
     index, width = cut.index, cut.width

@@ -6,9 +6,14 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
 
 _LARGEST = frozenset({"max", "amax"})
+#: What tells rows with gaps between them from others.
+_STRIDED = frozenset(
+    "as_strided data_ptr is_contiguous resize_ storage storage_offset stride untyped_storage view view_as".split()
+)
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,9 @@ class WidenedOneHots(Analysis):
                 pass
             case _:
                 return None
-        given = dict(zip(("tensor", "num_classes"), call.args, strict=False))
+        given = dict(zip(("input", "num_classes"), call.args, strict=False))
         given |= {k.arg: k.value for k in call.keywords if k.arg is not None}
-        index, classes = given.get("tensor"), given.get("num_classes")
+        index, classes = given.get("input"), given.get("num_classes")
         if not isinstance(index, ast.Name) or classes is None or len(given) != 2:
             return None
         helpers: list[Definition] = []
@@ -65,7 +70,19 @@ class WidenedOneHots(Analysis):
             return None
         if any(self._read_elsewhere(d, (*statements[:-1], node)) for d in helpers):
             return "the number of classes is read elsewhere, too"
+        if isinstance(width, ast.Attribute) and not self.facts.ask(Unchanged).is_steady(width):
+            return f"`{ast.unparse(width)}` may be another number each time"
+        if self._strides_matter(node, statement):
+            return "rows that were cut have other strides"
         return Cut(node, index, width, statements)
+
+    def _strides_matter(self, node: ast.expr, statement: ast.stmt) -> bool:
+        """Whether the strides of what ``node`` gives are asked for there, or of the local name that it gets."""
+        uses: list[ast.expr] = [node]
+        if isinstance(statement, ast.Assign) and statement.value is node:
+            uses += self.readers(statement.targets[0]) or ()
+        parents = [self.syntax.parents[use] for use in uses]
+        return any(isinstance(p, ast.Attribute) and p.attr in _STRIDED for p in parents)
 
     def _limits(self, e: ast.expr, helpers: list[Definition]) -> list[ast.expr] | None:
         """The two numbers of which ``e`` is the larger one."""

@@ -19,6 +19,8 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Kind
 
 _SHAPE = frozenset({"shape", "ndim", "dtype", "device", "layout", *api.HOST_VALUES})
+#: Methods that may make of an attribute what they like.
+_HOOKS = frozenset({"__setattr__", "__getattribute__"})
 
 
 class Aspect(enum.Enum):
@@ -305,7 +307,7 @@ class Unchanged(Analysis):
         name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
         family, _ = self.project.family(name)
         summaries = [c for f in family if (c := self.project.known_class(f)) is not None]
-        if any(attr in c.stores | c.properties | c.methods or "__setattr__" in c.methods for c in summaries):
+        if any(attr in c.stores | c.properties | c.methods or c.methods & _HOOKS for c in summaries):
             return False
         return not any(self.project.attributes.touched(name, attr, (Touching.SET,)))
 

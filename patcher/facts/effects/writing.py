@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.written import short
 from patcher.facts.tables import host_api
 
 if TYPE_CHECKING:
     from patcher.facts import Facts
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+#: Expressions all of whose parts are evaluated, in the order in which they are written.
+_IN_ORDER = (ast.Attribute, ast.BinOp, ast.Call, ast.List, ast.Starred, ast.Subscript, ast.Tuple, ast.UnaryOp)
 
 
 class Writing(Analysis):
@@ -65,6 +70,32 @@ class Writing(Analysis):
             return "the statement binds names inside of expressions"
         return None
 
+    def why_not_first(self, e: ast.expr) -> str:
+        """What is evaluated before ``e`` in its statement, or decides whether ``e`` is; "" when it always comes first.
+
+        Only there may code be put above the statement that asks for something of ``e``, or does a part of its work.
+        Names and numbers may come before.
+        """
+        child: ast.expr = e
+        statement = self.syntax.statement_of(e)
+        for parent in self.syntax.ancestors(e):
+            if parent is statement:
+                return (
+                    "" if isinstance(parent, (ast.Assign, ast.Return, ast.Expr)) else "it stands in a longer statement"
+                )
+            if isinstance(parent, ast.keyword):
+                continue
+            if not isinstance(parent, _IN_ORDER):
+                return f"`{short(parent)}` decides when it is evaluated"
+            for before in _evaluated(parent):
+                if before is child:
+                    break
+                if dotted(before) is None and not isinstance(before, ast.Constant):
+                    return f"`{short(before)}` is evaluated before it"
+            assert isinstance(parent, ast.expr)
+            child = parent
+        return "it stands in no statement"
+
     def why_not_builtin(self, *names: str) -> str:
         """What keeps new code from saying the builtins ``names``; "" when each is Python's own in all of the file."""
         hidden = [n for n in names if not self.syntax.is_builtin(ast.Name(n, ast.Load()))]
@@ -105,3 +136,12 @@ class Writing(Analysis):
         # code that may set any name at all leaves none that is better than the first
         name = next((n for n in free if not any(project.attributes.computed(own, n))), free[0] if free else wish)
         return self.fresh_name(name, cls.body[0])
+
+
+def _evaluated(e: ast.AST) -> Iterator[ast.expr]:
+    """The parts of ``e`` in the order in which they are evaluated."""
+    for part in ast.iter_child_nodes(e):
+        if isinstance(part, ast.keyword):
+            yield part.value
+        elif isinstance(part, ast.expr):
+            yield part

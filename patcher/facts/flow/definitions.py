@@ -90,6 +90,7 @@ class Flow:
         self.by_node: dict[ast.AST, Definition] = {}
         self.captured: set[str] = set()
         self.shared: set[str] = set()
+        self.deleted: set[str] = set()
         self.reached: set[ast.stmt] = set()
         self._unbound: dict[str, Definition] = {}
         self._breaks: list[list[Env]] = []
@@ -202,6 +203,7 @@ class Flow:
             case ast.Delete(targets=targets):
                 for target in targets:
                     if isinstance(target, ast.Name):
+                        self.deleted.add(target.id)
                         env[target.id] = State(frozenset({self._nothing(target.id)}))
                     else:
                         self._loads(target, env)
