@@ -44,11 +44,20 @@ class PickedWrites(Analysis):
             return None  # something else than a statement of these, or a write past the mask
         if not read or names & self.flow_of(function).outliving(inside) or names & _mentioned(masks):
             return None
-        called = dict.fromkeys(ast.unparse(n.func) for n in inside if isinstance(n, ast.Call))
-        text = " and ".join(f"`{name}`" for name in called) or "what is computed"
-        takes, does = ("take", "do") if len(called) > 1 else ("takes", "does")
-        doubt = f"{text} {takes} tensors without elements, and {does} nothing else then"
-        return SkippedWrites(reading, (doubt, "what is trained may get a gradient of zeros rather than none"))
+        doubts: dict[str, None] = dict.fromkeys([self._worked(node)])
+        for target in written:
+            mask = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
+            taken = self.skipping.taken_for(target.value, mask, node)
+            if taken is None:
+                return None
+            doubts |= dict.fromkeys(taken)
+        return SkippedWrites(reading, (*doubts, "what is trained may get a gradient of zeros rather than none"))
+
+    def _worked(self, node: ast.If) -> str:
+        """What has to be granted of the work itself."""
+        called = dict.fromkeys(ast.unparse(n.func) for s in node.body for n in ast.walk(s) if isinstance(n, ast.Call))
+        named = f" ({', '.join(f'`{name}`' for name in called)})" if called else ""
+        return f"what is computed{named} can be computed of no elements, and does nothing else then"
 
     def _targets(self, s: ast.stmt) -> Iterator[ast.expr | None]:
         """What ``s`` assigns; None where it does something else."""

@@ -18,7 +18,7 @@ from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
 from patcher.facts.syntax.tree import FunctionNode, Syntax
 from patcher.facts.syntax.written import is_whole
-from patcher.facts.values.types import Category
+from patcher.facts.values.types import Category, Kind
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: Numbers up to this one fit into every dtype.
@@ -249,6 +249,21 @@ class SkippingTests(Analysis):
             return None  # it is work, or more than that
         granted = f"{text} can be evaluated, and fits, where nothing is set"
         return [granted, "a parameter in it may get a gradient of zeros rather than none"]
+
+    def taken_for(self, into: ast.expr, mask: ast.expr, node: ast.If) -> list[str] | None:
+        """What ``into`` has to be so that nothing can be written into it through ``mask``; None when it is not that."""
+        held, text, off = self.inference.of(into), f"`{ast.unparse(into)}`", self.facts.ask(GradientMode).off(node)
+        root = _root(into)
+        if held.kind is not Kind.UNKNOWN and not held.is_tensor:
+            return None
+        if (held.trainable and not off) or (root is not None and self.effects.why_not_total(root) is not None):
+            return None  # a weight; or it may be unbound
+        granted = [] if root is not None and held.is_tensor else [f"{text} is a tensor"]
+        granted += [f"{text} is no expanded view"] if self.effects.may_overlap(into) else []
+        if root is not None:
+            return [*granted, *self._recorded(root, into, mask, node)]
+        kept = [] if off else [f"{text} is no leaf that requires a gradient, and no backward pass needs what it held"]
+        return [*granted, *kept]
 
     def _recorded(self, root: ast.Name, into: ast.expr, mask: ast.expr, node: ast.If) -> list[str]:
         """What has to be granted where gradients are recorded."""
