@@ -1239,7 +1239,8 @@ def _() -> Built:
 
 @zoo(
     "gpytorch.ExactGP",
-    "gpytorch.models gpytorch.distributions linear_operator.operators linear_operator.utils",
+    "gpytorch.models gpytorch.distributions gpytorch.kernels gpytorch.utils"
+    " linear_operator.operators linear_operator.utils",
     "Gaussian process",
 )
 def _() -> Built:

@@ -83,7 +83,7 @@ class Patch:
         for edit in edits:
             self._add(edit, plan)
         self._fold_long(edits, plan)
-        module = self.module.visit(_Apply(plan, self.folded))
+        module = self.module.visit(_Apply(plan, self.folded, frozenset(self.module.body)))
         assert isinstance(module, cst.Module)
         return module.code
 
@@ -114,7 +114,8 @@ class Patch:
             case Insert(anchor=anchor, code=codes, after=after):
                 where, at = plan.after if after else plan.before, self.place(anchor)
                 made = (self.build_statement(c) for c in codes)
-                where.setdefault(at, []).extend(_apart(self.fold(statement, self._indent(at))) for statement in made)
+                indent, method = self._indent(at), self._is_in_class(at)
+                where.setdefault(at, []).extend(_apart(self.fold(statement, indent), method) for statement in made)
             case Enclose(targets=targets, code=code):
                 lines = [self.place(t) for t in targets]
                 around = self.build_statement(Code(f"{code.template}\n    pass", code.parts))
@@ -132,9 +133,8 @@ class Patch:
                 call = self.fold(self.build_statement(code), self._indent(line))
                 assert isinstance(moved, cst.FunctionDef) and isinstance(call, cst.SimpleStatementLine)
                 outer = None if cls is None else self.find(cls, cst.ClassDef)
-                method = outer is None and isinstance(self.parents.get(self.parents[function]), cst.ClassDef)
-                blank = [cst.EmptyLine(indent=False) for _ in range(1 if method else 2)]
-                moved = moved.with_changes(leading_lines=blank)
+                method = outer is None and self._is_in_class(function)
+                moved = moved.with_changes(leading_lines=_blank(method))
                 start = next(i for i, other in enumerate(function.body.body) if other is line)
                 end = None if last is None else [*function.body.body].index(self.line(last)) + 1
                 built = [] if result is None else [self.build_statement(result)]
@@ -231,6 +231,9 @@ class Patch:
         new = _fill(tree, self._fillings(code))
         assert isinstance(new, cst.CSTNode)
         return new
+
+    def _is_in_class(self, statement: cst.CSTNode) -> bool:
+        return isinstance(self.parents.get(self.parents[statement]), cst.ClassDef)
 
     def _indent(self, node: cst.CSTNode) -> int:
         """How far the lines of ``node`` are indented, in characters."""
@@ -356,10 +359,13 @@ class Patch:
         return isinstance(self.parents[comment], cst.TrailingWhitespace)
 
 
-def _apart(statement: cst.CSTNode) -> cst.CSTNode:
-    """``statement``, with two lines above it when it is a function."""
-    blank = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
-    return statement.with_changes(leading_lines=blank) if isinstance(statement, cst.FunctionDef) else statement
+def _apart(statement: cst.CSTNode, method: bool) -> cst.CSTNode:
+    """``statement``, with lines above it when it is a function, or a ``method``."""
+    return statement.with_changes(leading_lines=_blank(method)) if isinstance(statement, cst.FunctionDef) else statement
+
+
+def _blank(method: bool) -> list[cst.EmptyLine]:
+    return [cst.EmptyLine(indent=False) for _ in range(1 if method else 2)]
 
 
 def _with_places(code: Code) -> str:
@@ -543,10 +549,13 @@ def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
 
 
 class _Apply(cst.CSTTransformer):
-    def __init__(self, plan: _Plan, folded: Callable[[cst.CSTNode, int], cst.CSTNode]) -> None:
+    def __init__(
+        self, plan: _Plan, folded: Callable[[cst.CSTNode, int], cst.CSTNode], top: frozenset[cst.CSTNode]
+    ) -> None:
         self.plan = plan
         self.folded = folded
         self.outside: dict[cst.CSTNode, list[cst.CSTNode]] = {}  # what goes below a class
+        self.top = top
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
         plan = self.plan
@@ -594,11 +603,13 @@ class _Apply(cst.CSTTransformer):
             first = plan.before[original]
             leading = list(getattr(new[0], "leading_lines", ()))
             blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
-            apart = (
-                list(getattr(_apart(first[-1]), "leading_lines", ())) if isinstance(first[-1], cst.FunctionDef) else []
-            )
+            above: list[cst.EmptyLine] = []
+            if isinstance(first[-1], cst.FunctionDef):
+                above = list(first[-1].leading_lines)
+            elif isinstance(new[0], (cst.FunctionDef, cst.ClassDef)):  # of what stands above the top nothing is known
+                above = _blank(False) if original in self.top else [line.deep_clone() for line in leading[:blank]]
             # what a comment says is about what follows it
-            new[0] = new[0].with_changes(leading_lines=[*apart, *leading[blank:]])
+            new[0] = new[0].with_changes(leading_lines=[*above, *leading[blank:]])
             new = [first[0].with_changes(leading_lines=leading[:blank]), *first[1:], *new]
         if original in plan.after:
             new = [*new, *plan.after[original]]

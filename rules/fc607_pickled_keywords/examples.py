@@ -31,6 +31,8 @@ import pickle
 
 
 _no_keywords = pickle.dumps({})
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -76,6 +78,8 @@ from pickle import dumps
 
 
 _no_keywords = dumps({})
+
+
 class Net(nn.Module):
     def stored(self, memo, key, value):
         memo[key] = value
@@ -118,6 +122,8 @@ import pickle as pk
 
 
 _no_keywords = pk.dumps({})
+
+
 class Net(nn.Module):
     def remembered(self, memo, x, **options):
         key = pk.dumps(options) if options else _no_keywords
@@ -160,6 +166,8 @@ import pickle
 
 
 _no_keywords = pickle.dumps({})
+
+
 class Net(nn.Module):
     def size(self, memo, x, **kwargs):
         stored = pickle.dumps(kwargs) if kwargs else _no_keywords
@@ -197,6 +205,8 @@ import pickle
 
 
 _no_keywords = pickle.dumps({})
+
+
 class Net(nn.Module):
     def key(self, **kwargs):
         return pickle.dumps(kwargs) if kwargs else _no_keywords
@@ -231,6 +241,8 @@ import pickle
 
 
 _no_keywords = pickle.dumps({})
+
+
 class Net(nn.Module):
     @classmethod
     def named(cls, memo, x, **kwargs):
