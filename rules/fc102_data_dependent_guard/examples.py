@@ -435,6 +435,54 @@ calls = [(x, s), (x * 2, s), (x, s * 5), (torch.tensor([[1.5, -0.5], [0.5, 0.5]]
 """,
     ),
     Example(
+        title="names for tensors behind flags, one of which is used below",
+        before="""\
+class FirstStep(nn.Module):
+    def __init__(self, batch_first: bool = False):
+        super().__init__()
+        self.batch_first = batch_first
+
+    def forward(self, x, mask):
+        starts = not self.batch_first and mask[0].all()
+        starts_bf = self.batch_first and mask[:, 0].all()
+        if not starts and not starts_bf:
+            raise ValueError("the first step must be on")
+        late = mask is None or mask[:, -1].all()
+        if late:
+            raise ValueError("the last step must not be on")
+        return x * mask, starts
+""",
+        after="""\
+class FirstStep(nn.Module):
+    def __init__(self, batch_first: bool = False):
+        super().__init__()
+        self.batch_first = batch_first
+
+    def forward(self, x, mask):
+        starts = not self.batch_first and mask[0].all()
+        starts_bf = self.batch_first and mask[:, 0].all()
+        if torch.compiler.is_compiling():
+            torch._assert_async(
+                torch.as_tensor(starts).bool() | torch.as_tensor(starts_bf).bool(),
+                "the first step must be on",
+            )
+        elif not starts and not starts_bf:
+            raise ValueError("the first step must be on")
+        late = mask is None or mask[:, -1].all()
+        if torch.compiler.is_compiling():
+            torch._assert_async(torch.logical_not(torch.as_tensor(late)), "the last step must not be on")
+        elif late:
+            raise ValueError("the last step must not be on")
+        return x * mask, starts
+""",
+        run="""\
+def make(): return FirstStep(True)
+x = torch.linspace(-1, 1, 6).view(3, 2)
+masks = [[1, 1], [1, 0], [1, 0]], [[1, 0], [1, 1], [0, 0]], [[1, 1], [1, 1], [1, 1]], [[1, 0], [1, 0], [1, 1]]
+calls = [(x, torch.tensor(m, dtype=torch.uint8)) for m in masks]
+""",
+    ),
+    Example(
         title="one element, in a shape: more elements are an error, as before",
         before="""\
 class OneElement(nn.Module):
@@ -706,6 +754,77 @@ class Guarded(nn.Module):
         return x * 2
 """,
         reported=True,
+    ),
+    NearMiss(
+        title="a name for a tensor behind a comparison of sizes, which may be symbolic, and behind a flag of callers",
+        source="""\
+class Symbolic(nn.Module):
+    def forward(self, x, strict: bool = True):
+        some = x.shape[0] > 2 and (x < 0).any()
+        if some:
+            raise ValueError("negative")
+        some = strict and (x > 9).any()
+        if some:
+            raise ValueError("large")
+        return x.sqrt()
+""",
+    ),
+    NearMiss(
+        title="a name for a tensor behind a flag, bound anew on the way, or by a function inside",
+        source="""\
+class Anew(nn.Module):
+    def __init__(self, strict: bool = False):
+        super().__init__()
+        self.strict = strict
+
+    def forward(self, x):
+        some = self.strict and (x < 0).any()
+        if x.shape[0] > 2:
+            some = False
+        if some:
+            raise ValueError("negative")
+        large = self.strict and (x > 9).any()
+
+        def forgive():
+            nonlocal large
+            large = False
+
+        forgive()
+        if large:
+            raise ValueError("large")
+        return x.sqrt()
+""",
+    ),
+    NearMiss(
+        title="a name for a tensor behind a flag: the second tensor can be looked at only where it holds",
+        source="""\
+class Protected(nn.Module):
+    def __init__(self, strict: bool = False):
+        super().__init__()
+        self.strict = strict
+
+    def forward(self, x, index):
+        inside = not self.strict or (index >= 0).all()
+        if inside and (x[index] < 0).any():
+            raise ValueError("negative")
+        return x * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an assertion of what may be a flag or a tensor",
+        source="""\
+class Flag(nn.Module):
+    def __init__(self, strict: bool = False):
+        super().__init__()
+        self.strict = strict
+
+    def forward(self, x):
+        positive = not self.strict or (x > 0).all()
+        assert positive, "positive"
+        torch._check(positive)
+        return x
+""",
     ),
     NearMiss(
         title="a number that a tensor holds with other digits",

@@ -14,6 +14,7 @@ from patcher.facts.effects.totality import Effects
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty, Grade
 from patcher.facts.values.types import INT64, Category, Kind, Value
+from rules.fc102_data_dependent_guard.flagged import Flagged
 
 #: Functions that decide something about tensors on the host.
 _HOST_TESTS = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero"})
@@ -104,6 +105,7 @@ class Guards(Analysis):
         self.conditions = facts.ask(Conditions)
         self.caught = facts.ask(Caught)
         self.certainty = facts.ask(Certainty)
+        self.flagged = facts.ask(Flagged)
         self._known: dict[ast.stmt, Guard | str | None] = {}
 
     def of(self, statement: ast.stmt) -> Guard | str | None:
@@ -129,9 +131,22 @@ class Guards(Analysis):
 
     def reads_data(self, test: ast.expr) -> bool:
         """Whether deciding ``test`` in compiled code reads tensor data on the host."""
-        return any(map(self._is_host_test, ast.walk(test))) or (
-            self.conditions.reads_data(test) and self._reads_here(test)
-        )
+        if any(map(self._is_host_test, ast.walk(test))) or self._reads_flagged(test):
+            return True
+        return self.conditions.reads_data(test) and self._reads_here(test)
+
+    def _reads_flagged(self, e: ast.expr) -> bool:
+        """Whether deciding ``e`` in compiled code asks for what a name holds that may be a tensor behind flags."""
+        match e:
+            case ast.BoolOp(op=op, values=values):
+                for v in values:
+                    if self._reads_flagged(v):
+                        return True
+                    if self.facts.eager_tests.ends_compiled(v, op):
+                        return False
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._reads_flagged(operand)
+        return self.flagged.tensor(e) is not None
 
     def _reads_here(self, e: ast.expr) -> bool:
         """Whether evaluating ``e`` as a truth value reads a tensor, rather than a number that was read before."""
@@ -288,6 +303,8 @@ class Guards(Analysis):
         return (When(tuple((v, not truth) for v in tests), demands),)
 
     def _required(self, test: ast.expr, truth: bool) -> Required | str:
+        if (tensor := self.flagged.tensor(test)) is not None:
+            return Required(test, truth, scalar=self.inference.of(tensor).is_scalar_tensor, sure=False)
         value = self.inference.of(test)
         if value.is_tensor and not self.certainty.is_used(test):
             return f"`{ast.unparse(test)}` may be a Python value, or an array"

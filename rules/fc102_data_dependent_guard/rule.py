@@ -40,8 +40,9 @@ class DataDependentGuard(Rule):
         Compiled code (``torch.compiler.is_compiling()``) checks the same with ``torch._assert_async``, which is part of
         the graph; in eager code everything stays as it is. The Python part of a test (``labels is not None and ...``)
         stays a Python test. A comparison with numbers that the code itself put into the tensor (``lengths.max()`` below
-        ``lengths = torch.tensor([u.size(1) for u in x])``) is made with these. An ``assert`` becomes one or more that
-        Dynamo puts into the graph: of one tensor each, with a fixed message.
+        ``lengths = torch.tensor([u.size(1) for u in x])``) is made with these. A name for a tensor behind flags of the
+        module (``full = self.strict and mask.all()``, below it ``if not full``) is asserted as what it holds. An
+        ``assert`` becomes one or more that Dynamo puts into the graph: of one tensor each, with a fixed message.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. ``torch._check_tensor_all`` and
