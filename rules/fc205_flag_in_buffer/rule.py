@@ -43,10 +43,11 @@ class FlagInBuffer(Rule):
 
     Fix safety:
         Unsafe: whoever sets the buffer in another way is not seen, neither a broadcast of buffers between processes nor
-        a copy of all ``buffers()``, as averages of weights are kept, nor ``functional_call``. What the project does to
-        an attribute of that name elsewhere is named. A module that was pickled as a whole before the change lacks the
-        new attribute. Refused where the class does anything with the buffer but to ask for its truth or to set it to a
-        truth that is written there, or where it has a ``_load_from_state_dict`` of its own.
+        a copy of all ``buffers()``, as averages of weights are kept, nor ``functional_call``; what a replica of
+        ``DataParallel`` sets is lost. What the project does to an attribute of that name elsewhere is named. A module
+        that was pickled as a whole before the change lacks the new attribute. Refused where the class does anything
+        with the buffer but to ask for its truth or to set it to a truth that is written there, or where it has a
+        ``_load_from_state_dict`` of its own.
 
     References:
         PyTorch, "Data-dependent branching" (graph break GB0170); quantizers that are initialised by their first batch.

@@ -25,9 +25,10 @@ class NumpyNumber(Rule):
 
     Fix safety:
         Unsafe: the number is the same, but it and what is made of it alone are numbers of Python. Code far away may
-        ask for what NumPy's alone have (a dtype, ``astype``, ``item``), divide by a zero without an error, or count on
-        integers that wrap around. A reduction of a list with elements that are no numbers gives no number of NumPy.
-        Refused where the class asks for such things, or assigns the attribute again.
+        ask for what NumPy's alone have (a dtype, ``astype``, ``item``), make a tensor of that dtype
+        (``torch.tensor(self.scale)``), divide by a zero without an error, or count on integers that wrap around. A
+        reduction of a list with elements that are no numbers gives no number of NumPy. Refused where the class asks for
+        such things, makes such a tensor, or assigns the attribute again.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033); codecs that pad to a multiple of their hop length.
@@ -56,5 +57,5 @@ class NumpyNumber(Rule):
 
 
 def _presumed(kept: KeptNumber) -> str:
-    text = f"nobody asks `{kept.name}` for what only numbers of NumPy have"
+    text = f"nobody asks `{kept.name}` for what only numbers of NumPy have or do, their dtype among it"
     return f"{text}; {kept.doubts[0]}" if kept.doubts else text

@@ -123,7 +123,7 @@ class Cast(nn.Module):
 
     def cast(self, found, requires_grad=True):
         if type(found) is not tuple:
-            loss = torch.tensor(0.0, requires_grad=requires_grad and not torch.compiler.is_compiling())
+            loss = torch.tensor(0.0, requires_grad=not torch.compiler.is_compiling() and requires_grad)
             return (found, loss)
         return found
 

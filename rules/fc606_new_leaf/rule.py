@@ -24,10 +24,11 @@ class NewLeaf(Rule):
         it as well, as soon as what is computed leaves the graph.
 
     Fix safety:
-        Unsafe. Nobody can ask for the gradient of the new tensor where it is only an operand of ``+``, ``-``, ``*`` and
-        ``/``, or handed back; but what comes out of compiled code needs gradients only where something else that went
-        in does: ``backward()`` of the loss of a model without anything to train is an error then. Reported only where
-        more is done with the tensor: calls, methods, ``torch.autograd.grad``, assignments in place.
+        Unsafe. Nobody here asks for the gradient of the new tensor where it is only an operand of ``+``, ``-``, ``*``
+        and ``/``, or handed back; a caller might. And what comes out of compiled code needs gradients only where
+        something else that went in does: ``backward()`` of the loss of a model without anything to train is an error
+        then. Reported only where more is done with the tensor: calls, methods, ``torch.autograd.grad``, assignments in
+        place.
 
     References:
         PyTorch, "Attempted to use tensor creation function with requires_grad=True"; losses of routing layers.
@@ -51,8 +52,8 @@ class NewLeaf(Rule):
             yield Finding(node, message, assumption=leaf.reason or "`torch` is not imported above it")
             return
         always = isinstance(leaf.asked, ast.Constant)
-        code = Code(f"not {compiling}()") if always else Code(f"{{0}} and not {compiling}()", (leaf.asked,))
-        assumption = "what is computed with it needs no gradient for its sake alone"
+        code = Code(f"not {compiling}()") if always else Code(f"not {compiling}() and {{0}}", (leaf.asked,))
+        assumption = "nobody asks for its gradient, and what is computed with it needs none for its sake alone"
         yield Finding(node, message, Fix((Replace(leaf.asked, code),), Applicability.UNSAFE), assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
