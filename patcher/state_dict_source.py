@@ -19,8 +19,8 @@ MATCH_NAME = "match_state_dict"
 UNCOMPILE = '''\
 def maybe_uncompile_state_dict(state_dict):
     """Take the `_orig_mod` of torch.compile out of the names; the same object if there is none."""
-    names = {key: key for key in state_dict}
-    for key in filter(lambda key: isinstance(key, str), state_dict):
+    names = {key: key for key in state_dict} if isinstance(state_dict, dict) else {}
+    for key in filter(lambda key: isinstance(key, str), names):
         *path, last = key.split(".")
         names[key] = ".".join([part for part in path if part != "_orig_mod"] + [last])
     if all(key == name for key, name in names.items()):

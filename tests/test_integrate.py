@@ -415,6 +415,132 @@ def test_modules_of_pytorch_are_compiled(project: Path) -> None:
         assert fix_compile(project, "restore")[0] == 0
 
 
+COPIED = """\
+import argparse
+import copy
+
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--blocks_to_swap", type=int, default=0)
+args = parser.parse_args()
+torch.manual_seed(0)
+model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 2)
+model.train()
+average = copy.deepcopy(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(2):
+    x = torch.linspace(-1, 1, 32).reshape(2, 2, 8)
+    model(x).square().mean().backward()
+    optimizer.step()
+    with torch.no_grad():
+        for a, b in zip(average.parameters(), model.parameters()):
+            a.lerp_(b, 0.5)
+    print(model(x).sum().item(), average(x).sum().item())
+torch.save(model, "whole.pt")
+again = torch.load("whole.pt", weights_only=False)
+print(torch.equal(again(x), model(x)))
+print("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+"""
+
+
+@pytest.mark.parametrize("swap", ["0", "1"])
+def test_a_copy_of_a_compiled_model_computes_with_its_own_weights(swap: str, project: Path) -> None:
+    """As an average of the weights is made, and a whole model saved: each method belongs to the copied module."""
+    (project / "train.py").write_text(COPIED)
+    eager = python(project, "train.py").splitlines()
+    assert fix_compile(project, "integrate", "train.py")[0] == 0
+    on = python(project, "train.py", "--compile", "--compile_backend", "eager", "--blocks_to_swap", swap).splitlines()
+    assert on[:-1] == eager[:-1]
+    assert swap == "1" or on[-1] != "graphs 0"  # where layers are eager, PyTorch's own blocks are as well
+
+
+def test_the_import_is_above_what_uses_it(project: Path) -> None:
+    """Some parse first and import later; and some import in functions, below lines that say how the file is read."""
+    late = TRAIN.replace("import torch\n\nfrom model import Net\n\n\ndef main():\n", "")
+    late = late.replace("    args = parser.parse_args()\n", "    args = parser.parse_args()\n\n    import torch\n")
+    late = late.partition("\n\nif __name__")[0].replace("\n    ", "\n").replace("\n    ", "\n    ")
+    late = late.replace("import torch\n", "import torch\nfrom model import Net\n")
+    lines = TRAIN.partition("def main():\n")
+    inner = "#!/usr/bin/env python\n# -*- coding: latin-1 -*-\nNAME = 'caf\xe9'\n\n\ndef main():\n"
+    inner += "".join(f"    {line}\n" for line in lines[0].splitlines() if line) + lines[2]
+    inner = inner.replace("print(step,", "print(NAME, step,")
+    for script in (late, inner):
+        (project / "train.py").write_text(script, encoding="latin-1")
+        eager = python(project, "train.py")
+        assert fix_compile(project, "integrate", "train.py")[0] == 0
+        assert python(project, "train.py") == eager
+        assert (project / "train.py").read_bytes().splitlines()[0] == script.encode("latin-1").splitlines()[0]
+        assert fix_compile(project, "restore")[0] == 0
+
+
+TRAINER = """\
+import argparse
+
+import torch
+
+from model import Net
+
+
+class Meter:
+    def state_dict(self):
+        return [{"steps": 2}]
+
+
+class Trainer:
+    def __init__(self, args):
+        self.args = args
+        self.model = Net()
+        self.model = self.model.to("cpu")
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def fit(self):
+        for step in range(2):
+            loss = self.model(torch.linspace(-1, 1, 32).reshape(4, 8)).square().mean()
+            loss.backward()
+            self.optimizer.step()
+            print(step, loss.item())
+        torch.save({"model": self.model.state_dict(), "meter": Meter().state_dict()}, "trained.pt")
+        print("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+parser = argparse.ArgumentParser()
+Trainer(parser.parse_args()).fit()
+"""
+
+
+def test_a_class_that_is_given_the_arguments(project: Path) -> None:
+    """And a checkpoint in which something is no dictionary: it is saved as it is."""
+    (project / "train.py").write_text(TRAINER)
+    eager = python(project, "train.py")
+    saved = (project / "trained.pt").read_bytes()
+    status, out, err = fix_compile(project, "integrate", "train.py")
+    assert status == 0, out + err
+    assert python(project, "train.py") == eager
+    assert (project / "trained.pt").read_bytes() == saved
+    on = python(project, "train.py", "--compile", "--compile_backend", "eager").splitlines()
+    assert on[:-1] == eager.splitlines()[:-1]
+    assert on[-1] == "graphs 2"
+
+
+def test_a_parser_with_parents_and_a_model_in_evaluation(project: Path) -> None:
+    """The parser that others hand their arguments to is the one that reads."""
+    script = TRAIN.replace("def main():\n    parser =", "def options():\n    parser =")
+    script = script.replace("ArgumentParser()", "ArgumentParser(add_help=False)").replace("Net()", "Net().eval()")
+    script = script.replace(
+        "    args = parser.parse_args()\n",
+        "    return parser\n\n\ndef main():\n"
+        "    parser = argparse.ArgumentParser(parents=[options()])\n    args = parser.parse_args()\n",
+    )
+    (project / "train.py").write_text(script)
+    eager = python(project, "train.py").splitlines()
+    assert fix_compile(project, "integrate", "train.py")[0] == 0
+    on = python(project, "train.py", "--compile", "--compile_backend", "eager").splitlines()
+    assert on[:-1] == eager[:-1]
+    assert on[-1] == "graphs 2"
+
+
 ONE = "    args = parser.parse_args()\n"
 REFUSED = {
     "no parser": (
@@ -457,6 +583,18 @@ REFUSED = {
     "the name is taken": (
         TRAIN.replace("import torch\n", "import torch\nimport json as compile_utils\n"),
         "train.py: `compile_utils` is a name here already: choose with --module",
+    ),
+    "every option is handed over by name": (
+        TRAIN.replace("Net()", "Net(**vars(args))"),
+        "train.py:17: `Net` is given every option by its name, and would get the new ones too",
+    ),
+    "the name is another one's": (
+        TRAIN.replace("    if args.resume:\n", "    args = vars(args)\n    if args:\n"),
+        "train.py:21: `model` is ready here, and what the parser has read is not at hand",
+    ),
+    "taken from a checkpoint": (
+        TRAIN.replace("    if args.resume:\n", '    if args.resume:\n        args = torch.load(args.resume)["args"]\n'),
+        "train.py:21: `model` is ready here, and what the parser has read is not at hand",
     ),
     "half of it": (
         TRAIN.replace(ONE, "    add_compile_arguments(parser)\n" + ONE),

@@ -10,6 +10,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import torch
@@ -130,8 +131,17 @@ def disable_linear_from_compile(module: nn.Module) -> None:
     for part in module.modules():
         linear = type(part).__name__.endswith("Linear")
         if linear and not hasattr(part, "_eager_linear"):
-            part.forward = torch.compiler.disable(part.forward)
+            part.forward = _eager(part.forward)
             part._eager_linear = True
+
+
+def _eager(forward: Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(forward, MethodType):
+        # still a method: a deep copy of its module gets one of its own
+        own = torch.compiler.disable(forward.__func__)
+        return MethodType(own, forward.__self__)
+    function: Callable[..., Any] = torch.compiler.disable(forward)
+    return function
 
 
 def _is_block(module: nn.Module) -> bool:
@@ -142,10 +152,11 @@ def _is_block(module: nn.Module) -> bool:
 
 
 def _compile_in_place(module: nn.Module, options: dict[str, Any]) -> None:
-    forward = module.forward
     if str(type(module).forward.__module__).startswith("torch.nn."):
-        # PyTorch compiles no frame of its own: it is called from one of ours
-        module.forward = torch.compile(_calling(forward), **options)
+        # PyTorch compiles no frame of its own: it is called from one of ours;
+        # kept where Module.compile keeps it: copies and pickles are without
+        call = _calling(module._call_impl)
+        module._compiled_call_impl = torch.compile(call, **options)
     else:
         nn.Module.compile(module, **options)
 

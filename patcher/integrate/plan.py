@@ -100,6 +100,7 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     if compiled:
         raise _RefusedError(*_told_compiled(compiled))
     parser = _parser(line, beyond, sources)
+    _refuse_spread(line, beyond)
     chosen = _chosen(sources, surroundings, line, wanted)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
     told: list[Remark] = []
@@ -171,7 +172,7 @@ def _is_done(sources: Sources) -> bool:
 
 
 def _parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> Parser:
-    found = line.parsers
+    found = [p for p in line.parsers if not line.is_parent(p)]
     if not found:
         raise _RefusedError(*_without_parser(line, beyond, sources))
     if len(found) > 1:
@@ -221,6 +222,13 @@ def _refuse_options(*lines: CommandLine) -> None:
                 )
 
 
+def _refuse_spread(line: CommandLine, beyond: CommandLine) -> None:
+    spread = [*line.spread(), *beyond.spread(line)]
+    if spread:
+        message = "is given every option by its name, and would get the new ones too: hand it those that it knows"
+        raise _RefusedError(*(_at(source, call, f"`{ast.unparse(call.func)}` {message}") for source, call in spread))
+
+
 def _compiled(sources: Sources) -> list[tuple[Source, CompileCall]]:
     kinds = ("call", "in place", "decorator", "factory", "library")
     return [(source, call) for source in sources.all for call in compile_calls(source.syntax) if call.kind in kinds]
@@ -263,7 +271,10 @@ def _chosen(sources: Sources, around: Sources, line: CommandLine, wanted: Wanted
         for ready in places:
             held = line.at(model.source, ready.anchor)
             if held is None:
-                message = f"`{model.name}` is ready here, and what the parser has read is not at hand: hand it over"
+                message = (
+                    f"`{model.name}` is ready here, and what the parser has read is not at hand: hand it over, "
+                    "by a name of its own"
+                )
                 raise _RefusedError(_at(model.source, ready.anchor, message))
             if not model.source.syntax.alone(ready.anchor):
                 raise _RefusedError(

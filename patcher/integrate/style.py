@@ -30,19 +30,23 @@ def module_text(script: str) -> str:
 def with_import(text: str, statement: str, folder: str) -> str:
     """``text`` with an import of the new module below its other imports; apart from those of other packages."""
     tree = ast.parse(text)
-    at, local = _below_imports(tree, folder)
     lines = split_lines(text)
+    at, local = _below_imports(tree, folder, statement.rpartition(" ")[2])
+    if not at:  # what the first lines say of the file stays above: how it is run, how it is encoded
+        at = next((i for i, line in enumerate(lines) if not line.lstrip("\ufeff").startswith("#")), 0)
     ending = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\n", "\r"))), "\n")
     apart = [] if local or not at else [ending]
     return "".join([*lines[:at], *apart, statement + ending, *lines[at:]])
 
 
-def _below_imports(tree: ast.Module, folder: str) -> tuple[int, bool]:
-    """The line below which the import goes, and whether the import there is one of the script's neighbours."""
+def _below_imports(tree: ast.Module, folder: str, module: str) -> tuple[int, bool]:
+    """The line below which the import of ``module`` goes, and whether the import there is one of a neighbour."""
     at, local = 0, False
     for number, statement in enumerate(tree.body):
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             break
+        if any(isinstance(n, ast.Name) and n.id == module for n in ast.walk(statement)):
+            break  # it is used here, and some imports come later
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             at, local = statement.end_lineno or 0, _is_local(statement, folder)
         elif number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):

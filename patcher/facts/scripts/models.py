@@ -245,8 +245,10 @@ def _definitions(model: Model, statements: Sequence[ast.stmt]) -> list[ast.stmt]
 def _gives_none(statement: ast.stmt) -> bool:
     """Whether no new model gets the name: it is let go, or is what it was, unwrapped."""
     value = getattr(statement, "value", None)
-    if isinstance(value, ast.Call) and last_name(value.func) in ("unwrap_model", "unwrap", "getattr", "eval", "train"):
+    if isinstance(value, ast.Call) and last_name(value.func) in ("unwrap_model", "unwrap", "getattr"):
         return True
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("eval", "train"):
+        return dotted(value.func.value) is not None  # of what is built there, it is a new one
     if isinstance(value, ast.Attribute) and value.attr in ("module", "_orig_mod"):
         return True
     return isinstance(value, ast.Constant) and value.value is None

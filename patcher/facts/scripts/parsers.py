@@ -15,6 +15,8 @@ _PARSES = frozenset({"parse_args", "parse_intermixed_args"})
 _PARSES_SOME = frozenset({"parse_known_args", "parse_known_intermixed_args"})
 #: Parsers that take ``add_argument`` and give what they have read as attributes.
 _PARSERS = frozenset({"ArgumentParser", "ArgParser"})
+#: Classes of which each attribute is an argument.
+_NAMESPACES = ("Namespace", "SimpleNamespace")
 #: Those that build what they give from classes of their own: an argument more has nowhere to go.
 OF_CLASSES = frozenset({"HfArgumentParser"})
 
@@ -73,6 +75,19 @@ class CommandLine:
                             found.setdefault(given.value.replace("-", "_").replace("__", "--", 1), (source, call))
         return found
 
+    def is_parent(self, parser: Parser) -> bool:
+        """Whether another parser has the arguments of this one from it, and is the one that reads (``parents=``)."""
+        made = parser.source.syntax.function_of(parser.call)
+        names = {parser.name, made.name if made is not None else parser.name}
+        return any(
+            last_name(e.func if isinstance(e, ast.Call) else e) in names
+            for other in self.parsers
+            if other is not parser
+            for k in other.call.keywords
+            if k.arg == "parents" and isinstance(k.value, (ast.List, ast.Tuple))
+            for e in k.value.elts
+        )
+
     def _is_run(self, source: Source, node: ast.AST) -> bool:
         """Whether the caller may run ``node``: it is no part of a program that the file is besides."""
         if self.caller is None:
@@ -105,9 +120,51 @@ class CommandLine:
                 stores = [s for s in self._stores.get((scope, name), ()) if s is not statement]
                 if scope is scopes[0] and stores and min(s.lineno for s in stores) > statement.lineno:
                     continue
+                if self._is_another(source, scope, name, statement):
+                    continue
                 if scope is scopes[0] or not any(source.syntax.binds(s, name) for s in scopes[: scopes.index(scope)]):
                     return name
         return None
+
+    def spread(self, caller: CommandLine | None = None) -> Iterator[tuple[Source, ast.Call]]:
+        """Calls that get all that was read, each as an argument of its own, and may not take one more.
+
+        ``caller``: the command line of the files that import these, which tells what it is called there.
+        """
+        names = {name for _, name in (caller or self)._holders}
+        for source in self.sources.all:
+            for call in source.syntax.by_type[ast.Call]:
+                for e in (k.value for k in call.keywords if k.arg is None):
+                    values = source.bindings.values(e) if isinstance(e, ast.Name) else [e]
+                    whole = [w for v in values if (w := _as_dictionary(v)) is not None]
+                    read = (self._is_read(source, w, self._holders) or (caller and dotted(w) in names) for w in whole)
+                    if any(read) and not self._takes_all(call):
+                        yield source, call
+
+    def _takes_all(self, call: ast.Call) -> bool:
+        if last_name(call.func) in ("dict", "format", "update", *_NAMESPACES):
+            return True
+        called = self.sources.called(call)
+        return bool(called) and all(f.args.kwarg is not None for _, f in called)
+
+    def _is_another(self, source: Source, scope: ast.AST, name: str, at: ast.stmt) -> bool:
+        """Whether ``name`` may hold something else at ``at`` than what was read: its scope assigns that as well."""
+        syntax = source.syntax
+        read = self._stores.get((scope, name), [])
+        nodes: list[ast.Name | ast.Attribute] = [*syntax.by_type[ast.Name], *syntax.by_type[ast.Attribute]]
+        inside = source.bindings.scope(at) is not scope
+        loops = {p for p in syntax.ancestors(at) if isinstance(p, (ast.For, ast.AsyncFor, ast.While))}
+        for node in nodes:
+            if isinstance(node.ctx, ast.Store) and dotted(node) == name and source.bindings.scope(node) is scope:
+                if any(isinstance(p, ast.comprehension) for p in syntax.ancestors(node)):
+                    continue
+                statement = syntax.statement_of(node)
+                again = loops & set(syntax.ancestors(statement))
+                if statement in read or (statement.lineno > at.lineno and not inside and not again):
+                    continue
+                if not _keeps(getattr(statement, "value", None), name):
+                    return True
+        return False
 
     @cached_property
     def _stores(self) -> dict[tuple[ast.AST, str], list[ast.stmt]]:
@@ -168,6 +225,29 @@ class CommandLine:
             return False
         scopes = [s for s in source.syntax.around(e).scopes if not isinstance(s, ast.ClassDef)]
         return any((scope, text) in held for scope in scopes)
+
+
+def _keeps(value: ast.expr | None, name: str) -> bool:
+    """Whether ``value`` is what ``name`` holds, as far as is seen: a function that is given it gives it back."""
+    if not isinstance(value, ast.Call):
+        return False
+    called = last_name(value.func)
+    if called in _NAMESPACES:
+        return any(
+            k.arg is None and (w := _as_dictionary(k.value)) is not None and dotted(w) == name for k in value.keywords
+        )
+    given = (*value.args, *(k.value for k in value.keywords))
+    return called not in ("vars", "dict") and not called[:1].isupper() and any(dotted(e) == name for e in given)
+
+
+def _as_dictionary(e: ast.expr) -> ast.expr | None:
+    """What ``e`` gives the attributes of, as a dictionary."""
+    match e:
+        case ast.Call(func=ast.Name(id="vars"), args=[whole]) | ast.Attribute(value=whole, attr="__dict__"):
+            return whole
+        case ast.Call(func=ast.Name(id="dict"), args=[whole]):
+            return _as_dictionary(whole)
+    return None
 
 
 def _calls(syntax: Syntax, top: ast.AST, own: bool = True) -> Iterator[str]:

@@ -50,11 +50,13 @@ class Sources:
 
     def called(self, call: ast.Call) -> list[tuple[Source, FunctionNode]]:
         """The functions and methods that ``call`` may run, by their name."""
+        made = [(s, f) for s, f in self._defined.get("__init__", []) if _class_of(s, f) == last_name(call.func)]
         found = self._defined.get(last_name(call.func), [])
         if isinstance(call.func, ast.Attribute):
             module = last_name(call.func.value)
-            return [(s, f) for s, f in found if _is_method(s, f) or PurePath(s.path).stem == module]
-        return [(s, f) for s, f in found if not _is_method(s, f)]
+            found = [(s, f) for s, f in found if _is_method(s, f) or PurePath(s.path).stem == module]
+            return found + [(s, f) for s, f in made if PurePath(s.path).stem == module]
+        return [(s, f) for s, f in found if not _is_method(s, f)] + made
 
     def handed(self, call: ast.Call) -> Iterator[tuple[Source, FunctionNode, str, ast.expr]]:
         """The parameters of what ``call`` may run, with what each is given."""
@@ -70,6 +72,11 @@ class Sources:
 
 def _is_method(source: Source, function: FunctionNode) -> bool:
     return isinstance(source.syntax.parents.get(function), ast.ClassDef)
+
+
+def _class_of(source: Source, function: FunctionNode) -> str | None:
+    parent = source.syntax.parents.get(function)
+    return parent.name if isinstance(parent, ast.ClassDef) else None
 
 
 def _is_static(function: FunctionNode) -> bool:
