@@ -144,6 +144,33 @@ calls = [([torch.ones(1, 2, 3), torch.ones(1, 4)],)]
 """,
     ),
     Example(
+        title="the largest of sizes in a list that a loop has filled",
+        before="""\
+class Packed(nn.Module):
+    def forward(self, groups):
+        rows = []
+        for group in groups:
+            rows.append(torch.cat([u.flatten(0, -2) for u in group]))
+        lengths = torch.tensor([u.shape[-2] for u in rows], device=rows[0].device, dtype=torch.long)
+        places = torch.arange(lengths.amax().item())
+        return places[None] < lengths[:, None], rows
+""",
+        after="""\
+class Packed(nn.Module):
+    def forward(self, groups):
+        rows = []
+        for group in groups:
+            rows.append(torch.cat([u.flatten(0, -2) for u in group]))
+        lengths = torch.tensor([u.shape[-2] for u in rows], device=rows[0].device, dtype=torch.long)
+        places = torch.arange(max(u.shape[-2] for u in rows))
+        return places[None] < lengths[:, None], rows
+""",
+        run="""\
+def make(): return Packed()
+calls = [([[torch.ones(n, 2, 3), torch.ones(4, 3)], [torch.ones(2, 3)]],) for n in (1, 2)]
+""",
+    ),
+    Example(
         title="shifted and scaled by its own largest element",
         before="""\
 class Stable(nn.Module):
@@ -411,6 +438,27 @@ class Added(nn.Module):
         n = torch.tensor([x.shape[1], x.shape[0]])
         return x + n[0]
 """,
+    ),
+    NearMiss(
+        title="a list that a loop has filled: longer by now, of what may be floats, and the largest along a dimension",
+        source="""\
+class Filled(nn.Module):
+    def forward(self, groups, shares):
+        rows = []
+        for group in groups:
+            rows.append(torch.cat(group))
+        lengths = torch.tensor([u.shape[-2] for u in rows])
+        rows.append(groups[0][0])
+        places = torch.arange(lengths.amax().item())
+        kept = []
+        for share in shares:
+            kept.append(share)
+        least = torch.tensor([s for s in kept], dtype=torch.long)
+        below = torch.arange(least.amin().item())
+        lengths = torch.tensor([u.shape[-2] for u in rows])
+        return places, below, torch.arange(lengths.amax(0).item())
+""",
+        reported=True,
     ),
     NearMiss(
         title="listed sizes: of an iterator, further above, under a condition; a size asked for in one branch",

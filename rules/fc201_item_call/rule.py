@@ -18,7 +18,7 @@ from rules.fc201_item_call.examples import INVALID, VALID
 _DATA = "what it holds is known only when the code runs"
 #: Reductions to a tensor of the same dtype that shares no memory with its source.
 _REDUCTIONS = frozenset("max min amax amin mean median norm std var".split())
-_TOGETHER = ("max", "min", "sum", "prod")
+_TOGETHER = ("max", "min", "amax", "amin", "sum", "prod")
 
 
 class ItemCall(Rule):

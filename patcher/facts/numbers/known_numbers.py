@@ -17,7 +17,7 @@ _TYPED = frozenset({"torch.IntTensor", "torch.LongTensor"})
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _WHOLE = INT64 | {"torch.int32", "torch.int"}
 #: What becomes of all elements -> how Python says it.
-_TOGETHER = {"max": "max", "min": "min", "sum": "sum", "prod": "prod"}
+_TOGETHER = {"max": "max", "min": "min", "amax": "max", "amin": "min", "sum": "sum", "prod": "prod"}
 #: What the largest of nothing raises, asked of a tensor and of Python.
 _OF_NOTHING = ("RuntimeError", "ValueError")
 #: Bits of a size, of an integer that is given (sixth presumption), and of one that may be any.
