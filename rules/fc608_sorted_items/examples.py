@@ -112,6 +112,7 @@ class Net(nn.Module):
         found = {name: layer(x) for name, layer in self.layers.items()}
         return torch.cat([value for name, value in sorted(found.items(), key=lambda item: item[0])])
 """,
+        unsafe=True,
         run="""\
 def make(): return Net()
 calls = [(torch.linspace(-1, 1, 6),)]
@@ -142,6 +143,7 @@ class Net(nn.Module):
             total = total * 2 + loss
         return total
 """,
+        unsafe=True,
         run="""\
 def make(): return Net()
 calls = [(torch.linspace(-1, 1, 6),)]

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc608_sorted_items.examples import INVALID, VALID
+
+_READING = frozenset("items keys values get pop copy".split())
+_DIFFERENT = "no two keys of the dict are equal, as two tensors may be"
 
 
 class SortedItems(Rule):
@@ -22,9 +25,10 @@ class SortedItems(Rule):
         ends, in each object that is made like that.
 
     Fix safety:
-        Safe for ``**kwargs``, and for local names of dicts that were written out: no two keys of a dict are equal, so
-        that the comparison of two items never gets to the values. Left alone: other objects, which may have items of
-        another kind, and calls that say by what they sort.
+        Safe for ``**kwargs``, and for local names of dicts that were written out, where all keys are names or
+        constants: no two of them are equal, so that the comparison of two items never gets to the values. Unsafe where
+        other keys may be in the dict, such as tensors, of which a dict may hold two that are equal. Left alone: other
+        objects, which may have items of another kind, and calls that say by what they sort.
 
     References:
         PyTorch, "sort with non-constant keys" (graph break GB0207).
@@ -54,9 +58,12 @@ class SortedItems(Rule):
             reverse = "".join(f", reverse={{{i}}}" for i, _ in enumerate(keywords, 1))
             parts = (items, *(k.value for k in keywords))
             code = Code(f"sorted({{0}}{reverse}, key=lambda item: item[0])", parts)
-            yield Finding(
-                node, "names and tensors are sorted together: the graph ends here", Fix((Replace(node, code),))
-            )
+            message = "names and tensors are sorted together: the graph ends here"
+            edits = (Replace(node, code),)
+            if _has_names(held, facts):
+                yield Finding(node, message, Fix(edits))
+            else:
+                yield Finding(node, message, Fix(edits, Applicability.UNSAFE), assumption=_DIFFERENT)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -75,6 +82,36 @@ def _is_dict(name: ast.Name, facts: Facts) -> bool:
     made = [d.value for d in found if d.node is not collected]
     whole = all(d.node is collected or (d.how == "assign" and not d.path) for d in found)
     return whole and all(isinstance(v, ast.DictComp) or (isinstance(v, ast.Dict) and not _is_literal(v)) for v in made)
+
+
+def _has_names(name: ast.Name, facts: Facts) -> bool:
+    """Whether names and constants alone are keys of the dict ``name``, which nobody else fills."""
+    function = facts.syntax.function_of(name)
+    assert function is not None
+    flow = facts.flow(function)
+    found = flow.reaching.get(name, frozenset())
+    if not all(d.value is None or (isinstance(d.value, ast.Dict) and all(map(_is_name, d.value.keys))) for d in found):
+        return False
+    return all(_leaves(use, facts) for d in found for use in flow.uses.get(d, []))
+
+
+def _is_name(key: ast.expr | None) -> bool:
+    return isinstance(key, (ast.Constant, ast.JoinedStr))
+
+
+def _leaves(use: ast.Name, facts: Facts) -> bool:
+    """Whether ``use`` of a dict gives it no key but a name or a constant."""
+    match facts.syntax.parents[use]:
+        case ast.Attribute(attr=attr) as method:
+            call = facts.syntax.parents[method]
+            return attr in _READING and isinstance(call, ast.Call) and call.func is method
+        case ast.Subscript(value=held, slice=key, ctx=ctx):
+            return held is use and (not isinstance(ctx, ast.Store) or _is_name(key))
+        case ast.keyword(arg=None) | ast.Compare():
+            return True
+        case ast.Call() as call:
+            return facts.syntax.builtin(call) in ("len", "bool", "sorted", "list", "dict")
+    return False
 
 
 def _is_literal(made: ast.Dict) -> bool:
