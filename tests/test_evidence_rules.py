@@ -203,6 +203,7 @@ def main():
     model = Net().cuda()
     model = torch.compile(model, mode="reduce-overhead")
     other = torch.compile(Net())
+    return model, other
 """
 
 
@@ -220,6 +221,7 @@ def test_a_call_that_compiles_the_model_in_another_file_follows_when_there_is_a_
     model._forward_core = torch.compile(model._forward_core, mode="reduce-overhead")
     other = Net()
     other._forward_core = torch.compile(other._forward_core)
+    return model, other
 """)
     assert across({**before, "model.py": split}, "model.py", "FC702", varied).found == ()
 

@@ -70,10 +70,14 @@ def test_roots_come_after_the_standard_library_and_before_what_is_installed(jobs
 
 def test_the_case_itself_is_patched(jobs: Jobs) -> None:
     text = "def build(): return lambda x: x * 2\n"
-    job = jobs(text, patched={"case.py": CASE + text.replace("2", "3")})
+    patched = {"case.py": CASE + text.replace("2", "3")}
+    job, compiled = jobs(text, patched=patched), jobs(text, "compiled", patched=patched)
     assert (job.output() == 3).all()
     assert (job["loaded"], job["places"]) == (["case.py"], {"executed": 1, "of": 1, "missed": []})
-    assert jobs(text, "compiled", patched={"case.py": CASE + text.replace("2", "3")})["places"] is None
+    assert compiled["places"] == job["places"]
+    unseen = "def build(): return lambda x: x * 2\n\n\ndef other(): return 4\n"
+    compiled = jobs(unseen, "compiled", patched={"case.py": CASE + unseen.replace("4", "5")})
+    assert compiled["places"]["executed"] == 0
 
 
 @pytest.mark.parametrize(
