@@ -28,6 +28,7 @@ def written(folder: Path, *names: str) -> None:
         ("from models.package import f", "package.f"),
         ("from ..models.ops import f", "ops.f"),
         ("from .ops import f", "ops.f"),
+        (f"from {'.' * 99}math import f", "math.f"),
         ("from ops import f", "ops.f"),
         ("from regular.ops import f", "regular.ops.f"),
         ("from models.missing import f", "models.missing.f"),

@@ -50,9 +50,8 @@ class DataDependentBranch(Rule):
         just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
         tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
         dtype would depend on its data. Skipped writes are safe where it is proven that writing nothing is no error and
-        leaves gradients as they were; else the finding says what is taken for granted; so it is, always,
-        for what is computed of no places. Anything else is reported and
-        left alone.
+        leaves gradients as they were; else, and always for what is computed of no places, the finding says what is
+        taken for granted. Anything else is reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).

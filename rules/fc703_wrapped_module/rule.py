@@ -53,13 +53,12 @@ class WrappedModule(Rule):
         of one class, its methods only call the items, no names of what is in the model are read, and each item is
         compiled once; else the finding says which of it is missing. Unsafe where somebody else gets it or has got it,
         where names of parameters are read, saved or loaded, where a method calls the model itself or the constructor
-        hands it on, where the class has an
-        ``eval`` or ``parameters`` of its own (a wrapper calls PyTorch's); the finding names the lines. Left
-        alone: a model whose ``forward`` is called by name, which is copied, saved as a whole, compared,
-        indexed, or asked for its type; ``_orig_mod`` read without a test before, or a wrapper asked for
-        (``is_compiled_module``); another name for the model without compiling that is used; a class with a
-        ``compile`` or ``__call__`` of its own, or that runs a ``forward`` of PyTorch's own (``nn.Sequential``),
-        which in place is not compiled at all (seen on 2.13); functions; PyTorch before 2.2.
+        hands it on, where the class has an ``eval`` or ``parameters`` of its own (a wrapper calls PyTorch's); the
+        finding names the lines. Left alone: a model whose ``forward`` is called by name, which is copied, saved as a
+        whole, compared, indexed, or asked for its type; ``_orig_mod`` read without a test before, or a wrapper asked
+        for (``is_compiled_module``); another name for the model without compiling that is used; a class with a
+        ``compile`` or ``__call__`` of its own, or that runs a ``forward`` of PyTorch's own (``nn.Sequential``), which
+        in place is not compiled at all (seen on 2.13); functions; PyTorch before 2.2.
 
     References:
         musubi-tuner's and sd-scripts' key stripping; PyTorch, "Where to apply torch.compile".

@@ -35,8 +35,9 @@ def form_of(call: CompileCall, syntax: Syntax) -> tuple[Form, ast.expr | None]:
     match statement:
         case ast.Expr(value=value) if value is call.node:
             return ("in place", target) if call.kind == "in place" else ("discarded", None)
-        case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(name)), value])):
-            if value is call.node and is_place(target) and ast.unparse(target) == f"{ast.unparse(owner)}.{name}":
+        case ast.Expr(value=ast.Call(args=[owner, ast.Constant(value=str(name)), value]) as setting):
+            same = is_place(target) and ast.unparse(target) == f"{ast.unparse(owner)}.{name}"
+            if syntax.builtin(setting) == "setattr" and value is call.node and same:
                 return "again", target  # setattr(pipe, "unet", torch.compile(pipe.unet))
         case ast.Assign(targets=[held], value=value) | ast.AnnAssign(target=held, value=value) if value is call.node:
             if call.kind == "in place" or isinstance(held, (ast.Tuple, ast.List, ast.Starred)):

@@ -16,6 +16,7 @@ from patcher.facts.syntax.tree import Syntax, dotted, last_name
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LIST = "ModuleList"
 _DICT = "ModuleDict"
+_TORCH = ("torch.nn", "torch.nn.modules", "torch.nn.modules.container")
 
 Use = Literal[
     "called",  # block(x), self.blocks[0](x)
@@ -108,7 +109,7 @@ class _Making:
         """The lists in ``value``, which is stored at ``path`` below the instance."""
         if not isinstance(value, ast.Call):
             return {}
-        what = self.resolve(dotted(value.func) or "?").rpartition(".")[2]
+        what = self._called(value)
         if what == _LIST and not value.keywords:
             given = self._items(value.args[0]) if len(value.args) == 1 else None
             items = self._with_more(path, given, empty=not value.args)
@@ -123,7 +124,7 @@ class _Making:
                     for k, v in zip(keys, values, strict=True)
                     if isinstance(k, ast.Constant) and isinstance(k.value, str) and k.value.isidentifier()
                 ]
-            case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
+            case ast.Call(args=[], keywords=keywords) as call if self.syntax.builtin(call) == "dict":
                 parts = [(k.arg, k.value) for k in keywords if k.arg is not None]
         return {p: items for key, v in parts for p, items in self._of(f"{path}.{key}", v).items()}
 
@@ -153,7 +154,7 @@ class _Making:
     def _turns(self, e: ast.expr) -> str:
         """How many turns a loop over ``e`` takes."""
         match e:
-            case ast.Call(func=ast.Name(id="range"), args=[count], keywords=[]):
+            case ast.Call(args=[count], keywords=[]) as call if self.syntax.builtin(call) == "range":
                 return ast.unparse(count)
             case ast.List(elts=elts) | ast.Tuple(elts=elts) if not any(isinstance(x, ast.Starred) for x in elts):
                 return str(len(elts))
@@ -177,7 +178,7 @@ class _Making:
                     first = value
                 case ast.Attribute(attr="append") if isinstance(up, ast.Call) and isinstance(call, ast.Expr):
                     appended += up.args
-                case ast.Call(func=func) if n is not func and (last_name(func) in (_LIST, "len")):
+                case ast.Call(func=func) if n is not func and self._reads(parent):
                     pass
                 case _:
                     return None
@@ -186,6 +187,15 @@ class _Making:
         if isinstance(first, ast.List) and not first.elts:
             return self._filled(appended)
         return self._items(first) if not appended and not isinstance(first, ast.Name) else None
+
+    def _reads(self, call: ast.Call) -> bool:
+        """Whether ``call`` only reads a list that it is given."""
+        return self.syntax.builtin(call) == "len" or self._called(call) == _LIST
+
+    def _called(self, call: ast.Call) -> str:
+        """The name of PyTorch's own container that is called, or ""."""
+        module, _, name = self.resolve(dotted(call.func) or "?").rpartition(".")
+        return name if module in _TORCH else ""
 
     def _with_more(self, path: str, given: _Items | None, *, empty: bool) -> _Items | None:
         """With what the constructor appends afterwards."""
@@ -220,6 +230,12 @@ def _reads(e: ast.expr, turn: ast.expr) -> bool:
     """Whether ``e`` reads a name that each turn of a loop gives anew."""
     given = {n.id for n in ast.walk(turn) if isinstance(n, ast.Name)}
     return any(isinstance(n, ast.Name) and n.id in given for n in ast.walk(e))
+
+
+def _gives(loop: ast.AST, name: str) -> bool:
+    """Whether each turn of ``loop`` binds ``name``."""
+    target = loop.target if isinstance(loop, (ast.For, ast.comprehension)) else None
+    return target is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target))
 
 
 class _Uses:
@@ -268,13 +284,14 @@ class _Uses:
         """A loop over it, also with numbers beside its items, from behind or along with something else."""
         p = self.syntax.parents[e]
         at: int | None = None
-        if isinstance(p, ast.Call) and isinstance(p.func, ast.Name) and e in p.args:
-            if p.func.id == "len":
+        if isinstance(p, ast.Call) and e in p.args:
+            what = self.syntax.builtin(p)
+            if what == "len":
                 return
-            if p.func.id in ("enumerate", "zip", "reversed"):
-                at = {"enumerate": 1, "zip": p.args.index(e)}.get(p.func.id)
+            if what in ("enumerate", "zip", "reversed"):
+                at = {"enumerate": 1, "zip": p.args.index(e)}.get(what)
                 e, p = p, self.syntax.parents[p]
-                if isinstance(p, ast.Call) and isinstance(p.func, ast.Name) and p.func.id == "enumerate" and at is None:
+                if isinstance(p, ast.Call) and self.syntax.builtin(p) == "enumerate" and at is None:
                     at, e, p = 1, p, self.syntax.parents[p]
         if not isinstance(p, (ast.For, ast.comprehension)) or p.iter is not e:
             yield "other"
@@ -292,6 +309,27 @@ class _Uses:
         for n in self.syntax.subtree(within):
             if isinstance(n, ast.Name) and n.id == target.id and n is not target:
                 yield self._item(n)
+        if isinstance(p, ast.For) and self._read_outside(target, p):
+            yield "other"
+
+    def _read_outside(self, target: ast.Name, loop: ast.For) -> bool:
+        """Whether what the last turn leaves in ``target`` may be read: a name that no loop around it gives anew."""
+        method = self.syntax.method_of(loop)
+        for n in self.syntax.subtree(method) if method is not None else ():
+            read = isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)
+            if read and not any(_gives(outer, target.id) for outer in self._loops_around(n)):
+                return True
+        return False
+
+    def _loops_around(self, e: ast.AST) -> Iterator[ast.AST]:
+        """The loops and comprehensions whose turns ``e`` is in."""
+        below, above = e, self.syntax.parents.get(e)
+        while above is not None:
+            if isinstance(above, ast.For) and below is not above.iter:
+                yield above
+            elif isinstance(above, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+                yield from above.generators
+            below, above = above, self.syntax.parents.get(above)
 
     def _item(self, e: ast.expr) -> Use:
         match self.syntax.parents[e]:

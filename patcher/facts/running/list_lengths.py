@@ -117,7 +117,7 @@ class ListLengths:
                 return it is use
             case ast.Starred():
                 return True
-            case ast.Call(func=ast.Name(id=name), args=args) if use in args:
+            case ast.Call(args=args) if use in args and (name := self.syntax.builtin(parent)):
                 if name == "isinstance":
                     return self._list_test(parent) is True
                 return name in {"len", "sum"} or name in _LIST_CALLS - {"dict", "iter"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 #: Libraries of which the facts say what a function does. A name that begins so is theirs: an installed package comes
@@ -14,6 +15,7 @@ _ELSEWHERE = sys.stdlib_module_names | {
     *("transformers", "diffusers", "accelerate", "timm", "segmentation_models_pytorch", "lightning"),
     *("pytorch_lightning", "tqdm", "rich", "loguru", "absl", "typing_extensions", "pytest", "matplotlib"),
 }
+_DEFINITION = re.compile(r"^(?:(?:async +)?def +|class +)(\w+)|^(\w+) *[:=](?!=)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Package:
     name: str = ""
     folder: Path | None = None
     _found: dict[str, Path | None] = field(default_factory=dict, compare=False, repr=False)
+    _defined: dict[Path, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     def meant(self, dotted: str) -> str:
         """The dotted thing by the name that `module_name` gives to the module that it is in.
@@ -58,8 +61,9 @@ class Package:
         first = dotted.split(".", maxsplit=1)[0]
         if kept or self.folder is None or first not in _ELSEWHERE:
             return ".".join((*kept, dotted) if dotted else kept)
-        file = (self.folder, *self.folder.parents)[level - 1] / f"{first}.py"
-        return f"{module_name(str(file))[0]}{dotted[len(first) :]}" if file.is_file() else dotted
+        above = list(islice((self.folder, *self.folder.parents), level - 1, level))
+        file = above[0] / f"{first}.py" if above else None
+        return f"{module_name(str(file))[0]}{dotted[len(first) :]}" if file is not None and file.is_file() else dotted
 
     def _beside(self, library: str, rest: list[str]) -> str | None:
         """A thing of the module beside this one that is called like a library, where it defines such a thing."""
@@ -67,9 +71,14 @@ class Package:
             file = self.folder / f"{library}.py" if self.folder is not None and not self.name else None
             self._found[library] = file if file is not None and file.is_file() else None
         beside = self._found[library]
-        if beside is None or not _defines(beside, rest[0]):
+        if beside is None or rest[0] not in self._defined_in(beside):
             return None
         return ".".join((module_name(str(beside))[0], *rest))
+
+    def _defined_in(self, file: Path) -> frozenset[str]:
+        if file not in self._defined:
+            self._defined[file] = _defined(file)
+        return self._defined[file]
 
     def attribute(self, base: str, rest: str) -> str:
         """What ``.rest`` of the imported ``base`` is: of ``import models.ops``, ``models`` alone is bound."""
@@ -93,10 +102,13 @@ def _folder_without_init(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _defines(file: Path, name: str) -> bool:
-    """Whether the text of ``file`` has a function, a class or a variable of that name at its top level."""
-    text = file.read_text(encoding="utf-8", errors="replace")
-    return re.search(rf"^(?:(?:async +)?def +|class +){name}\b|^{name} *[:=](?!=)", text, re.MULTILINE) is not None
+def _defined(file: Path) -> frozenset[str]:
+    """What the text of ``file`` calls a function, a class or a variable at its top level; none if it cannot be read."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    return frozenset(m[1] or m[2] for m in _DEFINITION.finditer(text))
 
 
 def module_name(path: str) -> tuple[str, Package]:

@@ -157,9 +157,9 @@ class UncapturedReads(Analysis):
     def _has_rows(self, over: ast.expr) -> bool:
         """Whether ``over`` has as many elements as a tensor has rows, which is taken to be one at least."""
         match over:
-            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            case ast.Call(args=[inner, *_]) if self.syntax.builtin(over) == "enumerate":
                 return self._has_rows(inner)
-            case ast.Call(func=ast.Name(id="zip"), args=[_, *_] as args, keywords=[]):
+            case ast.Call(args=[_, *_] as args, keywords=[]) if self.syntax.builtin(over) == "zip":
                 return all(map(self._has_rows, args))
         return self._is_listed(over) or self.reads.is_tensor(over) or self._is_annotated(over)
 
@@ -188,7 +188,7 @@ class UncapturedReads(Analysis):
                     if self._is_apart(other) and (number := self._number(one)):
                         return number
                 return ""
-            case ast.Call(func=ast.Name(id="bool"), args=[given]) if self.reads.is_tensor(given):
+            case ast.Call(args=[given]) if self.syntax.builtin(e) == "bool" and self.reads.is_tensor(given):
                 return "" if self._is_constant(given) else "a tensor"
         return self._number(e)
 
