@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.append(str(Path(__file__).resolve().parent))
 import torch
 import zoo
+import zoo_transformers
 
 from patcher.harness.worker import Listener, described, listening
 
@@ -46,7 +47,7 @@ def seed() -> None:
 
 def made(name: str) -> tuple[Any, list[tuple[Any, Any]]]:
     """The model and its calls, as arguments and keywords."""
-    build, calls = zoo.case(name)
+    build, calls = (zoo if name in zoo.CLASSES else zoo_transformers).case(name)
     seed()
     model = build()
     seed()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from patcher.analysis import Analysis
+from patcher.diagnose.asked_settings import GOING_ON
 from patcher.diagnose.bench import State
 from patcher.diagnose.better import Change, change, difference
 from patcher.diagnose.diagnosis import Totals
@@ -68,6 +69,7 @@ class World:
         self.spoils: dict[str, VerdictStatus] = {}  # what becomes of the results with a setting
         self.needs: dict[str, str] = {}  # the class that has to be fixed for a setting to do no harm
         self.set: list[tuple[str, ...]] = []
+        self.callers: tuple[str, ...] = ()  # what has called a class that breaks, outermost first
 
     def line(self, name: str) -> int:
         text = Path(self.path).read_text().splitlines()
@@ -78,8 +80,9 @@ class World:
         left = {n: c for n, c in self.cost.items() if n not in whole and c}
         shown = {n: c for n, c in left.items() if n not in self.hidden or not set(left) - set(self.hidden)}
         why = {n: self.reasons.get(n, "Data-dependent branching") for n in shown}
-        sites = tuple(Site(f"net.py:{self.line(n)}", why[n], c) for n, c in shown.items())
-        total = sum(left.values())
+        own = {n: f"net.py:{self.line(n)}" for n in shown}
+        sites = tuple(Site(own[n], why[n], c, stack=(*self.callers, f"{own[n]} in f")) for n, c in shown.items())
+        total = len(left) if GOING_ON.name in names else sum(left.values())
         times = self.milliseconds.get(fixed, [10.0])
         now = times.pop(0) if len(times) > 1 and fixed else times[0]
         warm = Warm(now, 0.99 * now, 1.01 * now, now, 9)
@@ -414,8 +417,12 @@ def world(folder: Path, cost: dict[str, int], wrong: Sequence[str] = NAMES) -> W
     return made
 
 
+def outcomes(ending: Ending) -> dict[str, str]:
+    return {t.fixes[0].removeprefix("FC710 ").partition(" ")[0]: t.outcome for t in ending.tried}
+
+
 def settings_fates(ending: Ending) -> dict[str, str]:
-    told = {t.fixes[0].removeprefix("FC710 ").partition(" ")[0]: t.outcome for t in ending.tried}
+    told = outcomes(ending)
     return {name: told[name] for name in (SCALARS, SHAPES, RECURRENT) if name in told}
 
 
@@ -470,6 +477,35 @@ def test_a_fix_that_does_as_much_is_preferred_to_a_setting(tmp_path: Path) -> No
     ending = made.search(UNSAFE)
     assert kept(ending) == {"Alpha", "Beta"}
     assert settings_fates(ending) == {}, "there was nothing more to gain"
+
+
+def test_graphs_go_on_inside_of_what_others_had_called_where_that_helps(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Alpha": 2, "Gamma": 3})
+    made.callers = ("model.py:3 in forward",)
+    ending = made.search(UNSAFE)
+    assert outcomes(ending)[GOING_ON.name] == "kept", "Gamma breaks in itself and in two that call it"
+    assert settings_fates(ending)[SCALARS] == "kept"
+    assert ending.state is not None
+    assert ending.state.totals("patched").breaks == 1  # type: ignore[union-attr]
+
+
+def test_that_is_not_tried_where_nothing_had_called_it_or_nothing_breaks(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Alpha": 2, "Gamma": 3})
+    made.search(UNSAFE)
+    assert not any(GOING_ON.name in names for names in made.set), "it stands in what is compiled"
+    made = world(tmp_path, {"Alpha": 2})
+    made.callers = ("model.py:3 in forward",)
+    made.search(UNSAFE)
+    assert not any(GOING_ON.name in names for names in made.set), "the setting makes it whole"
+
+
+def test_it_goes_where_it_comes_to_no_more_or_changes_results(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Gamma": 1})
+    made.callers = ("model.py:3 in forward",)
+    assert outcomes(made.search(UNSAFE))[GOING_ON.name] == "no-op"
+    made = world(tmp_path, {"Gamma": 3})
+    made.callers, made.spoils = ("model.py:3 in forward",), {GOING_ON.name: "different"}
+    assert outcomes(made.search(UNSAFE))[GOING_ON.name] == "different"
 
 
 def test_fixes_and_settings_go_together(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ CAPTURING = (
     TorchSetting("config", "capture_dynamic_output_shape_ops"),
     TorchSetting("config", "allow_rnn"),
 )
+#: With it a break in a function that others have called is one break, not one in each of them.
+GOING_ON = TorchSetting("config", "nested_graph_breaks")
 _LIMIT = 64  # compilations of one function, where more than PyTorch's usual 8 are needed
 
 

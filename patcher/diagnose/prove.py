@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patcher.analysis import Analysis
-from patcher.diagnose.asked_settings import CAPTURING, asked_settings
+from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, asked_settings
 from patcher.diagnose.bench import Bench, State
 from patcher.diagnose.better import TIMED, Change, Standing, compiles_less, difference, is_whole, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
@@ -186,7 +186,25 @@ class Search:
                     with_it, now = self._standing(line).told, self._standing(best).told
                     why = f"without it, and with what is kept: {now}; with it: {with_it}"
                     best.fates.setdefault(bundle.key, ("not better", why, None))
-        return best
+        return self._going_on(best, causes)
+
+    def _going_on(self, line: _Line, causes: Sequence[Group]) -> _Line:
+        """The line with graphs that go on in the function that breaks, where others had called it.
+
+        Without that a break is one in each function on the way to it. It removes no break, so that it comes last.
+        """
+        left = self._causes(self._state(line.chosen).after) if line.chosen else causes
+        if is_whole(*self._at(line)) or not any(e.kind == "break" and e.stack[1:] for g in left for e in g.events):
+            return line
+        bundle = _bundle_of(GOING_ON)
+        self._known.setdefault(bundle.key, bundle)
+        self._fates = line.fates
+        if not self._equivalent(line.chosen, [bundle]):
+            return line
+        if not self._helps(line.chosen, [*line.chosen, bundle]):
+            line.fates[bundle.key] = ("no-op", "what breaks is called by others, but no count gets better", None)
+            return line
+        return _Line([*line.chosen, bundle], line.fates)
 
     def _standing(self, line: _Line) -> Standing:
         return standing(*self._at(line))
