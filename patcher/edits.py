@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from patcher.concrete import Patch
 from patcher.lines import as_around, line_length, split_lines
-from patcher.rule import Decorate, Edit, Fix, Insert
+from patcher.rule import AddParameter, Decorate, Edit, Fix, Insert
 from patcher.spans import Span, nodes_of, span_of, targets_of
+
+_BESIDE = (Insert, Decorate, AddParameter)  # what replaces nothing
 
 
 def choose(fixes: Iterable[Fix]) -> list[Fix]:
@@ -17,8 +19,8 @@ def choose(fixes: Iterable[Fix]) -> list[Fix]:
     replaced: list[Span] = []
     quoted: list[Span] = []
     for fix in fixes:
-        own = [span_of(t) for e in fix.edits if not isinstance(e, (Insert, Decorate)) for t in targets_of(e)]
-        beside = [span_of(t)[:2] * 2 for e in fix.edits if isinstance(e, (Insert, Decorate)) for t in targets_of(e)]
+        own = [span_of(t) for e in fix.edits if not isinstance(e, _BESIDE) for t in targets_of(e)]
+        beside = [span_of(t)[:2] * 2 for e in fix.edits if isinstance(e, _BESIDE) for t in targets_of(e)]
         if any(_overlap(a, b) for a in own for b in [*replaced, *quoted]) or any(
             _overlap(a, b) for a in beside for b in replaced
         ):

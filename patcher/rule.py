@@ -151,7 +151,15 @@ class Enclose:
     code: Code
 
 
-Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose
+@dataclass(frozen=True)
+class AddParameter:
+    """Give ``target`` one more parameter, ``code``, which is a name: the last, by keyword alone where it must be."""
+
+    target: ast.FunctionDef | ast.AsyncFunctionDef
+    code: Code
+
+
+Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose | AddParameter
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
+from patcher.rule import AddParameter, Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
 
 _HOLE = re.compile(r"\{\d+\}")
 
@@ -33,7 +33,7 @@ def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
             return targets
         case Insert(anchor=anchor):
             return (anchor,)
-        case Decorate(target=target) | MoveTail(target=target):
+        case Decorate(target=target) | MoveTail(target=target) | AddParameter(target=target):
             return (target,)
 
 

@@ -475,6 +475,18 @@ def test_the_import_is_above_what_uses_it(project: Path) -> None:
         assert fix_compile(project, "restore")[0] == 0
 
 
+def test_what_is_set_before_pytorch_is_imported_still_is(project: Path) -> None:
+    """The new module is imported above; PyTorch is not, before the script does so."""
+    script = TRAIN.replace("import torch\n\nfrom model import Net\n", "import os\nimport sys\n", 1)
+    late = '    print("torch" in sys.modules)\n    import torch\n    from model import Net\n    torch.manual_seed(0)'
+    (project / "train.py").write_text(script.replace("    torch.manual_seed(0)", late))
+    assert fix_compile(project, "integrate", "train.py", "model.py")[0] == 0
+    command = [sys.executable, "train.py", "--steps", "1"]
+    told = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True).stdout
+    assert told.startswith("False\n")
+    assert python(project, "train.py", "--compile", "--compile_backend", "eager").endswith("graphs 2\n")
+
+
 TRAINER = """\
 import argparse
 

@@ -10,7 +10,7 @@ from patcher.backup import Store
 from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, store_options
 from patcher.calls import shown as relative
 from patcher.integrate.integrating import Integration
-from patcher.integrate.plan import Remark
+from patcher.integrate.remarks import Remark
 from patcher.report.diff import coloured, file_diff
 from patcher.restore import restore
 from patcher.results import FileResult

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patcher.edits import apply
-from patcher.integrate.plan import Change, Plan, Remark, Wanted, planned
-from patcher.integrate.style import module_text, with_import
+from patcher.integrate.plan import Change, Plan, Wanted, planned
+from patcher.integrate.remarks import Remark
+from patcher.integrate.style import imports_torch_late, module_text, with_import
 from patcher.limits import line_limit
 from patcher.results import FileResult
 from patcher.rule import Fix
@@ -51,7 +52,12 @@ def integrated(paths: Sequence[str], wanted: Wanted) -> Integration:
     if plan.refused or plan.done:
         return Integration(plan)
     new = str(Path(paths[0]).with_name(f"{wanted.module}.py"))
-    written = module_text(sources[0].text).encode("utf-8")
+    late = any(
+        imports_torch_late(s.text, str(Path(s.path).parent), plan.changes[s.path].imports)
+        for s in sources
+        if s.path in plan.changes
+    )
+    written = module_text(sources[0].text, plan.kind, late).encode("utf-8")
     if os.path.lexists(new) and _bytes(new) != written:
         message = "is there already, and is another one: choose a name for the new module with --module"
         return Integration(Plan(refused=(Remark(new, 0, message),)))

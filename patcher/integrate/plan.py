@@ -7,37 +7,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from patcher.facts.scripts.commands import Commands
 from patcher.facts.scripts.imports import Spelling, spelled
 from patcher.facts.scripts.models import Model, Models, Ready
-from patcher.facts.scripts.parsers import CommandLine, Parser
+from patcher.facts.scripts.parsers import CommandLine
 from patcher.facts.scripts.savers import saved_state_dicts
 from patcher.facts.scripts.sources import Source, Sources
 from patcher.facts.syntax.tree import last_name
 from patcher.facts.values.compile_calls import CompileCall, compile_calls
+from patcher.integrate.options import ADDS, Kind, Options, options_of, without_parser
+from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import Code, Edit, Insert, Replace
 from patcher.state_dict_source import UNCOMPILE_NAME
 
-#: The options that the new module adds.
-OPTIONS = (
-    "--compile",
-    "--compile_backend",
-    "--compile_mode",
-    "--compile_dynamic",
-    "--compile_fullgraph",
-    "--compile_cache_size_limit",
-)
 #: Options of scripts that compile in another way.
 _OTHER_OPTIONS = ("--torch_compile", "--dynamo_backend", "--use_compile", "--compile_model", "--enable_compile")
-ADDS, COMPILES = "add_compile_arguments", "compile_model"
-
-
-@dataclass(frozen=True)
-class Remark:
-    """One thing to tell of a place; ``line`` 0: of the file."""
-
-    path: str
-    line: int
-    message: str
+COMPILES = "compile_model"
 
 
 @dataclass(frozen=True)
@@ -52,21 +37,15 @@ class Change:
 class Plan:
     """``changes``: by path. ``refused``: why nothing is written; () when something is, or nothing is to do.
 
-    ``told``: what is written where, and what else the user should know. ``done``: it was integrated before.
+    ``told``: what is written where, and what else the user should know. ``done``: it was integrated before. ``kind``:
+    what the new module adds its options to.
     """
 
     changes: Mapping[str, Change] = field(default_factory=dict)
     refused: tuple[Remark, ...] = ()
     told: tuple[Remark, ...] = ()
     done: bool = False
-
-
-class _RefusedError(Exception):
-    """The script cannot be integrated; the remarks say why, and what to do."""
-
-    def __init__(self, *remarks: Remark) -> None:
-        super().__init__(remarks)
-        self.remarks = remarks
+    kind: Kind = "argparse"
 
 
 def planned(files: Sequence[tuple[str, ast.Module]], around: Sequence[tuple[str, ast.Module]], wanted: Wanted) -> Plan:
@@ -74,7 +53,7 @@ def planned(files: Sequence[tuple[str, ast.Module]], around: Sequence[tuple[str,
     sources, surroundings = Sources.of(files), Sources.of(around)
     try:
         return _planned(sources, surroundings, wanted)
-    except _RefusedError as why:
+    except RefusedError as why:
         return Plan(refused=why.remarks)
 
 
@@ -93,35 +72,35 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     if _is_done(sources):
         return Plan(done=True)
     line, beyond = CommandLine(sources), CommandLine(surroundings, sources)
-    _refuse_options(line, beyond)
     compiled = _compiled(sources)
-    if compiled and not line.parsers:
-        raise _RefusedError(*_without_parser(line, beyond, sources), *_told_compiled(compiled))
+    if compiled and not line.parsers and not Commands(sources, surroundings).all:
+        raise RefusedError(*without_parser(line, beyond, sources), *_told_compiled(compiled))
+    options = options_of(sources, line, beyond)
     if compiled:
-        raise _RefusedError(*_told_compiled(compiled))
-    parser = _parser(line, beyond, sources)
+        raise RefusedError(*_told_compiled(compiled))
     _refuse_spread(line, beyond)
-    chosen = _chosen(sources, surroundings, line, wanted)
+    chosen = _chosen(sources, surroundings, options, wanted)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
     told: list[Remark] = []
-    adds = f"{wanted.module}.{ADDS}({parser.name})"
-    edits[parser.source.path].append(Insert(parser.anchor, (Code(adds),), parser.after))
-    told.append(_at(parser.source, parser.call, f"`{parser.name}` gets {', '.join(OPTIONS)}"))
+    places = [(model.source, ready.anchor) for model, ready, _ in chosen]
+    for source, edit, remark in options.added(places, wanted.module):
+        edits[source.path].append(edit)
+        told.append(remark)
     for place, models in _by_place(chosen).items():
         calls = [f"    {wanted.module}.{COMPILES}({holds}, {place.held})" for _, holds in models]
         text = "\n".join([f"if {place.held}.compile:", *calls]).replace("{", "{{").replace("}", "}}")
         edits[place.source.path].append(Insert(place.anchor, (Code(text),), place.after))
         names = " and ".join(f"`{model.name}`" for model, _ in models)
         where = "below" if place.after else "above"
-        told.append(_at(place.source, place.anchor, f"{names} compiled {where} this with --compile"))
+        told.append(at(place.source, place.anchor, f"{names} compiled {where} this with --compile"))
     told += [
-        _at(model.source, s, f"`{model.name}` is another model from here on, which is not compiled")
+        at(model.source, s, f"`{model.name}` is another model from here on, which is not compiled")
         for model, ready, _ in chosen
         for s in ready.again
     ]
     told += _savers(sources, wanted, edits)
     told += [
-        _at(source, call, f"{option} compiles in another way: with --compile it is an error")
+        at(source, call, f"{option} compiles in another way: with --compile it is an error")
         for cl in (line, beyond)
         for option, (source, call) in cl.options.items()
         if option in _OTHER_OPTIONS[:1]
@@ -131,7 +110,7 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         for source in sources.all
         if (e := edits[source.path])
     }
-    return Plan(changed, told=tuple(told))
+    return Plan(changed, told=tuple(told), kind=options.kind(places))
 
 
 @dataclass(frozen=True, eq=True)
@@ -150,83 +129,34 @@ def _by_place(chosen: Sequence[tuple[Model, Ready, str]]) -> dict[_Place, list[t
     return found
 
 
-def _at(source: Source, node: ast.AST, message: str) -> Remark:
-    return Remark(source.path, getattr(node, "lineno", 0), message)
-
-
 def _is_done(sources: Sources) -> bool:
     """Whether the script has the arguments and the call; refused when it has one of them only."""
-    calls = {
-        name: (source, call)
+    used: dict[str, tuple[Source, ast.AST]] = {
+        name: (source, node)
         for source in sources.all
-        for call in source.syntax.by_type[ast.Call]
-        if (name := last_name(call.func)) in (ADDS, COMPILES)
+        for node in _used(source)
+        if (name := last_name(node)) in (ADDS, COMPILES)
     }
-    if len(calls) == 1:
-        [(name, (source, call))] = calls.items()
+    if len(used) == 1:
+        [(name, (source, node))] = used.items()
         other = ADDS if name == COMPILES else COMPILES
-        raise _RefusedError(
-            _at(source, call, f"`{name}` is called here and `{other}` nowhere: take it out and run this again")
+        raise RefusedError(
+            at(source, node, f"`{name}` is called here and `{other}` nowhere: take it out and run this again")
         )
-    return len(calls) == 2
+    return len(used) == 2
 
 
-def _parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> Parser:
-    found = [p for p in line.parsers if not line.is_parent(p)]
-    if not found:
-        raise _RefusedError(*_without_parser(line, beyond, sources))
-    if len(found) > 1:
-        raise _RefusedError(
-            *(
-                _at(p.source, p.call, f"one of {len(found)} parsers: which one reads --compile is not known")
-                for p in found
-            )
-        )
-    parser = found[0]
-    if parser.divided:
-        raise _RefusedError(
-            _at(parser.source, parser.call, "this parser has commands of its own: which one is not known")
-        )
-    if not parser.source.syntax.alone(parser.anchor):
-        raise _RefusedError(_at(parser.source, parser.anchor, "this line holds several statements: put them on lines"))
-    return parser
-
-
-def _without_parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> list[Remark]:
-    """What to do where no parser is seen that takes arguments."""
-    for source, call in line.others:
-        message = (
-            f"`{ast.unparse(call.func)}` fills classes: give one of them the fields {_fields()}, and compile by them"
-        )
-        return [_at(source, call, message)]
-    if beyond.parsers:
-        return [_at(p.source, p.call, "the parser is made here: give this file as well") for p in beyond.parsers]
-    message = (
-        "no argparse.ArgumentParser is made here: give the file that makes it as well; a script without one needs a "
-        "setting of its own, and `if` it is set a call that compiles"
-    )
-    return [Remark(sources.all[0].path, 0, message)]
-
-
-def _fields() -> str:
-    return ", ".join(option.removeprefix("--") for option in OPTIONS)
-
-
-def _refuse_options(*lines: CommandLine) -> None:
-    for line in lines:
-        for option in OPTIONS:
-            if option in line.options:
-                source, call = line.options[option]
-                raise _RefusedError(
-                    _at(source, call, f"{option} is an option already: what it does is left to it; nothing is added")
-                )
+def _used(source: Source) -> Iterator[ast.expr]:
+    """What a file calls, and what it decorates with."""
+    yield from (call.func for call in source.syntax.by_type[ast.Call])
+    yield from (d for function in source.syntax.functions for d in function.decorator_list)
 
 
 def _refuse_spread(line: CommandLine, beyond: CommandLine) -> None:
     spread = [*line.spread(), *beyond.spread(line)]
     if spread:
         message = "is given every option by its name, and would get the new ones too: hand it those that it knows"
-        raise _RefusedError(*(_at(source, call, f"`{ast.unparse(call.func)}` {message}") for source, call in spread))
+        raise RefusedError(*(at(source, call, f"`{ast.unparse(call.func)}` {message}") for source, call in spread))
 
 
 def _compiled(sources: Sources) -> list[tuple[Source, CompileCall]]:
@@ -236,12 +166,12 @@ def _compiled(sources: Sources) -> list[tuple[Source, CompileCall]]:
 
 def _told_compiled(compiled: list[tuple[Source, CompileCall]]) -> list[Remark]:
     return [
-        _at(source, call.node, f"`{call.what}` compiles here already: `fix-compile check` tells of such calls")
+        at(source, call.node, f"`{call.what}` compiles here already: `fix-compile check` tells of such calls")
         for source, call in compiled
     ]
 
 
-def _chosen(sources: Sources, around: Sources, line: CommandLine, wanted: Wanted) -> list[tuple[Model, Ready, str]]:
+def _chosen(sources: Sources, around: Sources, options: Options, wanted: Wanted) -> list[tuple[Model, Ready, str]]:
     """The models to compile, each with its place and the name that holds what the parser has read."""
     models = Models(sources, around)
     script = sources.all[0]
@@ -254,31 +184,31 @@ def _chosen(sources: Sources, around: Sources, line: CommandLine, wanted: Wanted
         hint = (
             f" (there are {', '.join(known)})" if known else ": give the file that builds it, or name it with --model"
         )
-        raise _RefusedError(Remark(script.path, 0, what + hint))
+        raise RefusedError(Remark(script.path, 0, what + hint))
     named = [m for m in named if not m.returned] or named
     best = max(m.use for m in named)
     used = [m for m in named if m.use == best]
     if not wanted.model and (best == 0 or (best == 1 and len({m.name for m in used}) > 1)):
-        raise _RefusedError(
-            *(_at(m.source, m.made, f"`{m.name}` may be the model: name the one to compile with --model") for m in used)
+        raise RefusedError(
+            *(at(m.source, m.made, f"`{m.name}` may be the model: name the one to compile with --model") for m in used)
         )
     found = []
     for model in used:
         places = models.ready(model)
         if not places:
             message = f"`{model.name}` is built, wrapped or run in one statement: give it statements of their own"
-            raise _RefusedError(_at(model.source, model.made, message))
+            raise RefusedError(at(model.source, model.made, message))
         for ready in places:
-            held = line.at(model.source, ready.anchor)
+            held = options.held(model.source, ready.anchor)
             if held is None:
                 message = (
-                    f"`{model.name}` is ready here, and what the parser has read is not at hand: hand it over, "
+                    f"`{model.name}` is ready here, and {options.told} is not at hand: hand it over, "
                     "by a name of its own"
                 )
-                raise _RefusedError(_at(model.source, ready.anchor, message))
+                raise RefusedError(at(model.source, ready.anchor, message))
             if not model.source.syntax.alone(ready.anchor):
-                raise _RefusedError(
-                    _at(model.source, ready.anchor, "this line holds several statements: put them on lines")
+                raise RefusedError(
+                    at(model.source, ready.anchor, "this line holds several statements: put them on lines")
                 )
             found.append((model, ready, held))
     return found
@@ -288,7 +218,7 @@ def _savers(sources: Sources, wanted: Wanted, edits: defaultdict[str, list[Edit]
     for source in sources.all:
         for call in dict.fromkeys(saved_state_dicts(source)):
             edits[source.path].append(Replace(call, Code(f"{wanted.module}.{UNCOMPILE_NAME}({{0}})", (call,))))
-            yield _at(source, call, "saved without the names that torch.compile gives")
+            yield at(source, call, "saved without the names that torch.compile gives")
 
 
 def _import(source: Source, script: Source, wanted: Wanted) -> str:
@@ -296,5 +226,5 @@ def _import(source: Source, script: Source, wanted: Wanted) -> str:
     if any(name == wanted.module for name, _, _ in source.syntax.all_imports) or source.syntax.binds(
         source.syntax.tree, wanted.module
     ):
-        raise _RefusedError(Remark(source.path, 0, f"`{wanted.module}` is a name here already: choose with --module"))
+        raise RefusedError(Remark(source.path, 0, f"`{wanted.module}` is a name here already: choose with --module"))
     return spelled(Spelling(source.path, source.syntax.tree), Spelling(script.path, script.syntax.tree), wanted.module)

@@ -8,17 +8,19 @@ import re
 import tokenize
 from pathlib import Path
 
+from patcher.integrate.module_source import composed
 from patcher.lines import split_lines
-from patcher.state_dict_source import UNCOMPILE
 
 _INDENT = "    "
 _STRING = re.compile(r"""(?P<prefix>[A-Za-z]*)(?P<quote>"|')(?P<text>[^"'\\]*)(?P=quote)""")
 
 
-def module_text(script: str) -> str:
-    """The source of the module that goes beside a script with the text ``script``."""
-    own = Path(__file__).with_name("companion.py").read_text(encoding="utf-8")
-    text = f"{own}\n\n{UNCOMPILE}"
+def module_text(script: str, kind: str = "argparse", late: bool = False) -> str:
+    """The source of the module that goes beside a script with the text ``script``.
+
+    ``kind``: what its options are added to. ``late``: PyTorch is imported by the functions that need it, not before.
+    """
+    text = composed(kind, late)
     if _prefers_single(script):
         text = _single(text)
     indent = _indentation(script)
@@ -37,6 +39,16 @@ def with_import(text: str, statement: str, folder: str) -> str:
     ending = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\n", "\r"))), "\n")
     apart = [] if local or not at else [ending]
     return "".join([*lines[:at], *apart, statement + ending, *lines[at:]])
+
+
+def imports_torch_late(text: str, folder: str, statement: str) -> bool:
+    """Whether nothing above the place of the import ``statement`` in ``text`` imports PyTorch."""
+    tree = ast.parse(text)
+    at, _ = _below_imports(tree, folder, statement.rpartition(" ")[2])
+    above = [s for s in tree.body if s.lineno <= at]
+    said = [a.name for s in above if isinstance(s, ast.Import) for a in s.names]
+    said += [s.module or "" for s in above if isinstance(s, ast.ImportFrom) and not s.level]
+    return all(name.partition(".")[0] != "torch" for name in said)
 
 
 def _below_imports(tree: ast.Module, folder: str, module: str) -> tuple[int, bool]:
