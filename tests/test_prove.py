@@ -58,7 +58,9 @@ class World:
         self, folder: Path, cost: dict[str, int], wrong: Sequence[str] = (), hidden: Sequence[str] = ()
     ) -> None:
         file = folder / "net.py"
-        file.write_text("import torch\nimport torch.nn as nn\n" + "".join(CLASS.format(name=n) for n in cost))
+        file.write_text(
+            "import torch\nimport torch.nn as nn\n# before the LSTM\n" + "".join(CLASS.format(name=n) for n in cost)
+        )
         self.path, self.cost, self.wrong, self.hidden = str(file), cost, wrong, hidden
         self.analysis = Analysis([self.path], load_rules(), Settings())
         self.places = Places([self.path], str(folder), [])
@@ -446,6 +448,17 @@ def test_settings_that_no_cause_asks_for_go_together_when_they_come_to_no_more(t
     made.reasons["Gamma"] = "Data-dependent branching"
     assert settings_fates(made.search(UNSAFE)) == {SHAPES: "kept", SCALARS: "no-op", RECURRENT: "no-op"}
     assert [len(names) for names in made.set if SCALARS in names or RECURRENT in names] == [3], "measured once"
+
+
+def test_a_setting_for_layers_that_no_file_names_is_not_guessed(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Beta": 1, "Gamma": 2})
+    made.reasons["Gamma"] = "Data-dependent branching"
+    Path(made.path).write_text(Path(made.path).read_text().replace("LSTM", "layer"))
+    made.analysis = Analysis([made.path], load_rules(), Settings())
+    assert settings_fates(made.search(UNSAFE)) == {SHAPES: "kept", SCALARS: "no-op"}
+    made.reasons["Gamma"] = "Attempted to wrap RNN, GRU, or LSTM (allow_rnn)"
+    made.removes[RECURRENT] = "Gamma"
+    assert settings_fates(made.search(UNSAFE))[RECURRENT] == "kept", "a cause asks for it"
 
 
 def test_what_is_asked_for_later_goes_at_once_when_it_comes_to_no_more(tmp_path: Path) -> None:

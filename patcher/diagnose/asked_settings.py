@@ -10,11 +10,13 @@ from patcher.diagnose.groups import Group
 from patcher.diagnose.places import Places
 from patcher.settings import TorchSetting, torch_setting
 
+#: For layers that the code names.
+RECURRENT = TorchSetting("config", "allow_rnn")
 #: What makes most graphs whole, whether or not a message names it: behind one break there may be another.
 CAPTURING = (
     TorchSetting("config", "capture_scalar_outputs"),
     TorchSetting("config", "capture_dynamic_output_shape_ops"),
-    TorchSetting("config", "allow_rnn"),
+    RECURRENT,
 )
 #: With it a break in a function that others have called is one break, not one in each of them.
 GOING_ON = TorchSetting("config", "nested_graph_breaks")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patcher.analysis import Analysis
-from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, asked_settings
+from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings
 from patcher.diagnose.bench import Bench, State
 from patcher.diagnose.better import TIMED, Change, Standing, compiles_less, difference, is_whole, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
@@ -232,7 +232,7 @@ class Search:
             new = [s for s in asked_settings(causes, self.bench.places, self.torch) if s not in seen]
             guessed = not new
             if guessed and (uncompiled or any(group.category == "graph break" for group in causes)):
-                new = [setting for setting in CAPTURING if setting not in seen]
+                new = [s for s in CAPTURING if s not in seen and (s != RECURRENT or self._names_layers)]
             if not new:
                 break
             seen.update(new)
@@ -254,6 +254,11 @@ class Search:
                 chosen += taken
                 causes, uncompiled = self._causes(self._state(chosen).after), False
         return _Line(chosen, self._fates)
+
+    @property
+    def _names_layers(self) -> bool:
+        """Whether a given file names a recurrent layer; one that stands elsewhere and breaks is a cause by itself."""
+        return any(word in file.before for file in self.analysis.first for word in (b"RNN", b"GRU", b"LSTM"))
 
     def _helps(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> bool:
         """Whether ``chosen`` comes closer to one graph for each call than ``rest``, or anything else gets better."""
