@@ -220,6 +220,51 @@ def test_a_cause_is_explained_by_the_finding_on_its_line(tmp_path: Path) -> None
     assert related(printed, others, COSTS, places) == ()
 
 
+HELD = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Framed(nn.Module):
+    def __init__(self, width, hop):
+        super().__init__()
+        self.conv = nn.Conv1d(width, width, 3, hop)
+        self.hop = nn.Buffer(torch.tensor(self.conv.stride[0], dtype=torch.int64), persistent=False)
+
+    def _extra(self, x):
+        return self.hop - 1
+
+    @staticmethod
+    def _pad(x, right):
+        if right >= x.shape[-1]:
+            x = F.pad(x, (0, 1))
+        return F.pad(x, (0, right))
+
+    def forward(self, x):
+        return self.conv(self._pad(x, self._extra(x)))
+
+
+class Other(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x + 1
+        return x
+"""
+
+
+def test_what_a_class_keeps_explains_a_break_in_any_of_its_methods(tmp_path: Path) -> None:
+    analysis, places = analysed(tmp_path, HELD)
+    found = findings(analysis.first)
+    assert "FC203" in {f.reported.code for f in found}
+    lines = HELD.splitlines()
+    inside, other = (lines.index(text) + 1 for text in ("        if right >= x.shape[-1]:", "        if x.sum() > 0:"))
+    (group,) = groups([seen(breaks=(Site(f"net.py:{inside}", "Data-dependent branching", 2),))], places)
+    assert [f.reported.code for f in related(group, found, COSTS, places)] == ["FC203"]
+    (group,) = groups([seen(breaks=(Site(f"net.py:{other}", "Data-dependent branching", 2),))], places)
+    assert "FC203" not in {f.reported.code for f in related(group, found, COSTS, places)}, "of another class"
+
+
 def test_a_recompile_is_not_explained_by_a_rule_about_breaks(tmp_path: Path) -> None:
     analysis, places = analysed(tmp_path, MODEL)
     size = Recompile("forward", "net.py:10", "tensor 'x' size mismatch at index 0. expected 2, actual 3")

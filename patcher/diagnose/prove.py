@@ -171,11 +171,12 @@ class Search:
             alone = min([alone, *(_Line([bundle], alone.fates) for bundle in alone.chosen)], key=self._standing)
             lines.append(alone)
         whole = bool(alone.chosen) and is_whole(*self._at(alone))
-        if alone.chosen and not whole:
-            lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
-        if fixes.chosen and not whole:
+        if fixes.chosen and not whole:  # before the other way round: patched code compiles in less time
             state = self._state(fixes.chosen)
             lines.append(self._set(fixes.chosen, self._causes(state.after), not state.figures("patched")))
+            whole = is_whole(*self._at(lines[-1]))
+        if alone.chosen and not whole:
+            lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
         full = [line for line in lines if not any(self._compiles_less(line, other) for other in lines)]
         best = min(full or lines, key=self._standing)
         for line in lines:  # what was tried elsewhere only

@@ -14,6 +14,7 @@ from patcher.rule import Cost
 from patcher.settings import TorchSetting, Unit, Varied
 
 _OF_A_CLASS = "FC3"  # caches and mutated state: what one method is given, the others have to follow
+_KEPT = (_OF_A_CLASS, "FC203", "FC205")  # about what an object keeps: any of its methods may break on it
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _on(found: Found, place: Place, places: Places) -> bool:
 def _near(found: Found, place: Place, places: Places, group: Group) -> bool:
     """Whether it is of the same class (state), or in the function of a recompile and speaks of no other tensor."""
     file = places.file(place.path)
-    if found.path == place.path and file is not None and found.reported.code.startswith(_OF_A_CLASS):
+    if found.path == place.path and file is not None and found.reported.code.startswith(_KEPT):
         owner = file.class_of(file.scope(place.line))
         return bool(owner) and owner == file.class_of(found.reported.scope)
     plain = {name for name in _names(found) if name.isidentifier()}
