@@ -300,8 +300,8 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         finding = replace(finding, fix=unsafe, assumption=passing)
     if finding.applicability is Applicability.SAFE and facts.only_shown(finding.node):
         assert finding.fix is not None
-        finding = replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE), assumption=_ONLY_SHOWN)
-    finding = _told_of_devices(finding, settings)
+        finding = replace(finding, fix=_unsafe(finding.fix), assumption=_ONLY_SHOWN)
+    finding = _told_of_devices(finding, facts, settings)
     at = finding.node
     line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
     if isinstance(at, ast.stmt) and hasattr(at, "body"):
@@ -318,16 +318,23 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     return Found(rule, finding, covered, scope, reach, imports or frozenset(), by)
 
 
-def _told_of_devices(finding: Finding, settings: Settings) -> Finding:
+def _told_of_devices(finding: Finding, facts: Facts, settings: Settings) -> Finding:
     """A finding whose fix asserts on the device says what that costs; unsafe where the user wants no such fixes."""
     fix = finding.fix
     if fix is None or not any(says(edit, word) for edit in fix.edits for word in ("._assert_async", "assert")):
         return finding
     finding = replace(finding, message=finding.message + _ON_THE_DEVICE)
+    caught = facts.ask(Caught).why(facts.syntax.statement_of(finding.node), ("RuntimeError",), here=True)
+    if caught is not None and fix.applicability is Applicability.SAFE:
+        return replace(finding, fix=_unsafe(fix), assumption=f"{caught}, but not what the device asserts")
     if settings.device_asserts:
         return finding
     assumption = "; ".join(part for part in (finding.assumption, _NO_FAILURE) if part)
-    return replace(finding, fix=replace(fix, applicability=Applicability.UNSAFE), assumption=assumption)
+    return replace(finding, fix=_unsafe(fix), assumption=assumption)
+
+
+def _unsafe(fix: Fix) -> Fix:
+    return replace(fix, applicability=Applicability.UNSAFE)
 
 
 def _why_scripted(fix: Fix | None, facts: Facts) -> str:

@@ -7,6 +7,7 @@ from patcher.rule import Example, NearMiss
 INVALID: tuple[Example, ...] = (
     Example(
         title="a helper that cuts what is beyond the limit",
+        unsafe=True,
         before="""\
 class Gate(nn.Module):
     def rows(self, indexes, max_length):
@@ -142,6 +143,7 @@ train = True
     ),
     Example(
         title="a negative limit and an empty index go the way they went",
+        unsafe=True,
         before="""\
 class Cut(nn.Module):
     def forward(self, ids, width):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Cost, Enclose, Example, Finding, Fix, NearMiss, Rule, filled
+from patcher.rule import Applicability, Code, Cost, Enclose, Example, Finding, Fix, NearMiss, Rule, filled
 from rules.fc406_one_hot_size.examples import INVALID, VALID
+from rules.fc406_one_hot_size.layout import Layout
 from rules.fc406_one_hot_size.widened import Cut, WidenedOneHots
 
 _NEGATIVE = "Class values must be non-negative."
@@ -29,9 +31,9 @@ class OneHotSize(Rule):
         Safe: the rows are the same integers of the same shape for indices of int64 that are not negative, where there
         is one at least; ``one_hot`` raises for all others. The new code asks for dtype and number, and asserts the sign
         on the device. An index so large that there is no memory for its classes gives a row of zeros. Rows that were
-        cut have gaps between them, the new ones have none: where the strides are seen to matter (``view``,
-        ``is_contiguous``) nothing is done. Nor is where anything else comes before in the statement, or decides whether
-        there are rows.
+        cut have gaps between them, the new ones have none: unsafe where anybody may look at strides, or change the rows
+        in place, or gets them; where strides are seen to matter (``view``, ``is_contiguous``) nothing is done. Nor is
+        where anything else comes before in the statement, or decides whether there are rows.
 
     References:
         PyTorch, ``torch.nn.functional.one_hot``; "Data dependent operator" (graph break GB0027).
@@ -51,8 +53,11 @@ class OneHotSize(Rule):
             return
         message = "how many classes there are is read from data, and those above the limit are thrown away"
         made = cut if isinstance(cut, str) else _fix(cut, facts)
-        if isinstance(made, str):
-            yield Finding(node, message, assumption=made)
+        if isinstance(made, str) or isinstance(cut, str):
+            yield Finding(node, message, assumption=str(made))
+        elif told := facts.ask(Layout).why_told(cut.whole, "torch.int64"):
+            unsafe = replace(made, applicability=Applicability.UNSAFE)
+            yield Finding(node, message, unsafe, f"the new rows are dense: {told}")
         else:
             yield Finding(node, message, made)
 

@@ -260,6 +260,20 @@ def script(net, scheduler, x):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a map that timesteps index, in their own dtype",
+        source=_NET
+        + """class Spaced(nn.Module):
+    def __init__(self, net, timestep_map):
+        super().__init__()
+        self.net, self.timestep_map = net, timestep_map
+
+    def forward(self, x, ts):
+        map_tensor = torch.tensor(self.timestep_map, device=ts.device, dtype=ts.dtype)
+        new_ts = map_tensor[ts]
+        return self.net(x, new_ts)
+""",
+    ),
+    NearMiss(
         title="cast below the embedding",
         source=_NET
         + """class Embedder(nn.Module):

@@ -66,7 +66,7 @@ class ReducedTimestep(Rule):
         """Report a cast of what comes from a timestep and goes where one is embedded."""
         cast = facts.ask(Casts).of(node) if isinstance(node, ast.Call) else None
         origin = facts.ask(Origins).of(cast.value) if cast is not None else None
-        if cast is None or origin is None or _exact(cast, origin) or _is_own(cast, facts):
+        if cast is None or origin is None or _exact(cast, origin) or _is_own(cast, facts) or _is_index(cast, facts):
             return
         sinks = facts.ask(Sinks)
         if sinks.of(cast.call) < (Goes.OUT if origin.kind is Kind.TIMESTEP else Goes.IN):
@@ -92,6 +92,17 @@ def _is_own(cast: Cast, facts: Facts) -> bool:
     """Whether it takes the dtype of other timesteps, which is said where they are made."""
     owner = cast.dtype.value if isinstance(cast.dtype, ast.Attribute) and cast.dtype.attr == "dtype" else None
     return owner is not None and facts.ask(Origins).of(owner) is not None
+
+
+def _is_index(cast: Cast, facts: Facts) -> bool:
+    """Whether it takes the dtype of what is an index elsewhere in the function: integers, or a mask."""
+    owner = cast.dtype.value if isinstance(cast.dtype, ast.Attribute) and cast.dtype.attr == "dtype" else None
+    function = facts.syntax.function_of(cast.call)
+    if not isinstance(owner, ast.Name) or function is None:
+        return False
+    keys = (n.slice for n in facts.syntax.subtree(function) if isinstance(n, ast.Subscript))
+    parts = (p for k in keys for p in (k.elts if isinstance(k, ast.Tuple) else [k]))
+    return any(isinstance(p, ast.Name) and p.id == owner.id for p in parts)
 
 
 def _edit(cast: Cast, facts: Facts) -> Replace:
