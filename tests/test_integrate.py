@@ -553,6 +553,59 @@ def test_a_parser_with_parents_and_a_model_in_evaluation(project: Path) -> None:
     assert on[-1] == "graphs 2"
 
 
+CONFIGURED = """\
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from model import Net
+
+first = parser = argparse.ArgumentParser(add_help=False)
+first.add_argument("-c", "--config", default="")
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int, default=1)
+
+
+def options():
+    given, rest = first.parse_known_args()
+    if given.config:
+        parser.set_defaults(**json.loads(Path(given.config).read_text()))
+    args = parser.parse_args(rest)
+    return args, json.dumps(vars(args))
+
+
+def main():
+    args, text = options()
+    model = Net()
+    for _ in range(args.steps):
+        model(torch.ones(1, 8)).sum().backward()
+    print(args.compile_backend if args.steps > 1 else "", end="")
+    Path("saved.json").write_text(text)
+    print("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+main()
+"""
+
+
+def test_a_configuration_file_that_is_read_first(project: Path) -> None:
+    """What it leaves goes to the parser that reads; what is saved loads back the same."""
+    script = CONFIGURED.replace("first = parser =", "first =")
+    (project / "train.py").write_text(script)
+    status, out, err = fix_compile(project, "integrate", "train.py")
+    assert status == 0, out + err
+    assert "    args, text = options()\n    model = Net()\n    if args.compile:\n" in (project / "train.py").read_text()
+    told = python(project, "train.py", "--compile", "--compile_backend", "eager", "--compile_dynamic", "false")
+    assert told == "graphs 2\n"
+    saved = (project / "saved.json").read_text()
+    assert json.loads(saved)["compile_dynamic"] == "false"
+    (project / "config.json").write_text(saved)
+    assert python(project, "train.py", "--config", "config.json", "--steps", "2") == "eagergraphs 2\n"
+    assert json.loads((project / "saved.json").read_text()) == {**json.loads(saved), "steps": 2}
+
+
 ONE = "    args = parser.parse_args()\n"
 REFUSED = {
     "no parser": (
@@ -570,10 +623,6 @@ REFUSED = {
     "--compile is there": (
         TRAIN.replace(ONE, '    parser.add_argument("--compile", action="store_true")\n' + ONE),
         "train.py:14: --compile is an option already",
-    ),
-    "compiles already": (
-        TRAIN.replace('    model.to("cpu")', "    model = torch.compile(model)"),
-        "train.py:20: `torch.compile` compiles here already",
     ),
     "args.compile is there": (
         TRAIN.replace('    model.to("cpu")', "    if args.compile:\n        model.compile()"),

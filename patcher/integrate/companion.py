@@ -19,20 +19,32 @@ from torch import nn
 logger = logging.getLogger(__name__)
 
 _DYNAMIC = {"auto": None, "true": True, "false": False}
+_OFF = ("", "0", "no", "none", "false")
 
 
-def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `compile_model` reads; without --compile all stays as it is."""
+# options of the script that compile in another way
+_OTHER_OPTIONS = ("torch_compile",)
+
+
+def add_compile_arguments(
+    parser: argparse.ArgumentParser,
+    **defaults: Any,
+) -> None:
+    """Add what `compile_model` reads; without --compile all stays as it is.
+
+    `defaults`: by the names of the arguments, as `compile=True`.
+    """
     group = parser.add_argument_group("torch.compile")
+    on = defaults.get("compile", False)
     group.add_argument(
         "--compile",
-        action="store_true",
+        action=argparse.BooleanOptionalAction if on else "store_true",
         help="compile the repeated blocks of the model with torch.compile",
     )
     group.add_argument(
         "--compile_backend",
         default="inductor",
-        help="backend of torch.compile (default: inductor)",
+        help="backend of torch.compile (default: %(default)s)",
     )
     group.add_argument(
         "--compile_mode",
@@ -43,7 +55,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
             "max-autotune",
             "max-autotune-no-cudagraphs",
         ],
-        help="mode of torch.compile (default: default)",
+        help="mode of torch.compile (default: %(default)s)",
     )
     group.add_argument(
         "--compile_dynamic",
@@ -62,6 +74,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="how often one function is compiled (0: as PyTorch has it)",
     )
+    parser.set_defaults(**defaults)
 
 
 def compile_model(model: Any, args: Any) -> Any:
@@ -73,32 +86,49 @@ def compile_model(model: Any, args: Any) -> Any:
     """
     if not args.compile:
         return model
-    _refuse_second_compiler(args)
     inner = model
     while isinstance(
         inner,
         (nn.parallel.DistributedDataParallel, nn.DataParallel),
     ):
         inner = inner.module
+    options = compile_options(args)
+    _refuse_second_compiler(inner)
     blocks = repeated_blocks(inner)
     swapped = bool(getattr(args, "blocks_to_swap", None))
     if swapped:
         for block in blocks:
             disable_linear_from_compile(block)
-    if args.compile_cache_size_limit:
-        _set_limit(args.compile_cache_size_limit)
-    options = {
-        "backend": args.compile_backend,
-        "dynamic": _DYNAMIC[args.compile_dynamic],
-        "fullgraph": args.compile_fullgraph and not swapped,
-    }
-    if args.compile_mode != "default":
-        options["mode"] = args.compile_mode
+        options["fullgraph"] = False
     for module in blocks or [inner]:
         _compile_in_place(module, options)
     what = f"{len(blocks)} blocks" if blocks else "the whole"
     logger.info("torch.compile: %s of %s", what, type(inner).__name__)
     return model
+
+
+def compile_options(args: Any) -> dict[str, Any]:
+    """The arguments of torch.compile that `args` say; sets its limit as well.
+
+    Raises ValueError where an option that compiles in another way is given.
+    """
+    for name in _OTHER_OPTIONS:
+        if str(getattr(args, name, False)).lower() not in _OFF:
+            raise ValueError(f"--compile and --{name} exclude each other")
+    # a configuration file may say true for "true"
+    dynamic = str(args.compile_dynamic).lower()
+    if dynamic not in _DYNAMIC:
+        raise ValueError(f"compile_dynamic is none of {', '.join(_DYNAMIC)}")
+    if args.compile_cache_size_limit:
+        _set_limit(args.compile_cache_size_limit)
+    options = {
+        "backend": args.compile_backend,
+        "dynamic": _DYNAMIC[dynamic],
+        "fullgraph": args.compile_fullgraph,
+    }
+    if args.compile_mode != "default":
+        options["mode"] = args.compile_mode
+    return options
 
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:
@@ -174,13 +204,13 @@ def _set_limit(limit: int) -> None:
     setattr(config, "recompile_limit" if newer else "cache_size_limit", limit)
 
 
-def _refuse_second_compiler(args: Any) -> None:
-    """Raise ValueError where something else is told to compile as well."""
-    if getattr(args, "torch_compile", False):
-        raise ValueError("--compile and --torch_compile exclude each other")
+def _refuse_second_compiler(model: nn.Module) -> None:
+    """Raise ValueError where something else compiles as well."""
     backend = os.environ.get("ACCELERATE_DYNAMO_BACKEND", "no")
     if backend.lower() not in ("", "no"):
         raise ValueError(
             "--compile and the dynamo backend of accelerate exclude each "
             "other: set dynamo_backend to no in its configuration"
         )
+    if any(type(part).__name__ == "OptimizedModule" for part in model.modules()):
+        raise ValueError("--compile: the model is compiled already")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patcher.edits import apply
+from patcher.integrate.module_source import composed
 from patcher.integrate.plan import Change, Plan, Wanted, planned
 from patcher.integrate.remarks import Remark
 from patcher.integrate.style import imports_torch_late, module_text, with_import
@@ -57,7 +58,7 @@ def integrated(paths: Sequence[str], wanted: Wanted) -> Integration:
         for s in sources
         if s.path in plan.changes
     )
-    written = module_text(sources[0].text, plan.kind, late).encode("utf-8")
+    written = module_text(sources[0].text, composed(plan.kind, late, plan.excluded)).encode("utf-8")
     if os.path.lexists(new) and _bytes(new) != written:
         message = "is there already, and is another one: choose a name for the new module with --module"
         return Integration(Plan(refused=(Remark(new, 0, message),)))

@@ -10,12 +10,20 @@ from patcher.state_dict_source import UNCOMPILE
 
 _ADDS = "add_compile_arguments"
 _TORCH = {"torch": "import torch", "nn": "from torch import nn"}
+_EXCLUDED = "torch_compile"
 _OTHERS = ("torch", "click", "typer")
 
 
-def composed(kind: str, late: bool) -> str:
-    """The text of the module. ``kind``: what its options are added to. ``late``: its functions import PyTorch."""
+def composed(kind: str, late: bool, excluded: Sequence[str] = ()) -> str:
+    """The text of the module.
+
+    ``kind``: what its options are added to. ``late``: its functions import PyTorch. ``excluded``: options of the script
+    that compile in another way, by their names as attributes.
+    """
     text = _read("companion")
+    others = ", ".join(f'"{name}"' for name in dict.fromkeys([_EXCLUDED, *excluded]))
+    old = f'_OTHER_OPTIONS = ("{_EXCLUDED}",)'
+    text = text.replace(old, f"_OTHER_OPTIONS = ({others}{',' if ',' not in others else ''})")
     if kind != "argparse":
         text = _exchanged(text, _read(f"companion_{kind}"))
     if late:

@@ -49,11 +49,14 @@ class Options:
             return self.line.at(source, statement)
         return GIVEN if self.commands.at(source, statement) is not None else None
 
-    def added(self, places: Sequence[tuple[Source, ast.stmt]], module: str) -> Iterator[tuple[Source, Edit, Remark]]:
+    def added(
+        self, places: Sequence[tuple[Source, ast.stmt]], module: str, defaults: Mapping[str, object]
+    ) -> Iterator[tuple[Source, Edit, Remark]]:
         """The edits that add them for models at ``places``, each with what to tell of it."""
         if self.parser is not None:
             p = self.parser
-            edit = Insert(p.anchor, (Code(f"{module}.{ADDS}({p.name})"),), p.after)
+            given = ", ".join([p.name, *(f"{name}={_quoted(value)}" for name, value in defaults.items())])
+            edit = Insert(p.anchor, (Code(f"{module}.{ADDS}({given})"),), p.after)
             yield p.source, edit, at(p.source, p.call, f"`{p.name}` gets {', '.join(OPTIONS)}")
             return
         for command in self._run(places):
@@ -93,7 +96,7 @@ def options_of(sources: Sources, line: CommandLine, beyond: CommandLine) -> Opti
     """Where the options go. Raises RefusedError."""
     commands = Commands(sources, beyond.sources)
     _refuse_taken(line.options, beyond.options)
-    parsers = [p for p in line.parsers if not line.is_parent(p)]
+    parsers = [p for p in line.parsers if not line.is_parent(p) and not line.is_first(p.source, p.name)]
     if commands.all and parsers:
         where = [
             at(p.source, p.call, "a parser besides a command: which one reads --compile is not known") for p in parsers
@@ -164,3 +167,7 @@ def _refuse_taken(*found: Mapping[str, tuple[Source, ast.AST]]) -> None:
                 source, node = options[option]
                 message = f"{option} is an option already: what it does is left to it; nothing is added"
                 raise RefusedError(at(source, node, message))
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -14,14 +14,14 @@ from patcher.facts.scripts.parsers import CommandLine
 from patcher.facts.scripts.savers import saved_state_dicts
 from patcher.facts.scripts.sources import Source, Sources
 from patcher.facts.syntax.tree import last_name
-from patcher.facts.values.compile_calls import CompileCall, compile_calls
+from patcher.integrate import compiled
 from patcher.integrate.options import ADDS, Kind, Options, options_of, without_parser
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import Code, Edit, Insert, Replace
 from patcher.state_dict_source import UNCOMPILE_NAME
 
-#: Options of scripts that compile in another way.
-_OTHER_OPTIONS = ("--torch_compile", "--dynamo_backend", "--use_compile", "--compile_model", "--enable_compile")
+#: An option of scripts that compile in another way.
+_OTHER_OPTION = "--torch_compile"
 COMPILES = "compile_model"
 
 
@@ -38,7 +38,7 @@ class Plan:
     """``changes``: by path. ``refused``: why nothing is written; () when something is, or nothing is to do.
 
     ``told``: what is written where, and what else the user should know. ``done``: it was integrated before. ``kind``:
-    what the new module adds its options to.
+    what the new module adds its options to. ``excluded``: options that compile in another way, as attributes.
     """
 
     changes: Mapping[str, Change] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class Plan:
     told: tuple[Remark, ...] = ()
     done: bool = False
     kind: Kind = "argparse"
+    excluded: tuple[str, ...] = ()
 
 
 def planned(files: Sequence[tuple[str, ast.Module]], around: Sequence[tuple[str, ast.Module]], wanted: Wanted) -> Plan:
@@ -72,18 +73,20 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     if _is_done(sources):
         return Plan(done=True)
     line, beyond = CommandLine(sources), CommandLine(surroundings, sources)
-    compiled = _compiled(sources)
-    if compiled and not line.parsers and not Commands(sources, surroundings).all:
-        raise RefusedError(*without_parser(line, beyond, sources), *_told_compiled(compiled))
+    found = compiled.compiling(sources)
+    if found and not line.parsers and not Commands(sources, surroundings).all:
+        raise RefusedError(*without_parser(line, beyond, sources), *compiled.told(found))
     options = options_of(sources, line, beyond)
-    if compiled:
-        raise RefusedError(*_told_compiled(compiled))
+    always, governed = compiled.placed(found, options)
     _refuse_spread(line, beyond)
+    if always:
+        return _with_defaults(sources, options, always, wanted)
+    flags = tuple(dict.fromkeys(flag for place in governed for flag in place.flags))
     chosen = _chosen(sources, surroundings, options, wanted)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
     told: list[Remark] = []
     places = [(model.source, ready.anchor) for model, ready, _ in chosen]
-    for source, edit, remark in options.added(places, wanted.module):
+    for source, edit, remark in options.added(places, wanted.module, {}):
         edits[source.path].append(edit)
         told.append(remark)
     for place, models in _by_place(chosen).items():
@@ -98,19 +101,43 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         for model, ready, _ in chosen
         for s in ready.again
     ]
-    told += _savers(sources, wanted, edits)
+    if not governed:  # what is compiled in another way is saved, and loaded, with the names that it has
+        told += _savers(sources, wanted, edits)
+    told += [
+        at(place.source, place.call.node, f"--{flag} compiles here: with --compile it is an error")
+        for place in governed
+        for flag in place.flags
+    ]
     told += [
         at(source, call, f"{option} compiles in another way: with --compile it is an error")
         for cl in (line, beyond)
         for option, (source, call) in cl.options.items()
-        if option in _OTHER_OPTIONS[:1]
+        if option == _OTHER_OPTION and option[2:] not in flags
     ]
-    changed = {
-        source.path: Change(tuple(e), _import(source, sources.all[0], wanted))
+    return Plan(_changes(sources, edits, wanted), (), tuple(told), False, options.kind(places), flags)
+
+
+def _with_defaults(sources: Sources, options: Options, always: Sequence[compiled.Place], wanted: Wanted) -> Plan:
+    """The plan for a script that compiles: it goes on doing so where its options are not given."""
+    compiled.refuse_unwrapping(sources)
+    edits: defaultdict[str, list[Edit]] = defaultdict(list)
+    told: list[Remark] = []
+    done = [
+        *compiled.guarded(always, options, wanted.module),
+        *options.added((), wanted.module, compiled.defaults(always)),
+    ]
+    for source, edit, remark in done:
+        edits[source.path].append(edit)
+        told += [remark] if remark not in told else []
+    return Plan(_changes(sources, edits, wanted), told=tuple(told))
+
+
+def _changes(sources: Sources, edits: Mapping[str, list[Edit]], wanted: Wanted) -> dict[str, Change]:
+    return {
+        source.path: Change(tuple(edits[source.path]), _import(source, sources.all[0], wanted))
         for source in sources.all
-        if (e := edits[source.path])
+        if source.path in edits
     }
-    return Plan(changed, told=tuple(told), kind=options.kind(places))
 
 
 @dataclass(frozen=True, eq=True)
@@ -135,15 +162,16 @@ def _is_done(sources: Sources) -> bool:
         name: (source, node)
         for source in sources.all
         for node in _used(source)
-        if (name := last_name(node)) in (ADDS, COMPILES)
+        if (name := last_name(node)) in (ADDS, COMPILES, compiled.ARGUMENTS)
     }
-    if len(used) == 1:
-        [(name, (source, node))] = used.items()
-        other = ADDS if name == COMPILES else COMPILES
+    if used and (ADDS not in used or len(used) == 1):
+        [name, *_] = used
+        source, node = used[name]
+        other = ADDS if name != ADDS else COMPILES
         raise RefusedError(
             at(source, node, f"`{name}` is called here and `{other}` nowhere: take it out and run this again")
         )
-    return len(used) == 2
+    return bool(used)
 
 
 def _used(source: Source) -> Iterator[ast.expr]:
@@ -157,18 +185,6 @@ def _refuse_spread(line: CommandLine, beyond: CommandLine) -> None:
     if spread:
         message = "is given every option by its name, and would get the new ones too: hand it those that it knows"
         raise RefusedError(*(at(source, call, f"`{ast.unparse(call.func)}` {message}") for source, call in spread))
-
-
-def _compiled(sources: Sources) -> list[tuple[Source, CompileCall]]:
-    kinds = ("call", "in place", "decorator", "factory", "library")
-    return [(source, call) for source in sources.all for call in compile_calls(source.syntax) if call.kind in kinds]
-
-
-def _told_compiled(compiled: list[tuple[Source, CompileCall]]) -> list[Remark]:
-    return [
-        at(source, call.node, f"`{call.what}` compiles here already: `fix-compile check` tells of such calls")
-        for source, call in compiled
-    ]
 
 
 def _chosen(sources: Sources, around: Sources, options: Options, wanted: Wanted) -> list[tuple[Model, Ready, str]]:

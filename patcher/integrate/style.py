@@ -8,19 +8,14 @@ import re
 import tokenize
 from pathlib import Path
 
-from patcher.integrate.module_source import composed
 from patcher.lines import split_lines
 
 _INDENT = "    "
 _STRING = re.compile(r"""(?P<prefix>[A-Za-z]*)(?P<quote>"|')(?P<text>[^"'\\]*)(?P=quote)""")
 
 
-def module_text(script: str, kind: str = "argparse", late: bool = False) -> str:
-    """The source of the module that goes beside a script with the text ``script``.
-
-    ``kind``: what its options are added to. ``late``: PyTorch is imported by the functions that need it, not before.
-    """
-    text = composed(kind, late)
+def module_text(script: str, text: str) -> str:
+    """``text``, the source of the new module, as a script with the text ``script`` is written."""
     if _prefers_single(script):
         text = _single(text)
     indent = _indentation(script)

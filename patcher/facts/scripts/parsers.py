@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from patcher.facts.scripts.sources import Source, Sources
-from patcher.facts.syntax.tree import Syntax, dotted, last_name
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
 from patcher.facts.values.module_values import imported
 
 _PARSES = frozenset({"parse_args", "parse_intermixed_args"})
@@ -87,6 +87,32 @@ class CommandLine:
             if k.arg == "parents" and isinstance(k.value, (ast.List, ast.Tuple))
             for e in k.value.elts
         )
+
+    def is_first(self, source: Source, name: str) -> bool:
+        """Whether the parser ``name`` leaves what it does not know to another one, which is the one that reads."""
+        return (source, name) in self._firsts
+
+    @cached_property
+    def _firsts(self) -> set[tuple[Source, str]]:
+        found = set()
+        for source in self.sources.all:
+            for statement in source.syntax.by_type[ast.Assign]:
+                target, value = statement.targets[0], statement.value
+                if not (_is_partial(value) and isinstance(target, ast.Tuple) and len(target.elts) == 2):
+                    continue
+                rest, scope = dotted(target.elts[1]), source.bindings.scope(statement)
+                assert isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+                name = dotted(value.func.value)
+                if name is not None and any(
+                    isinstance(call.func, ast.Attribute)
+                    and call.func.attr in _PARSES | _PARSES_SOME
+                    and dotted(call.func.value) not in (name, None)
+                    and rest in [dotted(e) for e in (*call.args, *(k.value for k in call.keywords if k.arg == "args"))]
+                    and source.bindings.scope(call) is scope
+                    for call in source.syntax.by_type[ast.Call]
+                ):
+                    found.add((source, name))
+        return found
 
     def _is_run(self, source: Source, node: ast.AST) -> bool:
         """Whether the caller may run ``node``: it is no part of a program that the file is besides."""
@@ -178,7 +204,14 @@ class CommandLine:
         held: set[tuple[ast.AST, str]] = set()
         self._stored: dict[tuple[ast.AST, str], list[ast.stmt]] = {}
         self._givers: set[str] = set()
+        self._parts: dict[str, set[int]] = {}
         while True:
+            self._parts = {
+                function.name: places
+                for source in self.sources.all
+                for function in source.syntax.functions
+                if (places := self._read_parts(source, function, held))
+            }
             self._givers = {
                 function.name
                 for source in self.sources.all
@@ -195,12 +228,38 @@ class CommandLine:
             for statement in source.syntax.by_type[ast.Assign]:
                 for target in statement.targets:
                     first = isinstance(target, ast.Tuple) and bool(target.elts) and _is_partial(statement.value)
+                    by = statement.value.func if isinstance(statement.value, ast.Call) else None
+                    if isinstance(by, ast.Attribute) and self.is_first(source, dotted(by.value) or ""):
+                        continue
+                    yield from self._in_parts(source, statement, target)
                     text = dotted(target.elts[0]) if first and isinstance(target, ast.Tuple) else dotted(target)
                     if text is not None and (first or self._is_read(source, statement.value, held)):
                         key = (source.bindings.scope(statement), text)
                         if statement not in self._stored.setdefault(key, []):
                             self._stored[key].append(statement)
                         yield key
+
+    def _read_parts(self, source: Source, function: FunctionNode, held: set[tuple[ast.AST, str]]) -> set[int]:
+        """The places of what was read in the tuples that ``function`` returns."""
+        values = [r.value for r in _returns(source.syntax, function)]
+        tuples = [v for v in values if isinstance(v, ast.Tuple)]
+        if not tuples or len(tuples) < len(values):
+            return set()
+        read = ({i for i, e in enumerate(t.elts) if self._is_read(source, e, held)} for t in tuples)
+        return set.intersection(*read)
+
+    def _in_parts(self, source: Source, statement: ast.Assign, target: ast.expr) -> Iterator[tuple[ast.AST, str]]:
+        """What a tuple is unpacked to that a function has returned, with what was read in it."""
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Call):
+            called = self.sources.called(statement.value)
+            places = [self._parts.get(f.name, set()) for _, f in called]
+            for i in set.intersection(*places) if places else ():
+                text = dotted(target.elts[i]) if i < len(target.elts) else None
+                if text is not None and not any(isinstance(e, ast.Starred) for e in target.elts):
+                    key = (source.bindings.scope(statement), text)
+                    if statement not in self._stored.setdefault(key, []):
+                        self._stored[key].append(statement)
+                    yield key
 
     def _parameters(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
         """Parameters to which all calls that are seen give what was read."""

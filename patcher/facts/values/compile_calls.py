@@ -40,7 +40,8 @@ _MARKS = frozenset(
 _RESET = frozenset({"torch._dynamo.reset", "torch.compiler.reset"})
 _CONFIGS = ("torch._dynamo.config.", "torch._inductor.config.", "torch._functorch.config.", "torch.compiler.config.")
 _SETTERS = frozenset({"torch.set_float32_matmul_precision"})
-_LIBRARY_KEYWORDS = frozenset(
+#: Arguments by which a library is told to compile.
+LIBRARY_KEYWORDS = frozenset(
     "dynamo_backend dynamo_plugin torch_compile torch_compile_backend torch_compile_mode".split()
 )
 _LIBRARY_CALLS = frozenset({"TorchDynamoPlugin", "compile_regions"})
@@ -230,7 +231,7 @@ class _Calls:
             return False
         values = {k.arg: k.value for k in call.keywords}
         off = {k for k, v in values.items() if isinstance(v, ast.Constant) and v.value in (None, False, "no")}
-        return last in _LIBRARY_CALLS or bool(_LIBRARY_KEYWORDS & (values.keys() - off))
+        return last in _LIBRARY_CALLS or bool(LIBRARY_KEYWORDS & (values.keys() - off))
 
     def _setting(self, statement: ast.AST) -> Iterator[CompileCall]:
         assert isinstance(statement, (ast.Assign, ast.AnnAssign))
