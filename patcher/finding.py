@@ -22,7 +22,7 @@ from patcher.lines import line_length, split_lines
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Fix, Rule, Where
 from patcher.settings import Settings, Unit, severity
-from patcher.spans import says, targets_of
+from patcher.spans import rewritten, says, targets_of
 from patcher.suppress import Ignore, Ignores, Suppressions, means, suppressions
 
 _ONLY_SHOWN = "a run has shown that it is compiled, and the source does not tell who calls it"
@@ -413,6 +413,7 @@ def _report(f: Found, lines: list[str]) -> Reported:
         scope=f.scope,
         reached=str(f.reach),
         rarity=f.reach.often,
+        rewritten=tuple(filter(None, map(rewritten, f.finding.fix.edits if f.finding.fix else ()))),
     )
 
 

@@ -18,7 +18,8 @@ class Reported:
     """A finding with its place in the text. Lines and columns count from 1, columns in characters.
 
     ``scope``: the qualified name of the innermost function or class that it is in, ``""`` at module level. ``reached``:
-    how often compiled code gets there, in words; ``rarity``: the same in order, 0 for what costs most.
+    how often compiled code gets there, in words; ``rarity``: the same in order, 0 for what costs most. ``rewritten``:
+    the first and last lines of what its fix rewrites.
     """
 
     code: str
@@ -35,6 +36,7 @@ class Reported:
     scope: str = ""
     reached: str = ""
     rarity: int = 0
+    rewritten: tuple[tuple[int, int], ...] = ()
 
     @property
     def severity(self) -> str:

@@ -37,6 +37,17 @@ def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
             return (target,)
 
 
+def rewritten(edit: Edit) -> tuple[int, int] | None:
+    """First and last line of what is other code with ``edit``, runs elsewhere or only sometimes."""
+    if isinstance(edit, MoveTail):
+        moved = edit.last or edit.target.body[-1]
+        return edit.first.lineno, moved.end_lineno or moved.lineno
+    if not isinstance(edit, (Replace, ReplaceStatements, Enclose)):
+        return None
+    targets = (edit.target,) if isinstance(edit, Replace) else edit.targets
+    return targets[0].lineno, targets[-1].end_lineno or targets[-1].lineno
+
+
 def nodes_of(edit: Edit) -> Iterator[ast.AST]:
     """The targets of ``edit`` and every expression that its new code quotes."""
     yield from targets_of(edit)

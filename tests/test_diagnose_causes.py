@@ -265,6 +265,42 @@ def test_what_a_class_keeps_explains_a_break_in_any_of_its_methods(tmp_path: Pat
     assert "FC203" not in {f.reported.code for f in related(group, found, COSTS, places)}, "of another class"
 
 
+EXPERTS = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Experts(nn.Module):
+    def __init__(self, width, number):
+        super().__init__()
+        self.number = number
+        self.up = nn.Parameter(torch.rand(number, width, width))
+
+    def forward(self, x, index, weights):
+        out = torch.zeros_like(x)
+        mask = F.one_hot(index, num_classes=self.number).permute(2, 1, 0)
+        hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()
+        for which in hit:
+            one = which.item()
+            place, token = torch.where(mask[one])
+            rows = F.linear(x[token], self.up[one]) * weights[token, place, None]
+            out.index_add_(0, token, rows.to(x.dtype))
+        return out
+"""
+
+
+def test_a_fix_explains_breaks_on_all_lines_that_it_rewrites(tmp_path: Path) -> None:
+    analysis, places = analysed(tmp_path, EXPERTS)
+    found = findings(analysis.again(Settings(unsafe=True)))
+    lines = EXPERTS.splitlines()
+    for text in ("        hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()", "            one = which.item()"):
+        (group,) = groups([seen(breaks=(Site(f"net.py:{lines.index(text) + 1}", "Data dependent", 2),))], places)
+        assert "FC404" in {f.reported.code for f in related(group, found, COSTS, places)}, text
+    (group,) = groups([seen(breaks=(Site("net.py:13", "Data dependent", 2),))], places)
+    assert related(group, found, COSTS, places) == ()
+
+
 def test_a_recompile_is_not_explained_by_a_rule_about_breaks(tmp_path: Path) -> None:
     analysis, places = analysed(tmp_path, MODEL)
     size = Recompile("forward", "net.py:10", "tensor 'x' size mismatch at index 0. expected 2, actual 3")

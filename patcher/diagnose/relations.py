@@ -74,8 +74,8 @@ def related(
 ) -> tuple[Found, ...]:
     """The findings that may be behind a cause, of rules that are about such causes.
 
-    Those on its line; else those of its class, or of its function when that is all that a recompile tells; else those
-    on the lines that called it; else those that name what PyTorch's message names.
+    Those on its line, and those whose fix rewrites it; else those of its class, or of its function when that is all
+    that a recompile tells; else those on the lines that called it; else those that name what PyTorch's message names.
     """
     fitting = [f for f in found if group.category in costs.get(f.reported.code, ())]
     if group.key[0] == "skip":
@@ -87,7 +87,7 @@ def related(
     own = list(filter(None, [group.place, *map(places.place, both)]))
     calls = list(filter(None, map(places.place, dict.fromkeys(around))))
     steps: tuple[Callable[[Found], bool], ...] = (
-        lambda f: any(_on(f, place, places) for place in own),
+        lambda f: any(_on(f, place, places) or _rewrites(f, place) for place in own),
         lambda f: any(_near(f, place, places, group) for place in own),
         lambda f: _named(f, group) and any(_within(f, place, places) for place in own),
         lambda f: any(_on(f, place, places) for place in calls),
@@ -127,6 +127,11 @@ def _on(found: Found, place: Place, places: Places) -> bool:
     file = places.file(place.path)
     item = found.reported
     return found.path == place.path and bool(file and file.covers(item.line, item.end_line, place.line))
+
+
+def _rewrites(found: Found, place: Place) -> bool:
+    lines = found.reported.rewritten
+    return found.path == place.path and any(first <= place.line <= last for first, last in lines)
 
 
 def _near(found: Found, place: Place, places: Places, group: Group) -> bool:
