@@ -67,30 +67,34 @@ class World:
         self.milliseconds: dict[frozenset[str], list[float]] = {}  # by what is fixed, for each time it is measured
         self.measured: list[frozenset[str]] = []
         self.reasons: dict[str, str] = {}  # why a class breaks, where it is no branch
-        self.removes: dict[str, str] = {}  # the class that a setting of PyTorch makes whole
+        self.removes: dict[str, str] = {}  # the classes that a setting of PyTorch makes whole
         self.spoils: dict[str, VerdictStatus] = {}  # what becomes of the results with a setting
         self.needs: dict[str, str] = {}  # the class that has to be fixed for a setting to do no harm
         self.set: list[tuple[str, ...]] = []
         self.callers: tuple[str, ...] = ()  # what has called a class that breaks, outermost first
+        self.given_up, self.lost = 0, 0  # frames, and operators of the 10 of a pass, with graphs that go on
 
     def line(self, name: str) -> int:
         text = Path(self.path).read_text().splitlines()
         return next(i for i in range(text.index(f"class {name}(nn.Module):"), len(text)) if "if y.sum()" in text[i]) + 1
 
     def figures(self, fixed: frozenset[str], names: Sequence[str] = ()) -> Figures:
-        whole = fixed | {self.removes[name] for name in names if name in self.removes}
+        whole = fixed | {cls for name in names for cls in self.removes.get(name, "").split()}
+        on = GOING_ON.name in names
         left = {n: c for n, c in self.cost.items() if n not in whole and c}
         shown = {n: c for n, c in left.items() if n not in self.hidden or not set(left) - set(self.hidden)}
         why = {n: self.reasons.get(n, "Data-dependent branching") for n in shown}
         own = {n: f"net.py:{self.line(n)}" for n in shown}
         sites = tuple(Site(own[n], why[n], c, stack=(*self.callers, f"{own[n]} in f")) for n, c in shown.items())
-        total = len(left) if GOING_ON.name in names else sum(left.values())
+        total = len(left) if on else sum(left.values())
+        operators = 10 - self.lost * on
         times = self.milliseconds.get(fixed, [10.0])
         now = times.pop(0) if len(times) > 1 and fixed else times[0]
         warm = Warm(now, 0.99 * now, 1.01 * now, now, 9)
         calls = (CallFigures(0.01, total, 0, 1 + total, 1 + total, 10),)
-        counts = Counts(breaks=total)
-        return Figures(counts=counts, launches=1 + total, breaks=sites, warm=warm, calls=calls, settled=calls)
+        counts = Counts(breaks=total, dropped_frames=self.given_up * on)
+        rest = {"breaks": sites, "warm": warm, "calls": calls, "settled": calls}
+        return Figures(counts=counts, launches=1 + total, operators=operators, **rest)  # type: ignore[arg-type]
 
     # --- what the search asks of a bench
 
@@ -521,6 +525,13 @@ def test_it_goes_where_it_comes_to_no_more_or_changes_results(tmp_path: Path) ->
     assert outcomes(made.search(UNSAFE))[GOING_ON.name] == "different"
 
 
+def test_frames_that_are_given_up_then_are_no_loss_where_they_held_no_operator(tmp_path: Path) -> None:
+    for lost, outcome in ((0, "kept"), (1, "no-op")):
+        made = world(tmp_path, {"Gamma": 3})
+        made.callers, made.given_up, made.lost = ("model.py:3 in forward",), 1, lost
+        assert outcomes(made.search(UNSAFE))[GOING_ON.name] == outcome
+
+
 def test_fixes_and_settings_go_together(tmp_path: Path) -> None:
     ending = world(tmp_path, {"Alpha": 2, "Beta": 1, "Gamma": 3}, wrong=("Alpha", "Beta")).search(UNSAFE)
     assert kept(ending) == {"Gamma"}
@@ -537,7 +548,8 @@ def test_a_setting_may_need_a_fix(tmp_path: Path) -> None:
 
 def test_a_fix_that_no_longer_pays_with_a_setting_goes(tmp_path: Path) -> None:
     made = world(tmp_path, {"Alpha": 2, "Beta": 1}, wrong=("Beta",))
+    made.removes[SHAPES] = "Alpha Beta"
     ending = made.search(UNSAFE)
     assert kept(ending) == set()
     assert fates(ending)["Alpha"] in ("no-op", "not better")
-    assert settings_fates(ending) == {SCALARS: "kept", SHAPES: "kept", RECURRENT: "no-op"}
+    assert settings_fates(ending) == {SHAPES: "kept"}

@@ -26,6 +26,9 @@ _FAILED = ("different", "failed", "invalid")
 
 _SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch, and whose place they take here
 
+#: Rules that take code out of graphs; where that is safe, it holds what no setting takes in.
+_LEFT_OUT = ("FC104", "FC204", "FC301", "FC603", "FC604")
+
 _MARKING, _MAYBE = "FC503", {"dynamic-dim": "maybe"}  # the rule that writes marks, and those that are measured
 
 # what is fixed, with which strategies, under which settings of PyTorch
@@ -156,27 +159,21 @@ class Search:
     def _best(self, causes: Sequence[Group], uncompiled: bool) -> _Line:
         """Of all ways the one that comes closest to one graph for each call.
 
-        A fix may be in the way of a setting (what is called eagerly is not captured), or be what it needs. So each is
-        tried alone, and on top of the other.
+        A fix may be what a setting needs, or be in its way (what is called eagerly is not captured). So settings are
+        tried on top of the fixes, and where one of these may be in the way, or a setting fails with them, also alone
+        and below them.
         """
         fixes = self._line([], causes, uncompiled)
         if fixes.chosen and is_whole(*self._at(fixes)):
             return fixes
-        alone = self._set([], causes, uncompiled)
-        lines = [fixes, alone]
-        if not self._states:  # nothing was tried
-            return fixes
-        nothing = self._standing(_Line([], {}))
-        if len(alone.chosen) > 1 and self._standing(alone) >= nothing:  # one may be in the way of another
-            alone = min([alone, *(_Line([bundle], alone.fates) for bundle in alone.chosen)], key=self._standing)
-            lines.append(alone)
-        whole = bool(alone.chosen) and is_whole(*self._at(alone))
-        if fixes.chosen and not whole:  # before the other way round: patched code compiles in less time
+        lines = [fixes]
+        if fixes.chosen:
             state = self._state(fixes.chosen)
             lines.append(self._set(fixes.chosen, self._causes(state.after), not state.figures("patched")))
-            whole = is_whole(*self._at(lines[-1]))
-        if alone.chosen and not whole:
-            lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
+        if not fixes.chosen or (not is_whole(*self._at(lines[-1])) and self._in_the_way(*lines)):
+            lines += self._without(causes, uncompiled)
+        if not self._states:  # nothing was tried
+            return fixes
         full = [line for line in lines if not any(self._compiles_less(line, other) for other in lines)]
         best = min(full or lines, key=self._standing)
         for line in lines:  # what was tried elsewhere only
@@ -188,6 +185,28 @@ class Search:
                     why = f"without it, and with what is kept: {now}; with it: {with_it}"
                     best.fates.setdefault(bundle.key, ("not better", why, None))
         return self._going_on(best, causes)
+
+    def _without(self, causes: Sequence[Group], uncompiled: bool) -> list[_Line]:
+        """Settings alone, and fixes on top of them."""
+        alone = self._set([], causes, uncompiled)
+        lines = [alone]
+        if not self._states or not alone.chosen:
+            return lines
+        nothing = self._standing(_Line([], {}))
+        if len(alone.chosen) > 1 and self._standing(alone) >= nothing:  # one may be in the way of another
+            alone = min([alone, *(_Line([bundle], alone.fates) for bundle in alone.chosen)], key=self._standing)
+            lines.append(alone)
+        if not is_whole(*self._at(alone)):
+            lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
+        return lines
+
+    def _in_the_way(self, fixes: _Line, set_too: _Line) -> bool:
+        """Whether settings may do more without the fixes, or did not run with them."""
+        if any(key[0] == _SETTING[0] and fate[0] in _FAILED for key, fate in set_too.fates.items()):
+            return True
+        patches = [file.patch for file in self._patched(fixes.chosen) if file.patch]
+        made = [fixed for patch in patches for fixed in patch.fixed]
+        return any(fixed.code in _LEFT_OUT and fixed.applicability == "unsafe" for fixed in made)
 
     def _going_on(self, line: _Line, causes: Sequence[Group]) -> _Line:
         """The line with graphs that go on in the function that breaks, where others had called it.
@@ -202,7 +221,8 @@ class Search:
         self._fates = line.fates
         if not self._equivalent(line.chosen, [bundle]):
             return line
-        if not self._helps(line.chosen, [*line.chosen, bundle]):
+        with_it = [*line.chosen, bundle]
+        if not (self._helps(line.chosen, with_it) or self._as_much(line.chosen, with_it)):
             line.fates[bundle.key] = ("no-op", "what breaks is called by others, but no count gets better", None)
             return line
         return _Line([*line.chosen, bundle], line.fates)
@@ -255,6 +275,15 @@ class Search:
                 chosen += taken
                 causes, uncompiled = self._causes(self._state(chosen).after), False
         return _Line(chosen, self._fates)
+
+    def _as_much(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> bool:
+        """Whether fewer graphs start, with no operator less in them, of the same code: a frame given up had none."""
+        old, tree = self._tree(rest, self._state(chosen))
+        was, now = old.totals(tree), self._state(chosen).totals("patched")
+        if was is None or now is None:
+            return False
+        lost = now.operators < was.operators or now.limit_hits > was.limit_hits or now.breaks > was.breaks
+        return not lost and now.launches < was.launches
 
     @property
     def _names_layers(self) -> bool:
@@ -358,7 +387,8 @@ class Search:
             if found.by_time:
                 found = self._timed(rest, chosen)
             without = self._totals(rest)
-            if found.gain or (bundle.setting is not None and self._closer(rest, chosen)):
+            closer = bundle.setting is not None and self._closer(rest, chosen)
+            if found.gain or closer or (bundle.setting == GOING_ON and self._as_much(rest, chosen)):
                 self._fates[bundle.key] = ("kept", f"without it and with it: {found.told}", without)
                 continue
             outcome: Outcome = "not better" if found.worse or found.slower else "no-op"
