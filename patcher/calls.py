@@ -187,9 +187,9 @@ def _base(outcome: Outcome) -> tuple[Path, str]:
     if all(path.is_relative_to(here) for path in changed):
         return here, ""
     root = Path(os.path.realpath(backup.project_root(str(changed[0]))))
-    if all(path.is_relative_to(root) for path in changed):
-        return root, f"the paths of this diff start in {shlex.quote(str(root))}: apply it there"
-    return here, ""
+    if not all(path.is_relative_to(root) for path in changed):
+        root = Path(os.path.commonpath([path.parent for path in changed]))
+    return root, f"the paths of this diff start in {shlex.quote(str(root))}: apply it there"
 
 
 def _below(base: Path, path: str) -> str:

@@ -293,6 +293,20 @@ def test_a_diff_from_below(tool: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     assert ("--- a/n.py" in out, "start in" in err) == (paths == ("../m.py",), False)
 
 
+def test_a_diff_of_folders_that_no_project_is_around(
+    tool: Run, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tmp_path_factory.mktemp("given")
+    for name in ("one", "two"):
+        (given / name).mkdir()
+        (given / name / "m.py").write_text("slow()\n")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    _, out, err = tool("diff", str(given))
+    assert "--- a/one/m.py\n" in out
+    assert "--- a/two/m.py\n" in out
+    assert f"the paths of this diff start in {given}: apply it there\n" in err
+
+
 def test_a_piped_diff_applies(tool: Run, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/crlf é.py").write_bytes(b"# coding: latin-1\r\nx = slow()  # \xe9")

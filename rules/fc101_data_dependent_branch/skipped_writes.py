@@ -153,8 +153,8 @@ class SkippingTests(Analysis):
         root = _root(into)
         if not self._none_set(mask, masks) or root is None or not self.inference.of(into).is_tensor:
             return None
-        if self.effects.why_not_total(root) is not None:
-            return None  # it may be unbound
+        if self.effects.why_not_total(root) is not None or self.facts.ask(GradientMode).locked(root, node):
+            return None  # it may be unbound, or cannot be changed here
         granted = self._filled(mask, value, into, fits, masks)
         if granted is None or (self.inference.of(root).trainable and not self.facts.ask(GradientMode).off(node)):
             return None
@@ -258,6 +258,8 @@ class SkippingTests(Analysis):
             return None
         if (held.trainable and not off) or (root is not None and self.effects.why_not_total(root) is not None):
             return None  # a weight; or it may be unbound
+        if root is not None and self.facts.ask(GradientMode).locked(root, node):
+            return None
         granted = [] if root is not None and held.is_tensor else [f"{text} is a tensor"]
         granted += [f"{text} is no expanded view"] if self.effects.may_overlap(into) else []
         if root is not None:

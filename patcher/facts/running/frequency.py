@@ -203,6 +203,11 @@ class Frequency(Analysis):
             return Reach(Often.ERROR)
         for above in block[:at]:
             if isinstance(above, ast.If) and not above.orelse and isinstance(above.body[-1], _LEAVING):
+                test, below = _turned(above.test), block[block.index(above) + 1 :]
+                if _fills(test, below):
+                    return Reach(Often.ONCE)
+                if (held := self._sets(test, below)) is not None:
+                    return Reach(Often.ONCE, frozenset({f"`{ast.unparse(held)}`"}))
                 reach = self._under(above.test, False)
                 if reach.often in (Often.FLAG, Often.NEVER):
                     return reach
@@ -226,6 +231,16 @@ def _assigned(held: ast.Attribute, body: list[ast.stmt]) -> list[ast.Assign]:
     """The statements of ``body`` that give ``held`` a value, whenever ``body`` runs."""
     name = ast.unparse(held)
     return [s for s in body if isinstance(s, ast.Assign) and any(ast.unparse(t) == name for t in s.targets)]
+
+
+def _turned(test: ast.expr) -> ast.expr:
+    """What holds where ``test`` does not."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.In()], comparators=comparators):
+            return ast.Compare(left, [ast.NotIn()], comparators)
+        case ast.Compare(left=left, ops=[ast.IsNot()], comparators=comparators):
+            return ast.Compare(left, [ast.Is()], comparators)
+    return ast.UnaryOp(ast.Not(), test)
 
 
 def _fills(test: ast.expr, body: list[ast.stmt]) -> bool:
