@@ -11,7 +11,8 @@ is the Python of an environment that holds the packages of ``zoo.txt``. ``census
 is, and with three settings that help most often, alone. ``fixes`` measures the safe fixes, and the unsafe ones
 (``fix-compile --test``); ``prove`` runs ``fix-compile diagnose
 --prove --unsafe``. Each answer is kept in FOLDER and not asked for again; ``--fresh`` does. ``cases`` only writes the
-case files. NAMES: beginnings of classes, with commas; they are run in this order.
+case files. NAMES: beginnings of classes, with commas; they are run in this order. ``report`` leaves the rows of classes
+that have no answer in FOLDER as the document has them; its sums are those of all rows.
 
 The backend is ``eager``. Graphs of the first call less one are extra graphs; breaks and recompiles are those of all
 passes over the three calls, in the census those of one pass.
@@ -35,7 +36,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import zoo
 import zoo_transformers
-from tables import put, table
+from tables import put, rows_of, table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -362,37 +363,21 @@ def groups(proofs: dict[str, Json]) -> tuple[list[str], list[str]]:
     return [n for n in ran if breaking(n, proofs[n])], [n for n in ran if not breaking(n, proofs[n])]
 
 
-def sums(proofs: dict[str, Json], safe: dict[str, Json], of: int) -> str:
-    """All breaking classes together; ``of``: how many classes the zoo has."""
-    names, clean = groups(proofs)
-    packages = {CLASSES[name].packages[0].partition(".")[0] for name in names}
-    failed = [name for name, told in proofs.items() if before(told).error]
-    rows: list[list[object]] = [
-        ["classes measured", f"{len(proofs)} of {of}", ""],
-        ["that break", f"{len(names)}, in {len(packages)} packages", ""],
-    ]
-    for title, field in (("extra graphs", "extra"), ("breaks", "breaks"), ("recompiles", "recompiles")):
-        old = sum(getattr(before(proofs[name]), field) for name in names)
-        new = sum(getattr(after(proofs[name]), field) for name in names)
-        rows.append([title, old, f"{new} ({share(old, new)})"])
-        known = [name for name in names if name in safe]
-        if known:
-            least = [count(safe[n], "patched" if variant(safe[n], "patched") else "original") for n in known]
-            was = sum(getattr(before(proofs[name]), field) for name in known)
-            rows.append([f"with safe fixes, {title}", was, sum(getattr(one, field) for one in least)])
-    rows.append(["classes without a break", 0, sum(not after(proofs[name]).breaks for name in names)])
-    rows.append(["classes that crash", "", sum(bool(after(proofs[name]).error) for name in names)])
-    exact = [same(proofs[name], "patched") for name in names if kept(proofs[name])]
-    rows.append(
-        ["outputs equal bit for bit, of those with something kept", "", f"{exact.count('exact')} of {len(exact)}"]
-    )
-    rows.append(["clean classes", len(clean), f"{sum(bool(kept(proofs[n])) for n in clean)} changed"])
-    rows.append(["classes that do not run as they are", ", ".join(failed) or 0, ""])
-    return table(["", "original", "--prove --unsafe"], rows)
+Rows = list[list[Any]]  # of a table; the first cell is the class
+
+CLASS_HEAD = ["class", "for", "extra graphs", "breaks", "recompiles", "settings kept", "fixes kept", "outputs"]
+HEADS: dict[str, list[str]] = {
+    "classes": [*CLASS_HEAD, "torch", "state"],
+    "earned": ["class", "kept", "what it earned"],
+    "taken-back": ["class", "tried", "outcome", "why"],
+    "remaining": ["class", "place", "PyTorch's words"],
+    "clean": ["class", "original", "with what was kept", "kept", "outputs"],
+}
 
 
-def each(proofs: dict[str, Json]) -> str:
-    rows = []
+def each(proofs: dict[str, Json]) -> Rows:
+    """One row for each class that breaks."""
+    rows: Rows = []
     for name in groups(proofs)[0]:
         told = proofs[name]
         old, new = before(told), after(told)
@@ -401,42 +386,90 @@ def each(proofs: dict[str, Json]) -> str:
         fixes = ", ".join(named(entry) for entry in kept(told) if not is_setting(entry))
         of = told.get("state", "")
         rows.append([name, CLASSES[name].family, *counts, settings, fixes, verdict(told), release(told), of])
-    head = ["class", "for", "extra graphs", "breaks", "recompiles", "settings kept", "fixes kept", "outputs"]
-    return table([*head, "torch", "state"], rows)
+    return rows
 
 
-def earned(proofs: dict[str, Json]) -> str:
-    rows = [[name, named(entry), entry["reason"]] for name in groups(proofs)[0] for entry in kept(proofs[name])]
-    return table(["class", "kept", "what it earned"], rows)
+def earned(proofs: dict[str, Json]) -> Rows:
+    return [[name, named(entry), entry["reason"]] for name in groups(proofs)[0] for entry in kept(proofs[name])]
 
 
-def taken_back(proofs: dict[str, Json]) -> str:
+def taken_back(proofs: dict[str, Json]) -> Rows:
     outcomes = ("different", "failed", "not better", "not written")
-    rows = [
+    return [
         [name, named(entry), entry["outcome"], re.sub(r"\S*/site-packages/", "", str(entry["reason"]))[:200]]
         for name in (*groups(proofs)[0], *groups(proofs)[1])
         for entry in tried(proofs[name], *outcomes)
     ]
-    return table(["class", "tried", "outcome", "why"], rows)
 
 
-def remaining(proofs: dict[str, Json]) -> str:
+def remaining(proofs: dict[str, Json]) -> Rows:
     """What still breaks with all that was kept."""
-    rows = []
+    rows: Rows = []
     for name in groups(proofs)[0]:
         told = proofs[name]
         left = places(told, "patched" if kept(told) and variant(told, "patched") else "original")
         for place, reason in left.items():
             rows.append([name, f"`{place.rpartition('site-packages/')[2]}`", reason[:120]])
-    return table(["class", "place", "PyTorch's words"], rows)
+    return rows
 
 
-def clean(proofs: dict[str, Json]) -> str:
-    rows = []
+def clean(proofs: dict[str, Json]) -> Rows:
+    rows: Rows = []
     for name in groups(proofs)[1]:
         told = proofs[name]
         rows.append([name, before(told).shown, after(told).shown, ", ".join(map(named, kept(told))), verdict(told)])
-    return table(["class", "original", "with what was kept", "kept", "outputs"], rows)
+    return rows
+
+
+def sums(rows: Rows, clean: Rows, failed: Sequence[str], safe: dict[str, Json], of: int) -> str:
+    """All breaking classes together, of their rows; ``of``: how many classes the zoo has."""
+    names = [str(row[0]) for row in rows]
+    counts = {row[0]: [[int(n) for n in cell.split(" -> ")] for cell in row[2:5]] for row in rows}
+    packages = {CLASSES[name].packages[0].partition(".")[0] for name in names}
+    told: Rows = [
+        ["classes measured", f"{len(rows) + len(clean) + len(failed)} of {of}", ""],
+        ["that break", f"{len(names)}, in {len(packages)} packages", ""],
+    ]
+    for number, (title, field) in enumerate(
+        (("extra graphs", "extra"), ("breaks", "breaks"), ("recompiles", "recompiles"))
+    ):
+        old, new = (sum(counts[name][number][which] for name in names) for which in (0, 1))
+        told.append([title, old, f"{new} ({share(old, new)})"])
+        known = [name for name in names if name in safe]
+        if known:
+            least = [count(safe[n], "patched" if variant(safe[n], "patched") else "original") for n in known]
+            was = sum(counts[name][number][0] for name in known)
+            told.append([f"with safe fixes, {title}", was, sum(getattr(one, field) for one in least)])
+    told.append(["classes without a break", 0, sum(not counts[name][1][1] for name in names)])
+    told.append(["classes that crash", "", sum(row[7].startswith("crash") for row in rows)])
+    outputs = [row[7] for row in rows if row[7] != "nothing was kept"]
+    exact = f"{outputs.count('exact')} of {len(outputs)}"
+    told.append(["outputs equal bit for bit, of those with something kept", "", exact])
+    told.append(["clean classes", len(clean), f"{sum(bool(row[3]) for row in clean)} changed"])
+    told.append(["classes that do not run as they are", ", ".join(failed) or 0, ""])
+    return table(["", "original", "--prove --unsafe"], told)
+
+
+def report(into: Path | None, which: str, proofs: dict[str, Json], safe: dict[str, Json]) -> None:
+    """The tables of a zoo. What the document says of classes that have no answer here stays."""
+    prefix, order = ("" if which == "wild" else f"{which}-"), list(ZOOS[which])
+    if not proofs:
+        return
+
+    def joined(title: str, rows: Rows) -> Rows:
+        held = [row for row in rows_of(into, prefix + title) if row[0] not in proofs and row[0] in order]
+        every = sorted([*held, *rows], key=lambda row: order.index(row[0]))
+        put(into, prefix + title, table(HEADS[title], every))
+        return every
+
+    stood = [row[1] for row in rows_of(into, f"{prefix}sums") if row[0].startswith("classes that do not run")]
+    failed = [name for name in ", ".join(stood).split(", ") if name in order and name not in proofs]
+    failed += [name for name, told in proofs.items() if before(told).error]
+    breaking = joined("classes", each(proofs))
+    still = joined("clean", clean(proofs)) if which == "wild" else clean(proofs)
+    for title, made in (("earned", earned), ("taken-back", taken_back), ("remaining", remaining)):
+        joined(title, made(proofs))
+    put(into, f"{prefix}sums", sums(breaking, still, failed, safe, len(order)))
 
 
 def chosen(names: str | None, which: str) -> list[str]:
@@ -462,20 +495,12 @@ def main() -> None:
         print("\n".join(str(bench.case(name)) for name in names))
     elif given.what == "report":
         every, safe = answers(bench.work, "prove"), answers(bench.work, "safe")
-        for which, prefix in (("wild", ""), ("transformers", "transformers-")):
-            proofs = {name: told for name, told in every.items() if name in ZOOS[which]}
-            if not proofs:
-                put(given.into, f"{prefix}sums", "No class was measured yet.")
-                continue
-            put(given.into, f"{prefix}sums", sums(proofs, safe, len(ZOOS[which])))
-            put(given.into, f"{prefix}classes", each(proofs))
-            put(given.into, f"{prefix}earned", earned(proofs))
-            put(given.into, f"{prefix}taken-back", taken_back(proofs))
-            put(given.into, f"{prefix}remaining", remaining(proofs))
-        put(given.into, "clean", clean({name: told for name, told in every.items() if name in ZOOS["wild"]}))
-        counted = answers(bench.work, "census")
-        put(given.into, "settings-alone", census_sums(counted))
-        put(given.into, "census", census(counted))
+        for which, classes in ZOOS.items():
+            report(given.into, which, {name: told for name, told in every.items() if name in classes}, safe)
+        counted = {name: told for name, told in answers(bench.work, "census").items() if name in zoo.CLASSES}
+        if counted:
+            put(given.into, "settings-alone", census_sums(counted))
+            put(given.into, "census", census(counted))
     elif given.what == "census":
         bench.count(names, given.jobs, given.fresh)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,6 +17,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def cell(value: object) -> str:
     return " ".join(str(value).split()).replace("|", "\\|")
+
+
+def rows_of(document: Path | None, name: str) -> list[list[str]]:
+    """The cells of a table that `put` has written, without its head; [] where there is none."""
+    text = document.read_text(encoding="utf-8") if document is not None and document.is_file() else ""
+    part = text.partition(f"<!-- {name}: written by benchmarks -->")[2].partition(f"<!-- end of {name} -->")[0]
+    lines = [line for line in part.splitlines() if line.startswith("| ") and line.endswith(" |")]
+    return [[c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line[1:-1])] for line in lines[1:]]
 
 
 def put(document: Path | None, name: str, text: str) -> None:
