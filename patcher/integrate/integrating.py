@@ -56,7 +56,7 @@ def integrated(paths: Sequence[str], wanted: Wanted) -> Integration:
     late = any(
         imports_torch_late(s.text, str(Path(s.path).parent), plan.changes[s.path].imports)
         for s in sources
-        if s.path in plan.changes
+        if s.path in plan.changes and plan.changes[s.path].imports
     )
     written = module_text(sources[0].text, composed(plan.kind, late, plan.excluded)).encode("utf-8")
     if os.path.lexists(new) and _bytes(new) != written:
@@ -74,7 +74,8 @@ def integrated(paths: Sequence[str], wanted: Wanted) -> Integration:
 def _patched(source: Source, change: Change | None) -> Iterator[FileResult]:
     if change is not None:
         text = apply(source.text, [Fix(change.edits)], limit=line_limit(source.path))
-        text = with_import(text, change.imports, str(Path(source.path).parent))
+        if change.imports:
+            text = with_import(text, change.imports, str(Path(source.path).parent))
         compile(text, source.path, "exec", dont_inherit=True)
         yield FileResult(source.path, source.data, encode(text, source.encoding), source.encoding)
 

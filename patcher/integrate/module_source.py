@@ -24,7 +24,9 @@ def composed(kind: str, late: bool, excluded: Sequence[str] = ()) -> str:
     others = ", ".join(f'"{name}"' for name in dict.fromkeys([_EXCLUDED, *excluded]))
     old = f'_OTHER_OPTIONS = ("{_EXCLUDED}",)'
     text = text.replace(old, f"_OTHER_OPTIONS = ({others}{',' if ',' not in others else ''})")
-    if kind != "argparse":
+    if kind == "fields":
+        text = _without(text)
+    elif kind != "argparse":
         text = _exchanged(text, _read(f"companion_{kind}"))
     if late:
         text = _late(text)
@@ -43,6 +45,14 @@ def _exchanged(text: str, other: str) -> str:
     lines = text.splitlines()
     lines[old.lineno - 1 : old.end_lineno] = "\n\n\n".join(new).splitlines()
     return _with_imports(lines, [*_imports(text), *_imports(other)])
+
+
+def _without(text: str) -> str:
+    """``text`` without the function that adds options."""
+    lines = text.splitlines()
+    old = next(s for s in ast.parse(text).body if _name(s) == _ADDS)
+    del lines[old.lineno - 1 : (old.end_lineno or 0) + 2]
+    return _with_imports(lines, _imports(text))
 
 
 def _late(text: str) -> str:

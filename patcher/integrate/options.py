@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from patcher.facts.scripts.commands import Command, Commands
+from patcher.facts.scripts.configurations import Configuration, Configurations
 from patcher.facts.scripts.parsers import CommandLine, Parser
 from patcher.facts.scripts.sources import Source, Sources
+from patcher.facts.syntax.tree import last_name
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import AddParameter, Code, Decorate, Edit, Insert
 
@@ -27,26 +29,49 @@ ADDS = "add_compile_arguments"
 #: The parameter by which a command gets them.
 GIVEN = "compile_args"
 
-Kind = Literal["argparse", "click", "typer"]
+_SPREAD = "is given every option by its name, and would get the new ones too: hand it those that it knows"
+
+Kind = Literal["argparse", "click", "typer", "fields"]
+
+_FIELDS = (
+    ("compile", "bool", "False", "compile the repeated blocks of the model with torch.compile"),
+    ("compile_backend", "str", '"inductor"', "backend of torch.compile"),
+    ("compile_mode", "str", '"default"', "mode of torch.compile: reduce-overhead, max-autotune ..."),
+    ("compile_dynamic", "str", '"auto"', "whether sizes are dynamic (auto, true, false); auto: once they change"),
+    ("compile_fullgraph", "bool", "False", "fail where a block does not compile as one graph"),
+    ("compile_cache_size_limit", "int", "0", "how often one function is compiled (0: as PyTorch has it)"),
+)
 
 
 @dataclass(frozen=True)
 class Options:
-    """Where the options go: on ``parser``, else on each command that runs a model."""
+    """Where the options go: on ``parser``, else on each command that runs a model, else into a dataclass.
+
+    ``filled``: dataclasses that get them as fields; ``parser`` fills those too where there is one.
+    """
 
     line: CommandLine
     parser: Parser | None
     commands: Commands
+    configurations: Configurations
+    filled: tuple[Configuration, ...] = ()
 
     @property
     def told(self) -> str:
         """What they are read into, in words."""
+        if self.parser is None and self.filled:
+            return "the configuration"
         return "what the command is given" if self.parser is None else "what the parser has read"
 
     def held(self, source: Source, statement: ast.stmt) -> str | None:
         """The name that holds them where ``statement`` runs; None where none does for sure."""
-        if self.parser is not None:
-            return self.line.at(source, statement)
+        held = self.line.at(source, statement) if self.parser is not None else None
+        if held is not None:
+            return held
+        for configuration in reversed(self.filled):  # what is told of training comes last by custom
+            held = self.configurations.holders(configuration).at(source, statement)
+            if held is not None:
+                return held
         return GIVEN if self.commands.at(source, statement) is not None else None
 
     def added(
@@ -58,6 +83,9 @@ class Options:
             given = ", ".join([p.name, *(f"{name}={_quoted(value)}" for name, value in defaults.items())])
             edit = Insert(p.anchor, (Code(f"{module}.{ADDS}({given})"),), p.after)
             yield p.source, edit, at(p.source, p.call, f"`{p.name}` gets {', '.join(OPTIONS)}")
+        for configuration in self._used(places):
+            yield self._with_fields(configuration)
+        if self.parser is not None or self.filled:
             return
         for command in self._run(places):
             source, function = command.source, command.function
@@ -72,10 +100,47 @@ class Options:
                 at(source, function, f"and all that it is given as attributes of `{GIVEN}`"),
             )
 
+    def _used(self, places: Sequence[tuple[Source, ast.stmt]]) -> list[Configuration]:
+        """The dataclasses that get fields: those that the parser fills, else those that are at hand."""
+        if self.parser is not None:
+            found = list(self.filled)
+        else:
+            holders = [(c, self.configurations.holders(c)) for c in self.filled]
+            last = [next((c for c, h in reversed(holders) if h.at(*place) is not None), None) for place in places]
+            found = list(dict.fromkeys(c for c in last if c is not None))
+        for configuration in found:
+            why = self.configurations.why_not(configuration, tuple(name for name, *_ in _FIELDS))
+            if why is not None:
+                source, node, message = why
+                raise RefusedError(at(source, node, message))
+            spread = [
+                at(source, call, f"`{ast.unparse(call.func)}` {_SPREAD}")
+                for source, call in self.configurations.holders(configuration).spread()
+                if last_name(call.func) != configuration.cls.name
+            ]
+            if spread:
+                raise RefusedError(*spread)
+        return found
+
+    def _with_fields(self, configuration: Configuration) -> tuple[Source, Edit, Remark]:
+        source, cls = configuration.source, configuration.cls
+        field = next((n for n, what, _ in source.syntax.all_imports if what == "dataclasses.field"), "")
+        told = any(k.arg == "metadata" for call in ast.walk(cls) if isinstance(call, ast.Call) for k in call.keywords)
+        codes = [
+            Code(f'{name}: {kind} = {field}(default={value}, metadata={{{{"help": "{text}"}}}})')
+            if field and told
+            else Code(f"{name}: {kind} = {value}  # {text}")
+            for name, kind, value, text in _FIELDS
+        ]
+        edit = Insert(configuration.anchor, tuple(codes), True)
+        return source, edit, at(source, cls, f"`{cls.name}` gets {', '.join(name for name, *_ in _FIELDS)}")
+
     def kind(self, places: Sequence[tuple[Source, ast.stmt]]) -> Kind:
         """What they are written for."""
         if self.parser is not None:
             return "argparse"
+        if self.filled:
+            return "fields"
         libraries = {c.library for c in self._run(places)}
         if len(libraries) > 1:
             raise RefusedError(
@@ -95,16 +160,51 @@ class Options:
 def options_of(sources: Sources, line: CommandLine, beyond: CommandLine) -> Options:
     """Where the options go. Raises RefusedError."""
     commands = Commands(sources, beyond.sources)
+    configurations = Configurations(sources, beyond.sources)
     _refuse_taken(line.options, beyond.options)
     parsers = [p for p in line.parsers if not line.is_parent(p) and not line.is_first(p.source, p.name)]
     if commands.all and parsers:
-        where = [
-            at(p.source, p.call, "a parser besides a command: which one reads --compile is not known") for p in parsers
-        ]
-        raise RefusedError(*where)
+        message = "a parser besides a command: which one reads --compile is not known"
+        raise RefusedError(*(at(p.source, p.call, message) for p in parsers))
     if commands.all:
-        return Options(line, None, commands)
-    return Options(line, _parser(parsers, line, beyond, sources), commands)
+        return Options(line, None, commands, configurations)
+    for source, by, cls in configurations.of_the_trainer:
+        message = (
+            f"`{ast.unparse(cls)}` has `torch_compile` of transformers: its Trainer compiles by that, nothing is added"
+        )
+        raise RefusedError(at(source, by, message))
+    if not parsers and configurations.all:
+        return Options(line, None, commands, configurations, _given(configurations.all, sources))
+    parser = _parser(parsers, line, beyond, sources, configurations)
+    return Options(line, parser, commands, configurations, _spread(line, beyond, configurations, sources))
+
+
+def _given(found: Sequence[Configuration], sources: Sources) -> tuple[Configuration, ...]:
+    """Those that may change; told where none of them may."""
+    own = tuple(c for c in found if c.source in sources.all)
+    if not own:
+        raise RefusedError(
+            *(at(c.source, c.cls, f"`{c.cls.name}` is filled by the script: give this file as well") for c in found)
+        )
+    return own
+
+
+def _spread(
+    line: CommandLine, beyond: CommandLine, configurations: Configurations, sources: Sources
+) -> tuple[Configuration, ...]:
+    """Dataclasses that are given every option by its name; refused where something else is."""
+    found: list[Configuration] = []
+    refused: list[Remark] = []
+    for source, call in [*line.spread(), *beyond.spread(line)]:
+        classes = configurations.named(last_name(call.func)) if source in sources.all else []
+        if len(classes) == 1:
+            found.append(Configuration(*classes[0], call))
+        else:
+            refused.append(at(source, call, f"`{ast.unparse(call.func)}` {_SPREAD}"))
+    if refused:
+        raise RefusedError(*refused)
+    distinct = {c.cls: c for c in reversed(found)}
+    return _given(tuple(distinct.values()), sources) if distinct else ()
 
 
 def _refuse_command(command: Command) -> None:
@@ -125,9 +225,15 @@ def _refuse_command(command: Command) -> None:
         raise RefusedError(at(source, function, f"`{GIVEN}` is a name here already: call that otherwise"))
 
 
-def _parser(parsers: Sequence[Parser], line: CommandLine, beyond: CommandLine, sources: Sources) -> Parser:
+def _parser(
+    parsers: Sequence[Parser],
+    line: CommandLine,
+    beyond: CommandLine,
+    sources: Sources,
+    configurations: Configurations,
+) -> Parser:
     if not parsers:
-        raise RefusedError(*without_parser(line, beyond, sources))
+        raise RefusedError(*without_parser(line, beyond, sources, configurations))
     if len(parsers) > 1:
         raise RefusedError(
             *(
@@ -145,10 +251,18 @@ def _parser(parsers: Sequence[Parser], line: CommandLine, beyond: CommandLine, s
     return parser
 
 
-def without_parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> list[Remark]:
+def without_parser(
+    line: CommandLine, beyond: CommandLine, sources: Sources, configurations: Configurations
+) -> list[Remark]:
     """What to do where no parser is seen that takes arguments."""
+    fields = ", ".join(option.removeprefix("--") for option in OPTIONS)
+    for source, call in configurations.of_functions:
+        message = (
+            f"`{ast.unparse(call.func)}` makes options of the parameters of a function: give that the parameters "
+            f"{fields}, and compile by them"
+        )
+        return [at(source, call, message)]
     for source, call in line.others:
-        fields = ", ".join(option.removeprefix("--") for option in OPTIONS)
         message = f"`{ast.unparse(call.func)}` fills classes: give one of them the fields {fields}, and compile by them"
         return [at(source, call, message)]
     if beyond.parsers:
@@ -171,3 +285,12 @@ def _refuse_taken(*found: Mapping[str, tuple[Source, ast.AST]]) -> None:
 
 def _quoted(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def has_fields(source: Source) -> bool:
+    """Whether a class of the file has all six of them."""
+    names = {name for name, *_ in _FIELDS}
+    return any(
+        names <= {s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+        for cls in source.syntax.by_type[ast.ClassDef]
+    )

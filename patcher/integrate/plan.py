@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patcher.facts.scripts.commands import Commands
 from patcher.facts.scripts.imports import Spelling, spelled
 from patcher.facts.scripts.models import Model, Models, Ready
 from patcher.facts.scripts.parsers import CommandLine
@@ -15,9 +14,10 @@ from patcher.facts.scripts.savers import saved_state_dicts
 from patcher.facts.scripts.sources import Source, Sources
 from patcher.facts.syntax.tree import last_name
 from patcher.integrate import compiled
-from patcher.integrate.options import ADDS, Kind, Options, options_of, without_parser
+from patcher.integrate.options import ADDS, Kind, Options, has_fields, options_of
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import Code, Edit, Insert, Replace
+from patcher.spans import says
 from patcher.state_dict_source import UNCOMPILE_NAME
 
 #: An option of scripts that compile in another way.
@@ -27,7 +27,7 @@ COMPILES = "compile_model"
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of a file. ``imports``: the statement that imports the new module."""
+    """What becomes of a file. ``imports``: the statement that imports the new module; "" where it is not needed."""
 
     edits: tuple[Edit, ...]
     imports: str
@@ -74,11 +74,11 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         return Plan(done=True)
     line, beyond = CommandLine(sources), CommandLine(surroundings, sources)
     found = compiled.compiling(sources)
-    if found and not line.parsers and not Commands(sources, surroundings).all:
-        raise RefusedError(*without_parser(line, beyond, sources), *compiled.told(found))
-    options = options_of(sources, line, beyond)
+    try:
+        options = options_of(sources, line, beyond)
+    except RefusedError as why:
+        raise RefusedError(*why.remarks, *compiled.told(found)) from None
     always, governed = compiled.placed(found, options)
-    _refuse_spread(line, beyond)
     if always:
         return _with_defaults(sources, options, always, wanted)
     flags = tuple(dict.fromkeys(flag for place in governed for flag in place.flags))
@@ -134,7 +134,10 @@ def _with_defaults(sources: Sources, options: Options, always: Sequence[compiled
 
 def _changes(sources: Sources, edits: Mapping[str, list[Edit]], wanted: Wanted) -> dict[str, Change]:
     return {
-        source.path: Change(tuple(edits[source.path]), _import(source, sources.all[0], wanted))
+        source.path: Change(
+            tuple(edits[source.path]),
+            _import(source, sources.all[0], wanted) if any(says(e, wanted.module) for e in edits[source.path]) else "",
+        )
         for source in sources.all
         if source.path in edits
     }
@@ -164,6 +167,8 @@ def _is_done(sources: Sources) -> bool:
         for node in _used(source)
         if (name := last_name(node)) in (ADDS, COMPILES, compiled.ARGUMENTS)
     }
+    if ADDS not in used and any(has_fields(source) for source in sources.all):
+        return bool(used)
     if used and (ADDS not in used or len(used) == 1):
         [name, *_] = used
         source, node = used[name]
@@ -178,13 +183,6 @@ def _used(source: Source) -> Iterator[ast.expr]:
     """What a file calls, and what it decorates with."""
     yield from (call.func for call in source.syntax.by_type[ast.Call])
     yield from (d for function in source.syntax.functions for d in function.decorator_list)
-
-
-def _refuse_spread(line: CommandLine, beyond: CommandLine) -> None:
-    spread = [*line.spread(), *beyond.spread(line)]
-    if spread:
-        message = "is given every option by its name, and would get the new ones too: hand it those that it knows"
-        raise RefusedError(*(at(source, call, f"`{ast.unparse(call.func)}` {message}") for source, call in spread))
 
 
 def _chosen(sources: Sources, around: Sources, options: Options, wanted: Wanted) -> list[tuple[Model, Ready, str]]:

@@ -21,7 +21,7 @@ def spelled(file: Spelling, script: Spelling, module: str) -> str:
     A script finds its neighbours by their names alone; a module of a package by the package, relatively where the file
     does so itself.
     """
-    package = _package(Path(script.path))
+    package = _package(Path(script.path), script.tree)
     same_folder = Path(file.path).absolute().parent == Path(script.path).absolute().parent
     if package and same_folder and any(n.level == 1 for n in _from(file.tree)):
         return f"from . import {module}"
@@ -30,14 +30,19 @@ def spelled(file: Spelling, script: Spelling, module: str) -> str:
     return f"import {module}"
 
 
-def _package(path: Path) -> str:
-    """The dotted package that a file is in; "" for none."""
-    parts: list[str] = []
-    folder = path.absolute().parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts)
+def _package(path: Path, tree: ast.Module) -> str:
+    """The dotted package that a file is in; "" for none.
+
+    A folder without ``__init__.py`` counts where one around it is a package that the file imports from.
+    """
+    folders = [folder for folder in path.absolute().parents if folder.name]
+    known = [(folder / "__init__.py").is_file() for folder in folders]
+    first = next((i for i, is_one in enumerate(known[:3]) if is_one), None)
+    if first is None:
+        return ""
+    end = next(i for i in range(first, len(known) + 1) if i == len(known) or not known[i])
+    parts = [folder.name for folder in reversed(folders[:end])]
+    return ".".join(parts) if not first or _names(tree, parts[0]) else ""
 
 
 def _from(tree: ast.Module) -> list[ast.ImportFrom]:

@@ -227,7 +227,7 @@ class CommandLine:
         for source in self.sources.all:
             for statement in source.syntax.by_type[ast.Assign]:
                 for target in statement.targets:
-                    first = isinstance(target, ast.Tuple) and bool(target.elts) and _is_partial(statement.value)
+                    first = isinstance(target, ast.Tuple) and bool(target.elts) and self._gives_two(statement.value)
                     by = statement.value.func if isinstance(statement.value, ast.Call) else None
                     if isinstance(by, ast.Attribute) and self.is_first(source, dotted(by.value) or ""):
                         continue
@@ -272,18 +272,25 @@ class CommandLine:
         yield from (key for key, always in given.items() if always)
 
     def _is_read(self, source: Source, e: ast.expr | None, held: set[tuple[ast.AST, str]]) -> bool:
-        if isinstance(e, ast.Call):
-            if isinstance(e.func, ast.Attribute) and e.func.attr in _PARSES:
-                return True
-            if any(f.name in self._givers for _, f in self.sources.called(e)):
-                return True
-        if isinstance(e, ast.Subscript) and _is_partial(e.value):
-            return isinstance(e.slice, ast.Constant) and e.slice.value == 0
+        if e is not None and self._reads(e):
+            return True
+        if isinstance(e, ast.Call) and any(f.name in self._givers for _, f in self.sources.called(e)):
+            return True
         text = dotted(e) if e is not None else None
         if e is None or text is None:
             return False
         scopes = [s for s in source.syntax.around(e).scopes if not isinstance(s, ast.ClassDef)]
         return any((scope, text) in held for scope in scopes)
+
+    def _reads(self, e: ast.expr) -> bool:
+        """Whether ``e`` itself reads."""
+        if isinstance(e, ast.Subscript) and _is_partial(e.value):
+            return isinstance(e.slice, ast.Constant) and e.slice.value == 0
+        return isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in _PARSES
+
+    def _gives_two(self, e: ast.expr) -> bool:
+        """Whether ``e`` gives what was read first, and something else."""
+        return _is_partial(e)
 
 
 def _keeps(value: ast.expr | None, name: str) -> bool:
@@ -306,6 +313,8 @@ def _as_dictionary(e: ast.expr) -> ast.expr | None:
             return whole
         case ast.Call(func=ast.Name(id="dict"), args=[whole]):
             return _as_dictionary(whole)
+        case ast.Call(func=func, args=[whole]) if last_name(func) == "asdict":
+            return whole
     return None
 
 
