@@ -73,6 +73,7 @@ class Analysis:
 
     def _patched(self, settings: Settings) -> tuple[FileResult, ...]:
         shown = [*(varied.path for varied in settings.evidence), *(path for path, _ in settings.traced)]
+        shown += [extent.path for extent in settings.extents]
         named = {os.path.realpath(path) for path in shown}
         compiling = self._compiling if settings.torch_settings else frozenset()
         telling = self._telling | compiling

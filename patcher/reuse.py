@@ -127,7 +127,8 @@ def question(
     described by source files.
     """
     sources = _sources(rules)
-    if sources is None or settings.only is not None or settings.evidence or settings.traced or settings.torch_settings:
+    shown = settings.evidence or settings.traced or settings.extents or settings.torch_settings
+    if sources is None or settings.only is not None or shown:
         return None
     asked = {
         "sources": sources,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
-from patcher.settings import TorchSetting, Varied
+from patcher.settings import Extent, TorchSetting, Varied
 
 if TYPE_CHECKING:
     from patcher.facts import Facts
@@ -206,7 +206,7 @@ class Example:
     ``run`` defines ``make()`` (a module or function), ``calls`` (a list of argument tuples, or functions of what
     ``make`` returned) and optionally ``train = True`` (gradients are compared, Dynamo runs on ``aot_eager``) and
     ``hook(obj, backend)``, which does the compiling and returns what to call. ``evidence``: what a run has shown of
-    ``before``, the path of which is ""; ``torch_settings``: of PyTorch, that it has shown to help.
+    ``before``, the path of which is "", as of ``extents``; ``torch_settings``: of PyTorch, that it has shown to help.
     ``after=None``: reported, not rewritten. ``gain=False``: the rewrite is for a cost that this run cannot show.
     ``compiles``: the source asks for compiling by itself, so that to come to no graph at all is the worst of costs.
     ``raises``: each call of it raises, and none of what it becomes does.
@@ -220,6 +220,7 @@ class Example:
     unsafe: bool = False
     strategies: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[Varied, ...] = ()
+    extents: tuple[Extent, ...] = ()
     torch_settings: tuple[TorchSetting, ...] = ()
     compiles: bool = False
     raises: bool = False
@@ -235,13 +236,14 @@ class Example:
 class NearMiss:
     """A source that looks like the pattern and has to stay. ``reported``: display-only findings are fine.
 
-    ``evidence``, ``torch_settings``: as an `Example` has them.
+    ``evidence``, ``extents``, ``torch_settings``: as an `Example` has them.
     """
 
     source: str
     title: str
     reported: bool = False
     evidence: tuple[Varied, ...] = ()
+    extents: tuple[Extent, ...] = ()
     torch_settings: tuple[TorchSetting, ...] = ()
 
 

@@ -120,18 +120,37 @@ class Varied:
     one: bool = False
 
 
+class Extent(NamedTuple):
+    """A function in which a run has broken so often, the calls that it makes included, that its graphs are small.
+
+    ``path``: of its file. ``function``: its qualified name within the module. ``breaks``: so many places break in it,
+    ``of`` all places of the run that do. ``graphs``: that start in it in one pass over all calls, with ``operators`` in
+    them; ``of_graphs``, ``of_operators``: of all.
+    """
+
+    path: str
+    function: str
+    breaks: int
+    of: int
+    graphs: int
+    of_graphs: int
+    operators: int
+    of_operators: int
+
+
 @dataclass(frozen=True)
 class Settings:
     """The choices that reach the engine. ``select`` and ``ignore`` hold codes, code prefixes or rule names.
 
-    ``only``: the units that may be fixed, the findings of all others count as silenced; None: all. ``evidence``: what a
-    run of the user's model has shown, for rules that cannot tell from the source. ``traced``: the functions (path and
-    qualified name within the module) that the run has compiled, whoever calls them. ``distrusted``: the codes of rules
-    that fix nothing here, whatever they find, and why. ``severities``: of the findings that count.
-    ``per_file_ignores``: what is silenced in some files. ``device_asserts``: whether a fix that asserts on the device
-    may be safe. ``torch_settings``: what of PyTorch is set where the model is compiled, as a run has shown to help.
-    ``models``: the dotted classes of the models that were run, as the run imports them; () when that is not known.
-    ``line_length``: how long the project lets its lines be; None: it does not say.
+    ``only``: the units that may be fixed, the findings of all others count as silenced; None: all. ``evidence``:
+    what a run of the user's model has shown, for rules that cannot tell from the source. ``traced``: the functions
+    (path and qualified name within the module) that the run has compiled, whoever calls them. ``extents``: those
+    that might better be left out of graphs as a whole, the one that promises most first. ``distrusted``: the codes
+    of rules that fix nothing here, whatever they find, and why. ``severities``: of the findings that count.
+    ``per_file_ignores``: what is silenced in some files. ``device_asserts``: whether a fix that asserts on the
+    device may be safe. ``torch_settings``: what of PyTorch is set where the model is compiled, as a run has shown
+    to help. ``models``: the dotted classes of the models that were run, as the run imports them; () when that is
+    not known. ``line_length``: how long the project lets its lines be; None: it does not say.
     """
 
     select: tuple[str, ...] = ()
@@ -142,6 +161,7 @@ class Settings:
     only: frozenset[Unit] | None = None
     evidence: tuple[Varied, ...] = ()
     traced: frozenset[tuple[str, str]] = frozenset()
+    extents: tuple[Extent, ...] = ()
     distrusted: Mapping[str, str] = field(default_factory=dict)
     severities: frozenset[str] = frozenset(SEVERITIES)
     per_file_ignores: tuple[IgnoredIn, ...] = ()

@@ -237,6 +237,12 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.places",
         "patcher.settings",
     },
+    "patcher.diagnose.extents": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.events",
+        "patcher.diagnose.places",
+        "patcher.settings",
+    },
     "patcher.diagnose.counted": {
         "patcher.diagnose.bench",
         "patcher.diagnose.describe",
@@ -258,6 +264,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.better",
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.events",
+        "patcher.diagnose.extents",
         "patcher.diagnose.groups",
         "patcher.diagnose.relations",
         "patcher.harness.plan",
@@ -285,6 +292,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.diagnostics",
         "patcher.diagnose.events",
+        "patcher.diagnose.extents",
         "patcher.diagnose.fine",
         "patcher.diagnose.groups",
         "patcher.diagnose.outside",

@@ -10,11 +10,14 @@ from patcher.engine import patch
 from patcher.facts.project.index import Project, summarise
 from patcher.results import PatchResult
 from patcher.rule import Rule
-from patcher.settings import Settings, Varied
+from patcher.settings import Extent, Settings, Varied
 from rules import load_rules
 from tests.dynamo import PREAMBLE, Raised, Ran, eager, equal, run_example, text_of
 from tests.evidence_attacks.lists import LEFT, SPLIT
 from tests.evidence_attacks.sizes import MARKED, UNMARKED
+from tests.evidence_attacks.zones import LEFT as KEPT_IN
+from tests.evidence_attacks.zones import OUT
+from tests.evidence_attacks.zones import RUN as LEVELS
 
 RULES = {rule.code: rule for rule in load_rules()}
 
@@ -420,3 +423,48 @@ def test_names_that_are_compiled_again_and_again() -> None:
         "            torch._dynamo.maybe_mark_dynamic(x, 0)\n"
         "        total += model",
     )
+
+
+BROKEN = tuple(Extent("example.py", name, 2, 3, 9, 14, 21, 80) for name in ("Net.level", "level", "Level.level"))
+
+
+def left_out(source: str) -> PatchResult:
+    settings = Settings(unsafe=True, extents=(*BROKEN, BROKEN[0]._replace(function="Net.level.forward")))
+    result = patch(PREAMBLE + source, "example.py", (RULES["FC207"],), settings)
+    assert result.bugs == ()
+    again = patch(result.text, "example.py", tuple(RULES.values()), settings)
+    assert again.bugs == ()
+    assert again.text == result.text, "stable"
+    return result
+
+
+@pytest.mark.parametrize("title", OUT)
+def test_a_function_that_is_left_out_of_graphs_gives_the_same(title: str) -> None:
+    result = left_out(OUT[title])
+    assert result.text.count("@torch.compiler.disable") == 1
+    after = result.text.removeprefix(PREAMBLE)
+    compared = run_example(OUT[title], after, LEVELS)
+    assert compared.compiled_difference is None, str(compared)
+    assert compared.difference is None
+    assert compared.aliasing is None
+
+
+@pytest.mark.parametrize("title", KEPT_IN)
+def test_a_function_that_cannot_be_left_out_is_as_it_was(title: str) -> None:
+    result = left_out(KEPT_IN[title])
+    assert result.text == PREAMBLE + KEPT_IN[title]
+    assert {found.applicability for found in result.found} == {"display-only"}
+    assert all(found.assumption for found in result.found)
+
+
+def test_forward_of_a_part_is_left_out_where_the_model_is_known_and_that_of_the_model_is_not() -> None:
+    source = PREAMBLE + OUT["one layer of a model, which is a module"]
+    for function, models, out in (
+        ("Level.forward", ("example.Net",), 1),
+        ("Net.forward", ("example.Net",), 0),
+        ("Level.forward", ("example.Level",), 0),
+        ("Level.forward", (), 0),
+    ):
+        settings = Settings(unsafe=True, extents=(BROKEN[0]._replace(function=function),), models=models)
+        text = patch(source, "example.py", (RULES["FC207"],), settings).text
+        assert text.count("@torch.compiler.disable") == out, (function, models)

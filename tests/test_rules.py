@@ -16,7 +16,7 @@ from docs.generate import HEADINGS, sections
 from patcher.engine import patch
 from patcher.results import PatchResult
 from patcher.rule import Example, NearMiss, Rule
-from patcher.settings import Settings, Varied
+from patcher.settings import Extent, Settings, Varied
 from rules import load_rules
 from tests.dynamo import PREAMBLE, Raised, lost, run_example
 
@@ -43,12 +43,17 @@ def settings_for(example: Example, scope: str = "") -> Settings:
         strategies=example.strategies,
         target_torch=OLDEST_TORCH,
         evidence=evidence_of(example, scope),
+        extents=extents_of(example, scope),
         torch_settings=example.torch_settings,
     )
 
 
 def evidence_of(case: Example | NearMiss, scope: str = "") -> tuple[Varied, ...]:
     return tuple(replace(v, path="example.py", function=f"{scope}{v.function}") for v in case.evidence)
+
+
+def extents_of(case: Example | NearMiss, scope: str = "") -> tuple[Extent, ...]:
+    return tuple(e._replace(path="example.py", function=f"{scope}{e.function}") for e in case.extents)
 
 
 def patched(text: str, rules: tuple[Rule, ...], settings: Settings) -> PatchResult:
@@ -157,6 +162,7 @@ def test_near_miss_is_left_alone(rule: Rule, miss: NearMiss) -> None:
             unsafe=unsafe,
             target_torch=OLDEST_TORCH,
             evidence=evidence_of(miss),
+            extents=extents_of(miss),
             torch_settings=miss.torch_settings,
         )
         result = patched(source, (rule,), settings)

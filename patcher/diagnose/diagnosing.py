@@ -16,12 +16,13 @@ from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
 from patcher.diagnose.diagnostics import QUICK, SEARCHING, TUNE, USUAL, choices, diagnostics, probes
 from patcher.diagnose.events import Seen
+from patcher.diagnose.extents import CANDIDATES, extents
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, Key, groups, settled_launches
 from patcher.diagnose.outside import compiled_outside
 from patcher.diagnose.places import Places
 from patcher.diagnose.prove import Ending, Search
-from patcher.diagnose.relations import Found, bundles, evidence, findings, related, traced
+from patcher.diagnose.relations import ZONE, Found, bundles, evidence, findings, traced, with_zones
 from patcher.diagnose.sites import compile_sites, decorated_classes
 from patcher.diagnose.trace import rendered
 from patcher.harness import plan
@@ -233,6 +234,7 @@ class _Whole:
             settings,
             evidence=evidence(self.groups, places),
             traced=traced(self.groups, places),
+            extents=extents(self.before, places)[:CANDIDATES],
             models=_models(state.results),
         )
         self.files = analysis.again(self.settings)
@@ -290,7 +292,7 @@ class _Whole:
         causes = []
         made = {unit for bundle in bundles(self.analysis.first, self.places) for unit in bundle.units}
         for number, group in enumerate(self.groups, 1):
-            found = related(group, self.found, costs, self.places)
+            found = with_zones(group, self.found, costs, self.places)
             later = (after or {}).get(group.key)
             if later and later.events_in_all >= group.events_in_all:  # what is in and changes nothing is not its fix
                 self._vain.update({f: group for f in found if f.unit in made})
@@ -439,7 +441,7 @@ class _Whole:
     def _static_only(self) -> tuple[Remark, ...]:
         remarks = []
         for found in self.found:
-            if found not in self._told:
+            if found not in self._told and found.reported.code != ZONE:  # that is of a run, and was no way out
                 item = found.reported
                 where = f"{self.places.shown(found.path)}:{item.line}"
                 fix = {"safe": "a safe fix exists", "unsafe": f"unsafe: {item.assumption}"}.get(

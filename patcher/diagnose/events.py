@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from patcher.harness.measured import CaseResult, Figures, Origin, Recompile, Site
@@ -61,7 +61,8 @@ class Seen:
     def origins(self) -> Iterator[Origin]:
         """The frames that the launched graphs belong to, with places in the original."""
         for origin in self.figures.origins:
-            yield Origin(**{**vars(origin), "where": self.original(origin.where)})
+            stack = tuple(self._frame(frame) for frame in origin.stack)
+            yield replace(origin, where=self.original(origin.where), stack=stack)
 
     def original(self, where: str) -> str:
         """``file:line`` of the measured text as the same of the original one."""

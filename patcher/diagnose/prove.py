@@ -11,14 +11,15 @@ from patcher.diagnose.bench import Bench, State
 from patcher.diagnose.better import TIMED, Change, Standing, compiles_less, difference, is_whole, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
+from patcher.diagnose.extents import CANDIDATES, extents, pays, with_known
 from patcher.diagnose.groups import Group, groups
-from patcher.diagnose.relations import Bundle, bundles, evidence, findings, related, traced
+from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness.measured import Tree
 from patcher.harness.plan import Options
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
 from patcher.rule import Cost
-from patcher.settings import Settings, TorchSetting, Unit, Varied
+from patcher.settings import Extent, Settings, TorchSetting, Unit, Varied
 
 _ROUNDS = 5
 _TURNS = 3
@@ -30,6 +31,8 @@ _SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTo
 _LEFT_OUT = ("FC104", "FC204", "FC301", "FC603", "FC604")
 
 _MARKING, _MAYBE = "FC503", {"dynamic-dim": "maybe"}  # the rule that writes marks, and those that are measured
+
+_ZONES = 2  # functions that are left out of graphs: one of those that are measured each time
 
 # what is fixed, with which strategies, under which settings of PyTorch
 _Key = tuple[frozenset[Unit], tuple[tuple[str, str], ...], frozenset[TorchSetting]]
@@ -83,6 +86,7 @@ class Search:
     _fates: _Fates = field(default_factory=dict)
     _evidence: tuple[Varied, ...] = ()
     _traced: frozenset[tuple[str, str]] = frozenset()
+    _extents: tuple[Extent, ...] = ()
     _diffs: dict[Bundle, str] = field(default_factory=dict)
     _writable: dict[tuple[TorchSetting, ...], frozenset[Unit]] = field(default_factory=dict)
 
@@ -93,7 +97,7 @@ class Search:
         """
         line = self._best(causes, uncompiled) if self._may_set else self._line([], causes, uncompiled)
         self._fates = line.fates
-        return self._ended(self._other_strategies(self._pruned(line.chosen)))
+        return self._ended(self._other_strategies(self._zoned(self._pruned(line.chosen), causes)))
 
     def at_length(self, ending: Ending, options: Options) -> Ending:
         """The end, measured once more with the original beside it; should results differ, without what is to blame.
@@ -347,7 +351,8 @@ class Search:
         """The fixes that could be made now and were not tried yet."""
         now = self._now(_in_order(_settings_of(chosen)))
         made = bundles(self.analysis.again(now), self.bench.places)
-        every = [bundle for bundle in made if bundle.key[0] != _SETTING[0]]  # written when all is decided
+        late = (_SETTING[0], ZONE)  # written, or tried, when all is decided
+        every = [bundle for bundle in made if bundle.key[0] not in late]
         for bundle in every:
             known = self._known.get(bundle.key)
             self._known[bundle.key] = replace(bundle, units=bundle.units | known.units) if known else bundle
@@ -388,8 +393,10 @@ class Search:
                 found = self._timed(rest, chosen)
             without = self._totals(rest)
             closer = bundle.setting is not None and self._closer(rest, chosen)
-            if found.gain or closer or (bundle.setting == GOING_ON and self._as_much(rest, chosen)):
-                self._fates[bundle.key] = ("kept", f"without it and with it: {found.told}", without)
+            gained = found.gain or closer or (bundle.setting == GOING_ON and self._as_much(rest, chosen))
+            if gained and self._is_paid(bundle, rest, chosen):
+                told = f"{found.told}{self._given_up(bundle, rest, chosen)}"
+                self._fates[bundle.key] = ("kept", f"without it and with it: {told}", without)
                 continue
             outcome: Outcome = "not better" if found.worse or found.slower else "no-op"
             why = found.told if outcome == "not better" else "no count and no time beyond noise changes with it"
@@ -431,6 +438,76 @@ class Search:
             return self._state(chosen).totals("patched")
         state = next(iter(self._states.values()), None)
         return state.totals("original") if state else None
+
+    # --- zones: what is better left out of graphs -------------------------------------------------------------------
+
+    def _zoned(self, chosen: list[Bundle], causes: Sequence[Group]) -> list[Bundle]:
+        """With functions left out of graphs as a whole, where that makes fewer graphs, for what nothing else mends.
+
+        Of those that a run shows, the first few are tried, one at a time, and the best one stays; then again on top of
+        it. What was not better before, beside breaks that are gone now, is tried once more in the end.
+        """
+        if not self.settings.unsafe or not self.settings.wants(ZONE, "scattered-breaks"):
+            return chosen
+        start = list(chosen)
+        for _ in range(_ZONES):
+            tried: list[tuple[Bundle, list[Bundle]]] = []
+            for bundle in self._zones(chosen)[:CANDIDATES]:
+                if self._equivalent(chosen, [bundle]):
+                    tried.append((bundle, [*chosen, bundle]))
+            better = [
+                (bundle, now)
+                for bundle, now in tried
+                if self._gain(chosen, now).gain and self._closer(chosen, now) and self._is_paid(bundle, chosen, now)
+            ]
+            best = min((now for _, now in better), key=lambda now: standing(self._state(now), "patched"), default=None)
+            for bundle, now in tried:
+                if now is not best:
+                    why = f"{self._gain(chosen, now).told}{self._given_up(bundle, chosen, now)}"
+                    self._fates[bundle.key] = ("not better", f"without it and with it: {why}", None)
+            if best is None:
+                break
+            chosen = best
+        if len(chosen) == len(start):
+            return chosen
+        again = [self._known[k] for k, fate in self._fates.items() if fate[0] == "not better" and k in self._known]
+        for bundle in again:
+            if bundle.setting is None and bundle.key[0] != ZONE and bundle not in chosen:
+                now = [*chosen, bundle]
+                if self._equivalent(chosen, [bundle]) and self._gain(chosen, now).gain:
+                    chosen = now
+        return self._pruned(chosen)
+
+    def _zones(self, chosen: Sequence[Bundle]) -> list[Bundle]:
+        """What a run with these fixes shows that is better left out, the one that promises most first.
+
+        Asked without the setting with which graphs go on in what is called: there, they tell not what they hold.
+        """
+        base = [bundle for bundle in chosen if bundle.setting != GOING_ON]
+        if not self._states or is_whole(*self._at(_Line(list(chosen), {}))):
+            return []
+        seen = self._state(base).after if base else next(iter(self._states.values())).before
+        found = extents(seen, self.bench.places)
+        self._extents = with_known(self._extents, found)
+        made = bundles(self.analysis.again(self._now(_in_order(_settings_of(chosen)))), self.bench.places)
+        order = [(e.path, e.function) for e in found]
+        failed = {key for key, fate in self._fates.items() if fate[0] in ("different", "failed")}
+        zones = [b for b in made if b.key[0] == ZONE and b.key[1:] in order and b.key not in failed]
+        for bundle in zones:
+            self._known.setdefault(bundle.key, bundle)
+        return sorted(zones, key=lambda bundle: order.index((bundle.key[1], bundle.key[2])))
+
+    def _is_paid(self, bundle: Bundle, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> bool:
+        """Whether what ``bundle`` leaves out of graphs is worth less than the graphs that are not started."""
+        before, after = self._totals(rest), self._state(chosen).totals("patched")
+        return bundle.key[0] != ZONE or before is None or (after is not None and pays(before, after))
+
+    def _given_up(self, bundle: Bundle, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> str:
+        """What leaving a function out costs."""
+        before, after = self._totals(rest), self._state(chosen).totals("patched")
+        if bundle.key[0] != ZONE or before is None or after is None:
+            return ""
+        return f"; operators in graphs {before.operators} -> {after.operators}, the others run eagerly"
 
     # --- strategies -------------------------------------------------------------------------------------------------
 
@@ -491,7 +568,9 @@ class Search:
 
     def _now(self, under: tuple[TorchSetting, ...]) -> Settings:
         """What the rules are told: what was seen so far, and the settings of PyTorch that are in force."""
-        return replace(self.settings, evidence=self._evidence, traced=self._traced, torch_settings=under)
+        return replace(
+            self.settings, evidence=self._evidence, traced=self._traced, extents=self._extents, torch_settings=under
+        )
 
     def _diff(self, bundle: Bundle) -> str:
         if bundle not in self._diffs:

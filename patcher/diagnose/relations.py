@@ -13,6 +13,8 @@ from patcher.results import FileResult, Reported
 from patcher.rule import Cost
 from patcher.settings import TorchSetting, Unit, Varied
 
+#: The rule that leaves functions out of graphs, work and all: when nothing else helps any more.
+ZONE = "FC207"
 _OF_A_CLASS = "FC3"  # caches and mutated state: what one method is given, the others have to follow
 _KEPT = (_OF_A_CLASS, "FC203", "FC205")  # about what an object keeps: any of its methods may break on it
 
@@ -94,6 +96,19 @@ def related(
         lambda f: _named(f, group),
     )
     return next((tuple(fit) for step in steps if (fit := [f for f in fitting if step(f)])), ())
+
+
+def with_zones(
+    group: Group, found: Sequence[Found], costs: Mapping[str, tuple[Cost, ...]], places: Places
+) -> tuple[Found, ...]:
+    """As `related`; where nothing that it tells of has a fix, also the functions that are better left out of graphs."""
+    usual = related(group, [f for f in found if f.reported.code != ZONE], costs, places)
+    if any(f.reported.applicability != "display-only" for f in usual):
+        return usual
+    frames = {frame.partition(" in ")[0] for event in group.events for frame in (*event.stack, *event.around)}
+    inside = [p for p in map(places.place, sorted(frames)) if p is not None]
+    zones = [f for f in found if f.reported.code == ZONE and any(_within(f, place, places) for place in inside)]
+    return (*usual, *zones)
 
 
 def evidence(found: Iterable[Group], places: Places) -> tuple[Varied, ...]:

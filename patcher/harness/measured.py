@@ -61,7 +61,8 @@ class Origin:
     """The graphs that were captured in one frame. ``where``: of its first line, or when ``resumed``, of the break.
 
     ``resumed``: whether the frame is the rest of ``function`` behind a break; ``nested``: whether it was called by
-    compiled code that had broken. ``compile_seconds``: what its ``graphs``
+    compiled code that had broken. ``stack``: what had called it when it was compiled first, outermost first: "file:line
+    in function". ``compile_seconds``: what its ``graphs``
     took to be traced and compiled. The others are of the settled pass; ``seconds``: inside the graphs, None on a GPU.
     """
 
@@ -74,6 +75,7 @@ class Origin:
     operators: int = 0
     compile_seconds: float | None = None
     seconds: float | None = None
+    stack: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -522,6 +524,7 @@ def _origin(table: _Table) -> Origin:
         operators=table.maybe("operators", table.whole) or 0,
         compile_seconds=table.maybe("compile_seconds", table.number),
         seconds=table.maybe("seconds", table.number),
+        stack=tuple(table.maybe("stack", table.texts) or ()),
     )
 
 

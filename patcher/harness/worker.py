@@ -750,7 +750,7 @@ _STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 class Origin:
     """What came of the graphs that were captured in one frame; ``resumed``: of one that goes on behind a break.
 
-    ``nested``: of one that was entered from compiled code, which has broken.
+    ``nested``: of one that was entered from compiled code, which has broken. ``stack``: as of a break, without itself.
     """
 
     where: str
@@ -762,6 +762,7 @@ class Origin:
     launches: int = 0
     operators: int = 0
     seconds: float = 0.0
+    stack: tuple[str, ...] = ()
 
 
 _EVAL_FRAME = os.path.join(_TORCH, "_dynamo", "eval_frame.py")
@@ -852,10 +853,14 @@ class Listener(logging.Handler):
         Dynamo's text puts frames of one name into one (all that are called ``forward``), its stack does not.
         """
         outer, inner = _stacks()
+        return self._told(outer, [*inner, *blamed])
+
+    def _told(self, outer: list[_Place], rest: list[_Place]) -> list[str]:
+        """The frames of the user's code, from what is compiled on."""
         entries = [number for number, (file, _, _) in enumerate(outer) if file == _EVAL_FRAME]
         outer = outer[min(entries, default=0) :]  # what calls the compiled function is not compiled
         kept: list[_Place] = []
-        for number, (file, line, name) in enumerate([*outer, *inner, *blamed]):
+        for number, (file, line, name) in enumerate([*outer, *rest]):
             calling = number < len(outer) and file == self._case_file
             if calling or file == __file__ or _is_foreign(file):
                 continue
@@ -941,7 +946,9 @@ class Listener(logging.Handler):
             function, line = resumed.groups() if resumed else (code.co_name, code.co_firstlineno)
             where = self._shown(f"{code.co_filename}:{line}")
         key = where, function, resumed is not None, _nested()
-        return self.origins.setdefault(key, Origin(*key))
+        if key not in self.origins:
+            self.origins[key] = Origin(*key, stack=tuple(self._told(_python_stack(), [])))
+        return self.origins[key]
 
     def launched(self) -> dict[tuple[str, str, bool, bool], tuple[int, int, float]]:
         """Launches, operators and seconds of each origin so far."""
@@ -1020,6 +1027,7 @@ def origins_of(listener: Listener, before: Mapping[tuple[str, str, bool, bool], 
                 "operators": origin.operators - operators,
                 "compile_seconds": round(origin.compile_seconds, 4),
                 "seconds": round(origin.seconds - seconds, 6) if timed else None,
+                "stack": list(origin.stack),
             }
         )
     return told
@@ -1043,8 +1051,13 @@ def _stacks() -> tuple[list[_Place], list[_Place]]:
     code = _code_in_work()
     if code is not None and inner[0][0] == code.co_filename:
         inner[0] = (*inner[0][:2], code.co_name)  # torch has taken the mark of a resume function off
-    outer = [(f.f_code.co_filename, line, f.f_code.co_name) for f, line in traceback.walk_stack(frame)][::-1]
+    outer = _python_stack(frame)
     return ([], inner) if inner[0] == outer[0] else (outer, inner)  # some releases of torch tell the whole of it
+
+
+def _python_stack(frame: types.FrameType | None = None) -> list[_Place]:
+    """From the outermost frame to ``frame``, or to where it is asked for."""
+    return [(f.f_code.co_filename, line, f.f_code.co_name) for f, line in traceback.walk_stack(frame)][::-1]
 
 
 def _nested() -> bool:

@@ -95,6 +95,7 @@ def seeds() -> tuple[Seed, ...]:
                 strategies=example.strategies,
                 target_torch=OLDEST_TORCH,
                 evidence=tuple(replace(v, path="example.py") for v in example.evidence),
+                extents=tuple(e._replace(path="example.py") for e in example.extents),
                 torch_settings=example.torch_settings,
             )
             rewritten = example.after is not None and not example.unsafe

@@ -1,4 +1,4 @@
-"""What a run has compiled again for, found in the source."""
+"""What a run has compiled again for, or broken in all over, found in the source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.syntax.tree import FunctionNode
-from patcher.settings import Varied
+from patcher.settings import Extent, Varied
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -23,6 +23,16 @@ class Variations(Analysis):
     def at(self, function: FunctionNode) -> tuple[Varied, ...]:
         """What has varied in ``function``, which stands in this module."""
         return self.of(f"{self.module}.{self.syntax.scope_of(function)}")
+
+    def extent(self, function: FunctionNode) -> Extent | None:
+        """What a run has shown of all that ``function``, which stands in this module, does and calls."""
+        scope = self.syntax.scope_of(function) if self._extents else ""
+        return self._extents.get(scope)
+
+    @cached_property
+    def _extents(self) -> dict[str, Extent]:
+        here = PurePath(self.facts.path)
+        return {e.function: e for e in reversed(self.facts.settings.extents) if PurePath(e.path) == here}
 
     @cached_property
     def functions(self) -> tuple[str, ...]:

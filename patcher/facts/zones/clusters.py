@@ -231,11 +231,15 @@ class Clusters(Analysis):
 
     def _is_entry(self, function: FunctionNode) -> bool:
         """Whether it is what gets compiled: with nothing left of it, there would be no graph at all."""
+        method = self.syntax.method_of(function) is function
+        return self.is_handed_over(function) or (method and function.name in ("forward", "__call__"))
+
+    def is_handed_over(self, function: FunctionNode) -> bool:
+        """Whether a decorator compiles ``function``, or a call that names it, or may do so: one in another function."""
         name = f"{self.module}.{self.syntax.qualname(function)}"
         summary = self.project.function(name)
-        method = self.syntax.method_of(function) is function
         called = any({name, f".{function.name}"} & s.compiled for s in self.project.modules.values())
-        return summary is None or summary.compiled or called or (method and function.name in ("forward", "__call__"))
+        return summary is None or summary.compiled or called
 
     def is_left_out(self, function: FunctionNode) -> bool:
         """Whether a decorator keeps ``function`` out of graphs."""

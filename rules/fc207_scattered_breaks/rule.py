@@ -1,0 +1,163 @@
+"""FC207: a function that breaks all over, with all that it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.running.variations import Variations
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import torch_api as api
+from patcher.facts.zones.clusters import Clusters
+from patcher.facts.zones.scripting import Scripting
+from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, Fix, NearMiss, Rule, Where
+from rules.fc207_scattered_breaks.examples import INVALID, VALID
+
+#: Decorators of Python and PyTorch above which a function that is left out is what they make it.
+_PLAIN = frozenset(
+    {
+        *api.GRAD_OFF,
+        "torch.enable_grad",
+        "torch.set_grad_enabled",
+        "torch.autocast",
+        "torch.amp.autocast",
+        "typing.override",
+    }
+)
+_DESCRIPTORS = frozenset({"staticmethod", "classmethod", "property"})
+#: Packages whose decorators compile, or register, what they are given.
+_MAKERS = frozenset({"torch", "triton", "numba", "jax", "typing", "typing_extensions", "abc", "contextlib"})
+#: Methods with names of Python's own that are called as any other.
+_CALLED = frozenset({"__call__", "__getitem__"})
+#: What a function has that what is made of it has not.
+_OWN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__"})
+#: What tells of the functions around.
+_FRAMES = frozenset({"sys._getframe", "inspect.currentframe", "inspect.stack"})
+_HELD = frozenset({"forward", "__call__"})
+
+
+class ScatteredBreaks(Rule):
+    """A function that breaks all over, with all that it calls, so that its graphs hold a few operators each.
+
+    What it does:
+        Marks the function ``@torch.compiler.disable``: it runs eagerly, with all that it calls. It needs a run that
+        has broken in it; without one the rule is silent. ``diagnose`` names such functions, up to four, where nothing
+        else mends the cause. ``--prove --unsafe`` tries them when all other fixes and settings are decided, one at a
+        time, and keeps the one with which fewest graphs start, if nothing is worse with it and outputs are the same;
+        then once more, on top of it.
+
+    Why it breaks compilation:
+        A break ends the graph in the function that it stands in and in each function on the way to it: ten calls deep,
+        ten functions are compiled in two parts each, and each part that holds an operator is a graph of its own. To
+        start a graph takes as long as to run 4 to 16 small operators by themselves (docs/results/graph-start.md). A
+        call that is left out ends the graph once, in its caller and in what called that.
+
+    Fix safety:
+        Unsafe. Python runs the same statements in the same order, so outputs and gradients are those of eager
+        execution. What it costs is in the message: the operators in the graphs of the function, and of all that it
+        calls, run eagerly from now on, also where another caller had them in one graph, and what is compiled by itself
+        below it is not compiled there. So for each graph that is no longer started, at most eight operators are given
+        up, and never more than half of all that graphs hold: what would take the model itself is no fix.
+        ``fullgraph=True`` and ``torch.export`` fail at it.
+        Left alone are a function that is compiled itself, ``forward`` of a model that was run, coroutines, generators
+        (their bodies run where they are asked), functions that stand in others or call themselves, methods that Python
+        calls by itself, what is given to a decorator of a compiler or registry, what looks at its callers, files that
+        ask functions for their code or defaults, and what has a comment on how it is compiled. A decorator of the
+        project is taken to call what it is given, and to ask it for nothing else.
+
+    References:
+        PyTorch, "torch.compiler.disable"; "Skip calling `torch.compiler.disable()`d function" (graph break GB0098).
+    """
+
+    code: ClassVar[str] = "FC207"
+    name: ClassVar[str] = "scattered-breaks"
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"def ",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef, ast.AsyncFunctionDef)
+    where: ClassVar[Where] = Where.ANYWHERE
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report the function ``node`` when a run has shown that it breaks all over."""
+        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        extent = facts.ask(Variations).extent(node)
+        if extent is None or facts.ask(Clusters).is_left_out(node):
+            return
+        message = (
+            f"`{node.name}` breaks all over, with what it calls ({extent.breaks} of {extent.of} places of a run that"
+            f" break): {extent.graphs} of {extent.of_graphs} graphs are started for {extent.operators} of"
+            f" {extent.of_operators} operators, which would run eagerly"
+        )
+        why = _why_not(node, facts)
+        disable = facts.writing.spelled("torch.compiler.disable", node)
+        if not why and (disable is None or not facts.ask(Clusters).has_early(disable.partition(".")[0], node)):
+            why = "`torch` is not imported above it"
+        if why or disable is None:
+            yield Finding(node, message, assumption=why)
+            return
+        assumption = (
+            "nothing compiles it with `fullgraph=True` or `torch.export`, and its operators are of little weight"
+        )
+        if scripted := facts.ask(Scripting).why(node, widely=True):
+            assumption += f"; `torch.jit.script` does not compile it: {scripted}"
+        yield Finding(node, message, Fix((Decorate(node, Code(disable)),), Applicability.UNSAFE), assumption)
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _why_not(function: FunctionNode, facts: Facts) -> str:
+    """Why it cannot be left out of graphs; "" where it can."""
+    name, syntax = function.name, facts.syntax
+    if isinstance(function, ast.AsyncFunctionDef):
+        return f"`{name}` is a coroutine"
+    if syntax.own(function, ast.Yield, ast.YieldFrom):
+        return f"`{name}` is a generator, which runs where it is asked"
+    if syntax.function_of(function) is not None:
+        return f"`{name}` is made anew with every call of the function around it"
+    if facts.scripted:
+        return "`torch.jit.script` is used in this file"
+    if name.startswith("__") and name.endswith("__") and name not in _CALLED:
+        return f"Python calls `{name}` by itself"
+    scope = syntax.scope_of(function)
+    if sum(syntax.scope_of(f) == scope for f in syntax.functions) > 1:
+        return f"there is more than one `{scope}`"
+    if facts.ask(Clusters).is_handed_over(function) or _is_model(function, facts):
+        return f"`{name}` is what gets compiled"
+    for d in function.decorator_list:
+        called = d.func if isinstance(d, ast.Call) else d
+        what = syntax.qualified(called) or ast.unparse(called)
+        if what not in _PLAIN | _DESCRIPTORS and what.partition(".")[0] in _MAKERS:
+            return f"`@{ast.unparse(called)}` takes the function as it is"
+    if any(n.attr in _OWN for n in syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute)):
+        return "this file asks functions for what is theirs alone"
+    if any(_calls_itself(n, function) for n in syntax.own(function, ast.Call)):
+        return f"`{name}` calls itself: each turn would take more of Python's stack"
+    if any(syntax.qualified(n) in _FRAMES for n in syntax.own(function, ast.Attribute, ast.Name)):
+        return f"`{name}` looks at what has called it"
+    line = facts.comments.about_compiling(function.lineno, function.end_lineno or function.lineno)
+    return f"the comment in line {line} speaks of how it is compiled: whoever wrote it has looked" if line else ""
+
+
+def _calls_itself(call: ast.expr, function: FunctionNode) -> bool:
+    match call:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)):
+            return name == function.name
+    return False
+
+
+def _is_model(function: FunctionNode, facts: Facts) -> bool:
+    """Whether it is what a call of a model runs: of one that was run, or of any where that is not known."""
+    cls = facts.syntax.class_of(function)
+    if cls is None or function.name not in _HELD or facts.syntax.method_of(function) is not function:
+        return False
+    if not facts.settings.models:
+        return facts.is_module_class(cls)
+    own = facts.qualname(cls) or cls.name
+    family, _ = facts.project.family(own)
+    return any(
+        model == known or model.endswith(f".{known}") or known.endswith(f".{model}")
+        for model in facts.settings.models
+        for known in {own, *family}
+    )
