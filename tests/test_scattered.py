@@ -13,7 +13,7 @@ from patcher.analysis import Analysis
 from patcher.diagnose.bench import State
 from patcher.diagnose.diagnosis import Totals
 from patcher.diagnose.events import Seen
-from patcher.diagnose.extents import WORTH, extents, pays, with_known
+from patcher.diagnose.extents import WORTH, distinct, extents, pays, with_known
 from patcher.diagnose.groups import groups
 from patcher.diagnose.places import Places
 from patcher.diagnose.prove import Ending, Search
@@ -123,6 +123,16 @@ def test_what_does_not_break_is_none_and_nothing_is_said_of_other_files(places: 
     assert extents([seen(origins=())], places) == ()
 
 
+def test_of_functions_in_which_the_same_happens_the_outermost_is_tried(places: Places) -> None:
+    stack = (EQUAL.stack[0], EQUAL.stack[1], "net.py:12 in kernel", EQUAL.stack[2])
+    same = [*ORIGINS[:2], *ORIGINS[3:]]  # nothing of its own happens in kernel
+    found = extents([seen(breaks=(Site("net.py:7", "why", 2, stack=stack), SUM), origins=same)], places)
+    assert named(found) == ["Net.kernel", "Net.distance"]
+    assert named(distinct(found)) == ["Net.kernel"]
+    one, two = found[0], found[0]._replace(function="Net.other", breaks=2)
+    assert distinct([one, two]) == (one, two)
+
+
 def test_what_was_told_first_stays() -> None:
     one, two = Extent("a.py", "f", 1, 2, 3, 4, 5, 6), Extent("a.py", "g", 1, 2, 3, 4, 5, 6)
     assert with_known((one,), (one._replace(graphs=9), two)) == (one, two)
@@ -130,7 +140,7 @@ def test_what_was_told_first_stays() -> None:
 
 @pytest.mark.parametrize(
     ("graphs", "operators", "paid"),
-    [(2, 2 * WORTH, True), (2, 2 * WORTH + 1, False), (0, 1, False), (0, 0, True), (-1, 0, False)],
+    [(2, 2 * WORTH, True), (2, 2 * WORTH + 1, False), (1, 0, True), (0, 1, False), (0, 0, False), (-1, 0, False)],
 )
 def test_a_graph_that_is_not_started_pays_for_some_operators(graphs: int, operators: int, paid: bool) -> None:
     after = Totals(0, 0, launches=20 - graphs, operators=100 - operators)

@@ -53,8 +53,17 @@ def extents(seen: Iterable[Seen], places: Places) -> tuple[Extent, ...]:
 
 
 def pays(before: Totals, after: Totals) -> bool:
-    """Whether what is not in graphs any more is less than what their starts took."""
-    return before.operators - after.operators <= WORTH * (before.launches - after.launches)
+    """Whether fewer graphs start, and what is not in them any more is worth less than that."""
+    saved = before.launches - after.launches
+    return saved > 0 and before.operators - after.operators <= WORTH * saved
+
+
+def distinct(found: Iterable[Extent]) -> tuple[Extent, ...]:
+    """Without those in which just as much happens as in one that was before: it calls them, and nothing else."""
+    known: dict[tuple[int, int, int], Extent] = {}
+    for extent in found:
+        known.setdefault((extent.breaks, extent.graphs, extent.operators), extent)
+    return tuple(known.values())
 
 
 def with_known(known: Sequence[Extent], new: Iterable[Extent]) -> tuple[Extent, ...]:
@@ -63,12 +72,12 @@ def with_known(known: Sequence[Extent], new: Iterable[Extent]) -> tuple[Extent, 
     return (*known, *(e for e in new if (e.path, e.function) not in names))
 
 
-def _functions(stack: Iterable[str], places: Places) -> set[_Function]:
-    """Those of the files that are looked at, of frames as ``file:line in function``."""
-    found = set()
+def _functions(stack: Iterable[str], places: Places) -> list[_Function]:
+    """Those of the files that are looked at, of frames as ``file:line in function``, each once."""
+    found: dict[_Function, None] = {}
     for frame in stack:
         place = places.place(frame.partition(" in ")[0])
         file = places.file(place.path) if place else None
         if place and file and (scope := file.scope(place.line)):
-            found.add((place.path, scope))
-    return found
+            found[place.path, scope] = None
+    return list(found)

@@ -11,7 +11,7 @@ from patcher.diagnose.bench import Bench, State
 from patcher.diagnose.better import TIMED, Change, Standing, compiles_less, difference, is_whole, standing
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
-from patcher.diagnose.extents import CANDIDATES, extents, pays, with_known
+from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays, with_known
 from patcher.diagnose.groups import Group, groups
 from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness.measured import Tree
@@ -490,7 +490,8 @@ class Search:
         found = extents(seen, self.bench.places)
         self._extents = with_known(self._extents, found)
         made = bundles(self.analysis.again(self._now(_in_order(_settings_of(chosen)))), self.bench.places)
-        order = [(e.path, e.function) for e in found]
+        fixed = {b.key[1:] for b in made if b.key[0] == ZONE}
+        order = [(e.path, e.function) for e in distinct(e for e in found if (e.path, e.function) in fixed)]
         failed = {key for key, fate in self._fates.items() if fate[0] in ("different", "failed")}
         zones = [b for b in made if b.key[0] == ZONE and b.key[1:] in order and b.key not in failed]
         for bundle in zones:
