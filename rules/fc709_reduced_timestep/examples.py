@@ -256,6 +256,35 @@ def script(net, scheduler, x):
         gain=False,
         unsafe=True,
     ),
+    Example(
+        title="left alone: what embeds it gives back its dtype",
+        before=_NET
+        + """def timestep_embedding(t, dim):
+    angles = t[:, None].float() * torch.exp(-torch.arange(dim // 2) / 2.0)
+    return torch.cat([angles.cos(), angles.sin()], -1).to(t)
+
+
+class Embedded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.time_in = nn.Linear(8, 4)
+
+    def forward(self, x, timesteps):
+        return x + self.time_in(timestep_embedding(timesteps, 8))
+
+
+def script(net, scheduler, x):
+    model = Embedded().to(torch.bfloat16)
+    for t in scheduler.timesteps:
+        t_vec = torch.full((x.shape[0],), t, dtype=x.dtype)
+        x = x - 0.25 * model(x, timesteps=t_vec)
+    return x
+""",
+        after=None,
+        run=_RUN,
+        gain=False,
+        unsafe=True,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

@@ -45,7 +45,8 @@ class ReducedTimestep(Rule):
 
     Fix safety:
         Unsafe: other numbers come out, those that were meant. The embedding has to take float32: one that casts its
-        sines to the dtype of the timestep hands float32 to its first layer, which raises without autocast. What is
+        sines to the dtype of the timestep hands float32 to its first layer, which raises without autocast: where the
+        project has such a one and the file says nothing of autocast, it is reported and left alone. What is
         computed with the timestep (``sigmas = timesteps / 1000``, then noisy latents) becomes float32 as well; the
         finding names such lines. Left alone: a cast below the embedding, to another dtype or to a device alone;
         integers up to 256 (up to 2048 for float16), which are exact; sigmas that only mix noise into latents; and what
@@ -73,6 +74,10 @@ class ReducedTimestep(Rule):
             return
         rounded = f"is rounded to {cast.to}" if cast.to or cast.dtype is None else f"takes `{ast.unparse(cast.dtype)}`"
         message = f"the timestep `{ast.unparse(cast.value)}` {rounded} before it is embedded"
+        if by := _cast_back_by(facts):
+            why = f"{by} casts its sines to the dtype of the timestep, and nothing here is said of autocast"
+            yield Finding(node, message, assumption=why)
+            return
         fix = Fix((_edit(cast, facts),), Applicability.UNSAFE)
         lines = ", ".join(map(str, sinks.computed_with(cast.call)[:3]))
         more = f"; what is computed with it becomes float32 too (line {lines})" if lines else ""
@@ -103,6 +108,15 @@ def _is_index(cast: Cast, facts: Facts) -> bool:
     keys = (n.slice for n in facts.syntax.subtree(function) if isinstance(n, ast.Subscript))
     parts = (p for k in keys for p in (k.elts if isinstance(k, ast.Tuple) else [k]))
     return any(isinstance(p, ast.Name) and p.id == owner.id for p in parts)
+
+
+def _cast_back_by(facts: Facts) -> str:
+    """A function of the project that embeds in the dtype of what it gets, where nothing here turns autocast on."""
+    if any("autocast" in n.attr for n in facts.syntax.by_type[ast.Attribute]) or "autocast" in facts.syntax.imports:
+        return ""
+    modules = sorted(facts.project.modules.values(), key=lambda m: m.path)
+    found = (f"`{m.module}.{f.qualname}`" for m in modules for f in m.functions if f.casts_back)
+    return next(found, "")
 
 
 def _edit(cast: Cast, facts: Facts) -> Replace:

@@ -21,6 +21,7 @@ from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
+from patcher.facts.project.given_back import sines_cast_back
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import prepared, scripted
@@ -52,6 +53,7 @@ class FunctionSummary:
     does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
     another thread or process. ``documented``: the errors that its docstring, or that of its class, names.
+    ``casts_back``: as `sines_cast_back` has it.
     """
 
     qualname: str
@@ -67,6 +69,7 @@ class FunctionSummary:
     keywords: tuple[str, ...] = ()
     elsewhere: frozenset[str] = frozenset()
     documented: frozenset[str] = frozenset()
+    casts_back: bool = False
 
     @property
     def here(self) -> frozenset[str]:
@@ -335,6 +338,7 @@ class _Collector:
                 tuple(a.arg for a in node.args.kwonlyargs),
                 frozenset(self.mentions[node] - self.here[node]),
                 documented(node, self.syntax),
+                sines_cast_back(node, nodes),
             )
 
     def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
