@@ -72,6 +72,7 @@ class World:
         self.needs: dict[str, str] = {}  # the class that has to be fixed for a setting to do no harm
         self.set: list[tuple[str, ...]] = []
         self.callers: tuple[str, ...] = ()  # what has called a class that breaks, outermost first
+        self.operators: dict[frozenset[str], int] = {}  # of a pass, by what is fixed
         self.given_up, self.lost = 0, 0  # frames, and operators of the 10 of a pass, with graphs that go on
 
     def line(self, name: str) -> int:
@@ -87,7 +88,7 @@ class World:
         own = {n: f"net.py:{self.line(n)}" for n in shown}
         sites = tuple(Site(own[n], why[n], c, stack=(*self.callers, f"{own[n]} in f")) for n, c in shown.items())
         total = len(left) if on else sum(left.values())
-        operators = 10 - self.lost * on
+        operators = self.operators.get(fixed, 10) - self.lost * on
         times = self.milliseconds.get(fixed, [10.0])
         now = times.pop(0) if len(times) > 1 and fixed else times[0]
         warm = Warm(now, 0.99 * now, 1.01 * now, now, 9)
@@ -247,6 +248,16 @@ def test_fewer_breaks_since_less_is_compiled_are_no_gain() -> None:
     assert change(old, new).worse == ("captured operators 40 -> 12: less is compiled",)
     assert not change(old, new).gain
     assert change(old, Totals(0, 2, 1, operators=38)).gain
+
+
+def test_where_each_call_is_one_graph_fewer_operators_are_no_loss(tmp_path: Path) -> None:
+    # what was computed of numbers in tensors is computed of numbers
+    made = World(tmp_path, {"Alpha": 2})
+    made.operators = {frozenset(): 40, frozenset({"Alpha"}): 12}
+    assert kept(made.search()) == {"Alpha"}
+    made = World(tmp_path, {"Alpha": 2, "Gamma": 1}, wrong=("Gamma",))
+    made.operators = {frozenset(): 40, frozenset({"Alpha"}): 12}
+    assert kept(made.search()) == set(), "something runs in pieces yet"
 
 
 def test_what_differs_only_when_measured_at_length_is_left_out(tmp_path: Path) -> None:

@@ -48,10 +48,11 @@ class Change:
         return ", ".join((*self.better, *self.worse, *self.faster, *self.slower)) or "no count changes"
 
 
-def change(before: Totals, after: Totals) -> Change:
-    """By counts alone."""
+def change(before: Totals, after: Totals, whole: bool = False) -> Change:
+    """By counts alone. ``whole``: with the later each call is one graph, so that nothing runs eagerly."""
     lost = before.operators - after.operators
-    less = lost >= _FEW and 2 * after.operators < before.operators  # fewer breaks since less is compiled are no gain
+    half = lost >= _FEW and 2 * after.operators < before.operators
+    less = half and not whole  # fewer breaks since less is compiled are no gain
     fewer = [f"captured operators {before.operators} -> {after.operators}: less is compiled"] if less else []
     pairs = [(word, getattr(before, name), getattr(after, name)) for name, word in _COUNTS]
     return Change(
@@ -67,7 +68,7 @@ def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
     """
     old, new = before[0].figures(before[1]), after[0].figures(after[1])
     both = [key for key in old if key in new]
-    counted = change(totals([old[key] for key in both]), totals([new[key] for key in both]))
+    counted = change(totals([old[key] for key in both]), totals([new[key] for key in both]), is_whole(*after))
     faster, slower = [], []
     for key in both if after[0].results.backend in TIMED else ():
         was, now = old[key].warm, new[key].warm
@@ -128,6 +129,8 @@ def is_whole(state: State, tree: Tree) -> bool:
 
 def compiles_less(one: State, tree: Tree, other: State, others: Tree) -> bool:
     """Whether far fewer operators are captured in ``one``: few graphs are no gain when most of the code is in none."""
+    if is_whole(one, tree):  # what computes sizes of numbers that are known has no operators for it
+        return False
     fewer, more = (totals(list(s.figures(t).values())).operators for s, t in ((one, tree), (other, others)))
     return more - fewer >= _FEW and 2 * fewer < more
 

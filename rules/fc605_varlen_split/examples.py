@@ -29,7 +29,7 @@ class Blocks(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & torch.ones_like(lengths).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
@@ -108,7 +108,7 @@ class Tower(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & torch.ones_like(lengths).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
@@ -162,7 +162,7 @@ class Named(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[-2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & torch.ones_like(lengths).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
@@ -203,7 +203,7 @@ class Vision(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = query_states.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & torch.ones_like(lengths).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(query_states.device)
@@ -271,7 +271,7 @@ class Inner(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & torch.ones_like(lengths).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
@@ -336,7 +336,7 @@ class Laid(nn.Module):
         _mask = None
         if torch.compiler.is_compiling():  # one call for all
             _total = q.shape[2]
-            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & (len(lengths) > 0)
+            _fits = (lengths.sum() == _total) & (lengths >= 0).all() & torch.ones_like(lengths).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(lengths.cumsum(0), torch.arange(_total, device=lengths.device), right=True)
             _mask = torch.where(_chunk[:, None] == _chunk, 0.0, float("-inf"))[None, None].to(q)
@@ -386,7 +386,7 @@ class Appends(nn.Module):
         if torch.compiler.is_compiling():  # one call for all
             _sizes = lengths[1:]
             _total = q.shape[-2]
-            _fits = (_sizes.sum() == _total) & (_sizes >= 0).all() & (len(_sizes) > 0)
+            _fits = (_sizes.sum() == _total) & (_sizes >= 0).all() & torch.ones_like(_sizes).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(_sizes.cumsum(0), torch.arange(_total, device=_sizes.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)
@@ -430,7 +430,7 @@ class Given(nn.Module):
         if torch.compiler.is_compiling() and mask is None:  # one call for all
             _sizes = (bounds[1:] - bounds[:-1])
             _total = q.shape[2]
-            _fits = (_sizes.sum() == _total) & (_sizes >= 0).all() & (len(_sizes) > 0)
+            _fits = (_sizes.sum() == _total) & (_sizes >= 0).all() & torch.ones_like(_sizes).any()
             torch._assert_async(_fits, "the lengths of the chunks must add up")
             _chunk = torch.searchsorted(_sizes.cumsum(0), torch.arange(_total, device=_sizes.device), right=True)
             _mask = (_chunk[:, None] == _chunk).to(q.device)

@@ -133,7 +133,7 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
     added = f'{torch}.where({same}, 0.0, float("-inf"))[None, None].to({{0}})'
     lines += [
         Code(f"{total} = {{0}}.shape[{walk.first.split.dim}]", (source,)),
-        Code(f"{fits} = ({{0}}.sum() == {total}) & ({{0}} >= 0).all() & (len({{0}}) > 0)", (held,)),
+        Code(f"{fits} = ({{0}}.sum() == {total}) & ({{0}} >= 0).all() & {torch}.ones_like({{0}}).any()", (held,)),
         Code(f'{torch}._assert_async({fits}, "the lengths of the chunks must add up")'),
         Code(
             f"{chunk} = {torch}.searchsorted({{0}}.cumsum(0), "
