@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -204,6 +205,58 @@ def test_prove_keeps_what_helps_and_restore_takes_it_back(
     assert "FC501 in Net.forward" not in fates
     call("restore")
     assert (project / "net.py").read_bytes() == before
+
+
+KERNEL = """import torch
+import torch.nn as nn
+
+
+class Kernel(nn.Module):
+    def squared(self, a, b):
+        if torch.equal(a, b):  # another formula
+            return (a.unsqueeze(-1) - a.unsqueeze(-2)) ** 2
+        return (a.unsqueeze(-1) - b.unsqueeze(-2)) ** 2
+
+    def distance(self, a, b):
+        return self.squared(a, b).sqrt()
+
+    def covariance(self, a, b):
+        return torch.exp(-self.distance(a, b))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kernel = Kernel()
+
+    def forward(self, x):
+        for _ in range(12):
+            x = (x * 2 - 1).tanh() + x.cos()
+        y = x + 1
+        joint = self.kernel.covariance(x, y) + self.kernel.covariance(x, x) + self.kernel.covariance(y, y)
+        return joint.softmax(-1) @ x
+"""
+
+
+def test_what_breaks_all_over_is_left_out_when_nothing_else_helps(project: Path, document: Document) -> None:
+    (project / "net.py").write_text(KERNEL, encoding="utf-8")
+    (project / "case.py").write_text(CASE.replace("linspace(-1, 1, 4 * n).view(n, 4)", "linspace(-1, 1, n + 1)"))
+    told = document("--prove", "--unsafe", "--dry-run", "--ignore", "FC710", "--case", "case.py", "net.py")
+    (cause,) = [cause for cause in told["causes"] if cause["category"] == "graph break"]
+    assert cause["where"] == "net.py:7"
+    zones = [fix for fix in cause["fixes"] if fix["code"] == "FC207"]
+    assert zones
+    assert all("+    @torch.compiler.disable" in fix["diff"] for fix in zones)
+    assert "would run eagerly" in zones[0]["message"]
+    fates = {fix: tried for tried in told["proof"]["tried"] for fix in tried["fixes"]}
+    kept = fates["FC207 in Kernel.covariance"]
+    assert kept["outcome"] == "kept"
+    assert re.search(r"launches \d+ -> \d+; operators in graphs \d+ -> \d+, the others run eagerly$", kept["reason"])
+    before, after = told["proof"]["before"], told["proof"]["after"]
+    assert after["launches"] < before["launches"]
+    assert before["operators"] / 2 <= after["operators"] < before["operators"]
+    assert "FC207 in Net.forward" not in fates, "the model itself"
+    assert all(fates[name]["outcome"] != "kept" for name in fates if "distance" in name or "squared" in name)
 
 
 @pytest.mark.parametrize(

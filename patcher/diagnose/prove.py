@@ -449,6 +449,10 @@ class Search:
         """
         if not self.settings.unsafe or not self.settings.wants(ZONE, "scattered-breaks"):
             return chosen
+        if not any(group.category == "graph break" for group in causes):
+            return chosen
+        if not self._states:  # nothing was tried
+            self._state(chosen)
         start = list(chosen)
         for _ in range(_ZONES):
             tried: list[tuple[Bundle, list[Bundle]]] = []
@@ -484,7 +488,7 @@ class Search:
         Asked without the setting with which graphs go on in what is called: there, they tell not what they hold.
         """
         base = [bundle for bundle in chosen if bundle.setting != GOING_ON]
-        if not self._states or is_whole(*self._at(_Line(list(chosen), {}))):
+        if is_whole(*self._at(_Line(list(chosen), {}))):
             return []
         seen = self._state(base).after if base else next(iter(self._states.values())).before
         found = extents(seen, self.bench.places)
