@@ -14,6 +14,7 @@ from patcher.facts.scripts.savers import saved_state_dicts
 from patcher.facts.scripts.sources import Source, Sources
 from patcher.facts.syntax.tree import last_name
 from patcher.integrate import compiled
+from patcher.integrate.interface import has_interface, lacking
 from patcher.integrate.options import ADDS, Kind, Options, has_fields, options_of
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import Code, Edit, Insert, Replace
@@ -72,6 +73,11 @@ class Wanted:
 def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     if _is_done(sources):
         return Plan(done=True)
+    shown = lacking(sources, surroundings)
+    if has_interface(sources):
+        if shown:
+            raise RefusedError(*shown)
+        return Plan(done=True)
     line, beyond = CommandLine(sources), CommandLine(surroundings, sources)
     found = compiled.compiling(sources)
     try:
@@ -80,7 +86,7 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         raise RefusedError(*why.remarks, *compiled.told(found)) from None
     always, governed = compiled.placed(found, options)
     if always:
-        return _with_defaults(sources, options, always, wanted)
+        return _with_defaults(sources, options, always, wanted, shown)
     flags = tuple(dict.fromkeys(flag for place in governed for flag in place.flags))
     chosen = _chosen(sources, surroundings, options, wanted)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
@@ -114,10 +120,12 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         for option, (source, call) in cl.options.items()
         if option == _OTHER_OPTION and option[2:] not in flags
     ]
-    return Plan(_changes(sources, edits, wanted), (), tuple(told), False, options.kind(places), flags)
+    return Plan(_changes(sources, edits, wanted), (), (*told, *shown), False, options.kind(places), flags)
 
 
-def _with_defaults(sources: Sources, options: Options, always: Sequence[compiled.Place], wanted: Wanted) -> Plan:
+def _with_defaults(
+    sources: Sources, options: Options, always: Sequence[compiled.Place], wanted: Wanted, shown: Sequence[Remark]
+) -> Plan:
     """The plan for a script that compiles: it goes on doing so where its options are not given."""
     compiled.refuse_unwrapping(sources)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
@@ -129,7 +137,7 @@ def _with_defaults(sources: Sources, options: Options, always: Sequence[compiled
     for source, edit, remark in done:
         edits[source.path].append(edit)
         told += [remark] if remark not in told else []
-    return Plan(_changes(sources, edits, wanted), told=tuple(told))
+    return Plan(_changes(sources, edits, wanted), told=(*told, *shown))
 
 
 def _changes(sources: Sources, edits: Mapping[str, list[Edit]], wanted: Wanted) -> dict[str, Change]:
