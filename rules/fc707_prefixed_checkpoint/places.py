@@ -16,7 +16,7 @@ from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
 from rules.fc707_prefixed_checkpoint.wrapped import Wrapped, Wraps
 
-_DEPTH = 4
+_DEPTH = 5
 #: Functions that take the state of a model that is their first argument.
 _TAKING = frozenset({"get_state_dict", "get_peft_model_state_dict"})
 #: They write what is below the wrapper themselves, with the names that it has there.
@@ -56,7 +56,7 @@ class Places(Analysis):
     def all(self) -> tuple[Place, ...]:
         """In the order of the source, each once."""
         found: dict[ast.expr, Place] = {}
-        for call in self.syntax.by_type[ast.Call] if self.wrapped.sites else ():
+        for call in self.syntax.by_type[ast.Call]:
             for place in (*self._saved(call), *self._loaded(call), *self._written(call)):
                 found.setdefault(place.node, place)
         return tuple(sorted(found.values(), key=lambda p: (p.node.lineno, p.node.col_offset)))
@@ -70,7 +70,7 @@ class Places(Analysis):
             case ast.Call(func=func, args=[first, *_]) if last_name(func) in _TAKING:
                 distributed = (imported(self.syntax, func) or "").startswith("torch.distributed")
                 model = None if distributed else first
-        wraps = self.wrapped.of(model) if model is not None else frozenset()
+        wraps = self.wrapped.of(model) or self.wrapped.handed(model) if model is not None else frozenset()
         return (model, wraps) if model is not None and wraps else None
 
     # --- saved ------------------------------------------------------------------------------------------------------
@@ -104,9 +104,14 @@ class Places(Analysis):
             case ast.Name():
                 yield from self._named(e, sink, depth - 1)
             case ast.Call():
-                for function in self._functions(e):
+                functions = self._functions(e)
+                for function in functions:
                     for value in self._returns(function):
                         yield from self._in(value, value, depth - 1)
+                if not self.wrapped.speaks_of_it(e):  # it is converted, by the names of the model
+                    for a in e.args:
+                        if self.state(a) is not None:
+                            yield from self._in(a, a, depth - 1)
 
     def _named(self, e: ast.Name, sink: ast.expr, depth: int) -> Iterator[Place]:
         for value in self.wrapped.values(e, depth):
@@ -116,9 +121,37 @@ class Places(Analysis):
                 yield from self._in(value, sink if isinstance(value, ast.Name) else value, depth)
         for s in self.syntax.by_type[ast.Assign]:
             match s.targets:
-                case [ast.Subscript(value=ast.Name(id=name))] if name == e.id:
-                    if self.syntax.function_of(s) is self.syntax.function_of(e):
+                case [ast.Subscript(value=ast.Name() as held)] if held.id == e.id:
+                    if self.syntax.function_of(s) is self.syntax.function_of(e) or self._is_of(held, e):
                         yield from self._in(s.value, s.value, depth)
+                        yield from self._item(s.value, depth)
+
+    def _is_of(self, held: ast.Name, e: ast.Name) -> bool:
+        """Whether ``held``, in a function inside of that of ``e``, is the variable ``e``."""
+        outer, inner = self.syntax.function_of(e), self.syntax.function_of(held)
+        if inner is None or not any(p is outer for p in self.syntax.ancestors(inner)):
+            return False
+        return held.id not in self.syntax.bound_in(inner)
+
+    def _item(self, e: ast.expr, depth: int) -> Iterator[Place]:
+        """``for key, value in state.items()``: the state of which ``e`` is a value, at the expression that takes it.
+
+        Also ``value.detach().to(dtype)``.
+        """
+        while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute):
+            e = e.func.value
+        if not isinstance(e, ast.Name):
+            return
+        for loop in (p for p in self.syntax.ancestors(e) if isinstance(p, ast.For)):
+            match loop:
+                case ast.For(
+                    target=ast.Tuple(elts=[_, ast.Name(id=value)]),
+                    iter=ast.Call(func=ast.Attribute(value=state, attr="items"), args=[]),
+                ) if value == e.id and not self.wrapped.speaks_of_it(loop):
+                    if isinstance(state, ast.Name):
+                        yield from self._named(state, state, depth)
+                    else:
+                        yield from self._in(state, state, depth)
 
     def _undone(self, sink: ast.expr) -> bool:
         """Whether a statement that has to do with the wrapper's names changes what ``sink`` holds."""

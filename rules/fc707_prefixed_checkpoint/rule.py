@@ -47,11 +47,13 @@ class PrefixedCheckpoint(Rule):
         Unsafe: files have other names than before, so what reads ``_orig_mod.`` in them by itself has to know;
         and a load that raised may go through. Parts of a name that are ``_orig_mod`` are taken out wherever they
         are, ``_metadata`` stays, two names that become one are an error, and a state dict without the part is the same
-        object. Only what one file shows is known: a model that another file wraps is not seen. Left alone: models
-        that are sharded and functions of ``torch.distributed``, which know the wrapper;
-        ``unwrap_model(keep_torch_compile=False)``, ``getattr(model, "_orig_mod", model)`` and what a test for the
-        wrapper guards; state that is stripped by whatever loop, function or comprehension; state that goes from a
-        model to another one without a file.
+        object. Other files of the project are known as far as they tell accelerate to compile what it prepares
+        (``Accelerator(dynamo_backend=...)``; what its own configuration says is not seen), or have a function that
+        wraps what it is given. Where accelerate is told so, a model that a function is handed over by other files may
+        be wrapped, and what saves its state is found. Left alone: models that are sharded and functions of
+        ``torch.distributed``, which know the wrapper; ``unwrap_model(keep_torch_compile=False)``,
+        ``getattr(model, "_orig_mod", model)`` and what a test for the wrapper guards; state that is stripped by
+        whatever loop, function or comprehension; state that goes from a model to another one without a file.
 
     References:
         Source document 000 (kohya), musubi-tuner's key stripping; PyTorch, "Where to apply torch.compile".
@@ -60,7 +62,7 @@ class PrefixedCheckpoint(Rule):
     code: ClassVar[str] = "FC707"
     name: ClassVar[str] = "prefixed-checkpoint"
     costs: ClassVar[tuple[Cost, ...]] = ()  # the graphs are the same
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile", b"state_dict(", b"save_model(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Module,)
     where: ClassVar[Where] = Where.ANYWHERE
 
@@ -89,9 +91,12 @@ def _finding(place: Place, places: list[Place], facts: Facts) -> Finding:
 
 
 def _message(place: Place) -> str:
-    lines = sorted({w.line for w in place.wraps})
-    by = f"`torch.compile` wraps {'it' if not all(w.inside for w in place.wraps) else 'parts of it'} (line {lines[0]})"
+    first = min(place.wraps, key=lambda w: (bool(w.where), w.line, w.where))
+    what = "it" if not all(w.inside for w in place.wraps) else "parts of it"
+    by = f"{first.where} wraps {what}" if first.where else f"`torch.compile` wraps {what} (line {first.line})"
     model = f"`{ast.unparse(place.model)}`"
+    if first.handed:
+        return f"the names of {model} are saved with `_orig_mod` in them where {first.where} wraps what is handed over"
     if place.how != "loaded":
         return f"the names of {model} are saved with `_orig_mod` in them: {by}"
     told = ", and nobody is told: `strict=False`" if place.silent else ""

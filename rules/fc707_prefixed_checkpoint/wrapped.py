@@ -1,19 +1,26 @@
-"""Which expressions may hold a model that torch.compile has wrapped, itself or parts of it, as far as one file shows.
+"""Which expressions may hold a model that torch.compile has wrapped, itself or parts of it.
 
-Where a model is not wrapped after all, as without a flag, what is written for it gives the same object back: that it
-may be is enough. All about names was seen on torch 2.13 and accelerate 1.15.
+What other files of the project do to it is known where a function of theirs is called, and where accelerate is told to
+compile what it prepares. Where a model is not wrapped after all, as without a flag, what is written for it gives the
+same object back: that it may be is enough. All about names was seen on torch 2.13 and accelerate 1.15.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePath
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.compiling.placing import is_place
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.project.index import FunctionSummary, ModuleSummary
+from patcher.facts.project.wrapping import tells_dynamo
+from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.syntax.written import all_parameters
 from patcher.facts.values.callees import Callees
@@ -22,22 +29,31 @@ from patcher.facts.values.module_values import imported
 PART = "_orig_mod"
 #: What asks for a wrapper, in PyTorch, diffusers and accelerate.
 _ASKING = frozenset({PART, "OptimizedModule", "is_compiled_module"})
-_PARALLEL = frozenset({"DistributedDataParallel", "DataParallel", "DDP"})
+#: They hold the model, or a copy of it, as ``module``.
+_PARALLEL = frozenset({"DistributedDataParallel", "DataParallel", "DDP", "AveragedModel"})
 #: Their state is taken by functions of their own, which know the wrapper.
 _SHARDED = frozenset({"FullyShardedDataParallel", "FSDP", "fully_shard"})
 _SAME = frozenset({"copy.deepcopy", "copy.copy"})
 #: What the value of an expression goes through on its way into a module, or a list of them.
 _COLLECTING = (ast.Call, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Starred, ast.Dict, ast.DictComp)
+#: What tells accelerate to compile.
+_DYNAMO = frozenset({"dynamo_backend", "dynamo_plugin"})
 _ADDING = frozenset("append insert extend add_module register_module __setitem__ __setattr__ update".split())
 _DEPTH = 8
 
 
 @dataclass(frozen=True)
 class Wrap:
-    """A call of torch.compile, at ``line``. ``inside``: it wraps a part of the model, and not the model."""
+    """What wraps, at ``line`` of this file, or as ``where`` tells: "" for a call of torch.compile in this file.
+
+    ``inside``: it wraps a part of the model, and not the model. ``handed``: what is handed over may be wrapped so by
+    whoever hands it over, in another file.
+    """
 
     line: int
     inside: bool
+    where: str = ""
+    handed: bool = False
 
 
 Wraps = frozenset[Wrap]
@@ -56,6 +72,64 @@ class Wrapped(Analysis):
         self.callees = facts.ask(Callees)
         self.sites = [s for s in facts.ask(CompileSites).all if self._wraps(s)]
         self.by_node = {s.node: s for s in self.sites}
+
+    @cached_property
+    def elsewhere(self) -> Wrap | None:
+        """Where accelerate is told to compile what it prepares, anywhere in the project."""
+        wide = self.project.widened(_DYNAMO)
+        modules = sorted((wide or self.project).modules.values(), key=lambda m: (m.path != self.facts.path, m.path))
+        for module in modules:
+            if module.accelerated:
+                line = min(module.accelerated)
+                return self._accelerator(line, module)
+        return None
+
+    def _accelerator(self, line: int, module: ModuleSummary | None = None) -> Wrap:
+        own = module is None or module.path == self.facts.path
+        file = "" if own or module is None else f"{PurePath(module.path).name}, "
+        return Wrap(line, inside=False, where=f"`Accelerator(dynamo_backend=...)` ({file}line {line})")
+
+    def handed(self, model: ast.expr) -> Wraps:
+        """Whether ``model`` is what a function is handed over from other files, where accelerate compiles models."""
+        if not self._is_handed(model, 3) or self._asked(model) or self.elsewhere is None:
+            return _NONE
+        return frozenset({replace(self.elsewhere, handed=True)})
+
+    def _is_handed(self, e: ast.expr, depth: int) -> bool:
+        if not isinstance(e, ast.Name) or not depth:
+            return False
+        definitions = self.callees.inference.definitions(e)
+        if not definitions:  # of a function around this one
+            around = (f for f in self.syntax.ancestors(e) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)))
+            return any(e.id in {p.arg for p in all_parameters(f.args)} for f in around)
+        method = self.syntax.method_of(e)
+        if any(d.how != "parameter" for d in definitions) or (method is not None and self_name(method) == e.id):
+            return False
+        values = self.values(e, _DEPTH)
+        return not values or any(self._is_handed(v, depth - 1) for v in values)
+
+    def _prepared_by(self, accelerator: ast.expr) -> Wraps:
+        """What ``prepare`` of that object puts around a model."""
+        made = self.values(accelerator, 2) if is_place(accelerator) else [accelerator]
+        told = [(v, self._tells_dynamo(v)) for v in made]
+        if wraps := [self._accelerator(v.lineno) for v, does in told if does]:
+            return frozenset(wraps)
+        unknown = not told or any(does is None for _, does in told)
+        return frozenset({self.elsewhere}) if unknown and self.elsewhere is not None else _NONE
+
+    def _tells_dynamo(self, made: ast.expr) -> bool | None:
+        return tells_dynamo(made, lambda _: self.syntax.qualified(made.func)) if isinstance(made, ast.Call) else None
+
+    @cached_property
+    def _wrapping(self) -> list[tuple[ast.Call, str, FunctionSummary]]:
+        """Calls of functions in other files that wrap what they are given, or parts of it."""
+        found = []
+        for call in self.syntax.by_type[ast.Call]:
+            for name in self.callees.of(call) if isinstance(call, ast.Call) else ():
+                summary = self.project.function(name) if self.callees.here(name) is None else None
+                if summary is not None and summary.wraps:
+                    found.append((call, name, summary))
+        return found
 
     def of(self, model: ast.expr) -> Wraps:
         """The calls that may have wrapped what ``model`` holds where it stands; none where it is not known to be."""
@@ -148,7 +222,9 @@ class Wrapped(Analysis):
         if self.syntax.builtin(call) == "getattr" and self.speaks_of_it(call):
             return _parts(self._of(first, depth))
         given_back = name in _PARALLEL or what in _SAME or what.rpartition(".")[2] in _PARALLEL
-        if given_back or (isinstance(call.func, ast.Attribute) and name in ("prepare", "prepare_model")):
+        if isinstance(call.func, ast.Attribute) and name in ("prepare", "prepare_model"):
+            return self._of(first, depth) | self._prepared_by(call.func.value)
+        if given_back:
             return self._of(first, depth)
         return self._returned(call, depth)
 
@@ -157,6 +233,9 @@ class Wrapped(Analysis):
         found = set(self._of_class(call))
         for name in self.callees.of(call):
             function = self.callees.here(name)
+            summary = self.project.function(name) if function is None else None
+            if summary is not None and "torch.compile" in summary.returns:
+                found.add(Wrap(call.lineno, inside=False, where=f"`{name.rpartition('.')[2]}` (line {call.lineno})"))
             if function is not None:
                 values = (r.value for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)
                 own = frozenset(w for v in values if v is not None for w in self._of(v, depth))
@@ -265,6 +344,11 @@ class Wrapped(Analysis):
             for s in self.sites
             if any(self._is_part(at, text, e) for at, text in self._held(s))
         }
+        for call, name, summary in self._wrapping:
+            for n in (n for given in _arguments(call, summary) for n in ast.walk(given)):
+                if isinstance(n, (ast.Name, ast.Attribute)) and self._is_part(n, f"{ast.unparse(n)}.?", e):
+                    where = f"`{name.rpartition('.')[2]}` (line {call.lineno})"
+                    found.add(Wrap(call.lineno, inside=True, where=where))
         return frozenset(found) | self._of_class(e)
 
     def _of_class(self, e: ast.expr) -> Wraps:
@@ -324,6 +408,13 @@ class Wrapped(Analysis):
             if not any(p in loops for p in self.syntax.ancestors(at)):
                 return False
         return written.startswith((f"{ast.unparse(e)}.", f"{ast.unparse(e)}["))
+
+
+def _arguments(call: ast.Call, summary: FunctionSummary) -> Iterator[ast.expr]:
+    """What ``call`` hands over for the parameters, parts of which are wrapped."""
+    names = summary.positional[1:] if "." in summary.qualname else summary.positional
+    yield from (a for n, a in zip(names, call.args, strict=False) if n in summary.wraps)
+    yield from (k.value for k in call.keywords if k.arg in summary.wraps)
 
 
 def _parts(wraps: Wraps) -> Wraps:

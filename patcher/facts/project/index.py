@@ -27,6 +27,7 @@ from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.touches import Touch, Touches
+from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, walk
@@ -54,6 +55,7 @@ class FunctionSummary:
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
     another thread or process. ``documented``: the errors that its docstring, or that of its class, names.
     ``casts_back``: as `sines_cast_back` has it.
+    ``wraps``: the parameters, parts of which torch.compile wraps.
     """
 
     qualname: str
@@ -70,6 +72,7 @@ class FunctionSummary:
     elsewhere: frozenset[str] = frozenset()
     documented: frozenset[str] = frozenset()
     casts_back: bool = False
+    wraps: frozenset[str] = frozenset()
 
     @property
     def here(self) -> frozenset[str]:
@@ -138,7 +141,7 @@ class ModuleSummary:
     code whose errors do not get past it. ``made``: names at the top level, and the dotted thing whose call each is
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
     ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
-    ``starred``: modules that it imports all names of.
+    ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     """
 
     path: str
@@ -159,6 +162,7 @@ class ModuleSummary:
     scripted: bool = False
     dynamo: frozenset[tuple[str, bool]] = frozenset()
     starred: frozenset[str] = frozenset()
+    accelerated: frozenset[int] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -184,6 +188,7 @@ class _Collector:
         self.compiled: set[str] = set()
         self.stacked: set[str] = set()
         self.one_graph = False
+        self.wraps = False
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.here: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
@@ -318,6 +323,7 @@ class _Collector:
 
     def functions(self) -> Iterator[FunctionSummary]:
         checking = may_check(self.syntax)
+        self.wraps = any(last_name(c.func) == "compile" for c in self.syntax.by_type[ast.Call])
         for node in self.syntax.functions:
             qualname, method = self.syntax.qualname(node), isinstance(self.syntax.parents[node], ast.ClassDef)
             if qualname is None:
@@ -339,7 +345,12 @@ class _Collector:
                 frozenset(self.mentions[node] - self.here[node]),
                 documented(node, self.syntax),
                 sines_cast_back(node, nodes),
+                wrapped_parts(nodes, self.resolve, self.parameters(node)) if self.wraps else frozenset(),
             )
+
+    @staticmethod
+    def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]:
+        return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
 
     def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
         """The dotted things that decorate a function or class, called or not."""
@@ -449,6 +460,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         prepared(collector.syntax, collector.imports.values()),
         frozenset(configured(collector.syntax, collector.resolve)),
         frozenset(collector.starred()),
+        frozenset(accelerated(collector.syntax, collector.resolve)),
     )
 
 
