@@ -8,10 +8,10 @@ same object back: that it may be is enough. All about names was seen on torch 2.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePath
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -40,6 +40,7 @@ _COLLECTING = (ast.Call, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, as
 _DYNAMO = frozenset({"dynamo_backend", "dynamo_plugin"})
 _ADDING = frozenset("append insert extend add_module register_module __setitem__ __setattr__ update".split())
 _DEPTH = 8
+_SLASH = re.compile(r"[/\\]")
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Wrapped(Analysis):
 
     def _accelerator(self, line: int, module: ModuleSummary | None = None) -> Wrap:
         own = module is None or module.path == self.facts.path
-        file = "" if own or module is None else f"{PurePath(module.path).name}, "
+        file = "" if own or module is None else f"{module.path.rpartition('/')[2]}, "
         return Wrap(line, inside=False, where=f"`Accelerator(dynamo_backend=...)` ({file}line {line})")
 
     def handed(self, model: ast.expr) -> Wraps:
