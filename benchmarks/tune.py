@@ -2,6 +2,7 @@
 
     python benchmarks/tune.py export --nanovlm CHECKOUT --toto FOLDER OUT     # here; the trees as they are to be tuned
     OUT=RESULTS bash OUT/run.sh                                               # there
+    python benchmarks/tune.py written RESULTS/flux.json OUT/flux              # there: the recommended call in a script
     python benchmarks/tune.py page RESULTS --into docs/results/tune.md        # here, with what came back
 
 ``run.sh`` stops by itself: each case has its seconds, ways that are not reached say so.
@@ -14,16 +15,20 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+from tables import put  # noqa: E402
 
 from patcher.diagnose.diagnosis import Diagnostic  # noqa: E402
 from patcher.diagnose.diagnostics import TUNE, diagnostics  # noqa: E402
+from patcher.diagnose.tuned import recommended  # noqa: E402
 from patcher.harness.measured import Results, from_json  # noqa: E402
 
 Json = dict[str, Any]
@@ -51,9 +56,9 @@ class Told:
 
 
 CASES = (
-    Measured("flux", "flux_step", "A transformer of FLUX's kind, a denoising step", 0.1, 160, 80),
-    Measured("nanovlm", "nanovlm_batch", "nanoVLM, forward of batches 1, 2, 4 x 256", 0.2, 140, 60),
-    Measured("toto", "toto_decode", "Toto, prefill 16 + 12 steps, two rounds", 0.25, 140, 60),
+    Measured("flux", "flux_step", "A transformer of FLUX's kind, a denoising step", 0.1, 900, 200),
+    Measured("nanovlm", "nanovlm_batch", "nanoVLM, forward of batches 1, 2, 4 x 256", 0.13, 900, 200),
+    Measured("toto", "toto_decode", "Toto, prefill 16 + 12 steps, two rounds", 0.25, 900, 200),
 )
 #: What source document 003 measured on an RTX 5090: first and "second" run. The second is no time of a model.
 DOCUMENTED = {
@@ -68,7 +73,8 @@ def export(trees: Mapping[str, Path], out: Path) -> None:
     lines = [
         "#!/usr/bin/env bash",
         "# Measures, and leaves NAME.json in $OUT. Of the environment: OUT, a folder; CASES, some of the three names;",
-        "# SHARE, of the blocks to build; LIMIT, seconds for all ways of a case; EACH, for a process.",
+        "# SHARE, of the blocks to build; WAYS, names of JSON with commas; SUFFIX of the files; LIMIT, seconds for",
+        "# all ways of a case; EACH, for a process.",
         'cd "$(dirname "$0")"; : "${OUT:?the folder for results}"; mkdir -p "$OUT"; OUT=$(cd "$OUT" && pwd)',
         "export CASE_SIZE=${CASE_SIZE:-released} PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1",
         "run() {",
@@ -76,8 +82,9 @@ def export(trees: Mapping[str, Path], out: Path) -> None:
         '  cd "$1" || return; rm -f results.json',
         '  [ -z "$EACH" ] || sed -i "s/\\"\\(seconds\\|each\\)\\": [0-9.]*/\\"\\1\\": $EACH/" plan.json',
         '  [ -z "$LIMIT" ] || sed -i "/\\"tune\\"/,/}/s/\\"seconds\\": [0-9.]*/\\"seconds\\": $LIMIT/" plan.json',
+        '  [ -z "$WAYS" ] || sed -i "s/\\"ways\\": \\[[^]]*\\]/\\"ways\\": [$WAYS]/" plan.json',
         '  CASE_LAYERS=${SHARE:-$2} python3 worker.py plan.json | tee "$OUT/$1.log"',
-        '  cp results.json "$OUT/$1.json"; cd ..',
+        '  cp results.json "$OUT/$1${SUFFIX}.json"; cd ..',
         "}",
     ]
     for one in CASES:
@@ -88,6 +95,93 @@ def export(trees: Mapping[str, Path], out: Path) -> None:
         subprocess.run(call, check=True, env=environment, stdout=subprocess.DEVNULL)
         lines.append(f"run {one.name} {one.share}")
     (out / "run.sh").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+#: The user's script: ``{paths}`` of imports, the ``{case}``, the ``{lines}`` to the letter, ``{marks}`` before a call.
+SCRIPT = """
+import inspect, json, statistics, sys, time
+sys.path[:0] = {paths!r}
+import torch
+import {case} as case
+
+dtype = getattr(case, "dtype", None)
+model = case.build().to(case.device, dtype)
+
+
+def moved(x):
+    return x.to(case.device, dtype if x.is_floating_point() else None) if isinstance(x, torch.Tensor) else x
+
+
+calls = [call if callable(call) else tuple(map(moved, call)) for call in case.calls()]
+names = inspect.signature(model.forward)
+{lines}
+
+
+def called(*arguments):
+    given = names.bind(*arguments).arguments
+    for line in {marks!r}:
+        exec(line, {{"torch": torch, **given}})
+    return model(*arguments)
+
+
+called.parameters, called.toto = model.parameters, getattr(model, "toto", None)
+
+
+def one_call(call):
+    torch.compiler.cudagraph_mark_step_begin()
+    start = time.perf_counter()
+    call(called) if callable(call) else called(*call)
+    torch.cuda.synchronize() if torch.cuda.is_available() else None
+    return time.perf_counter() - start
+
+
+with torch.no_grad():
+    cold, times, start = sum(map(one_call, calls)), [], time.perf_counter()
+    for _ in range({passes}):
+        list(map(one_call, calls))
+    while len(times) < 3 or time.perf_counter() - start < 3:
+        times.append(1e3 * sum(map(one_call, calls)) / len(calls))
+low, median, high = statistics.quantiles(times, n=4, method="inclusive")
+print(json.dumps(dict(cold_seconds=cold, call_ms=[low, median, high])), flush=True)
+"""
+
+
+def written(file: Path, folder: Path, limit: float) -> None:
+    """Write the recommended call of a case into a script; what it takes, in two processes, beside the results."""
+    results = from_json(json.loads(file.read_bytes()))
+    case = results.cases[0]
+    (probe,) = (probe for probe in case.probes if probe.name == TUNE)
+    best = recommended(case, probe)
+    if best is None:
+        return
+    plan = json.loads((folder / "plan.json").read_bytes())
+    marks = probe.figures["marking"] if best["marked"] else []
+    script = SCRIPT.format(
+        paths=[str((folder / path).resolve()) for path in plan["path"]],
+        case=Path(plan["cases"][0]["file"]).stem,
+        lines="\n".join(best["lines"]),
+        marks=marks,
+        passes=best["passes"] + 1,
+    )
+    (file.parent / f"written-{file.stem}.py").write_text(script, encoding="utf-8")
+    told: Json = {"best": best["name"], "measured": best, "runs": []}
+    with tempfile.TemporaryDirectory(prefix="written-") as cache:
+        own = {"TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor", "TRITON_CACHE_DIR": f"{cache}/triton"}
+        for which in ("empty cache", "second process"):
+            run: Json = {"which": which}
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-c", script],
+                    env={**os.environ, **own},
+                    capture_output=True,
+                    timeout=limit,
+                    check=True,
+                )
+                run |= json.loads(done.stdout.splitlines()[-1])
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+                run |= {"error": str(error)[-300:], "tail": (error.stderr or b"").decode()[-2000:]}
+            told["runs"].append(run)
+    (file.parent / f"written-{file.stem}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
 
 
 def page(folder: Path) -> str:
@@ -104,25 +198,14 @@ def page(folder: Path) -> str:
 
 def _lines(cases: list[Told]) -> Iterator[str]:
     where = cases[0].runs[0].environment
-    yield f"# `diagnose --tune` on one {where.device}"
-    yield ""
-    yield (
-        f"{len(cases)} of the {len(CASES)} models of benchmarks/tune.py, random weights, blocks of released size;\n"
-        "the line above each table says how many were built. Patched by the safe fixes first. Each way to compile\n"
-        "ran in a process of its own with an empty cache, and once more in a second one with that cache; those that\n"
-        "the time did not reach are named below the table. What is recommended was run to the letter.\n"
-        "A later run of a model tries other ways first; it had fewer threads, and other work ran on the other cores.\n"
-        "[diagnostics.md](../diagnostics.md#tune) says what the columns mean. Written by `benchmarks/tune.py page`."
-    )
-    yield ""
     yield f"torch {where.torch}, Python {where.python}, {where.device}, CUDA {where.cuda}."
     yield ""
     for case in cases:
-        yield f"## {case.one.title}"
+        yield f"### {case.one.title}"
         yield ""
         for number, results in enumerate(case.runs, 1):
             if len(case.runs) > 1:
-                yield f"### Run {number}"
+                yield f"#### Run {number}"
                 yield ""
             for told in diagnostics(results, (TUNE,)):
                 yield from _section(results, told)
@@ -167,7 +250,7 @@ def _spread(times: list[float]) -> str:
 
 
 def _beside(cases: list[Told]) -> Iterator[str]:
-    yield "## Beside the presets of ComfyUI-TorchCompileSpeed"
+    yield "### Beside the presets of ComfyUI-TorchCompileSpeed"
     yield ""
     yield (
         'Its README tells the first run, of a model it does not name on an RTX 5090, and a "second" of about 0 ms,\n'
@@ -211,6 +294,10 @@ def main() -> None:
     writing.add_argument("--nanovlm", type=Path, required=True)
     writing.add_argument("--toto", type=Path, required=True)
     writing.add_argument("out", type=Path)
+    running = calls.add_parser("written")
+    running.add_argument("file", type=Path)
+    running.add_argument("folder", type=Path)
+    running.add_argument("--seconds", type=float, default=120.0, help="for each of two processes")
     reading = calls.add_parser("page")
     reading.add_argument("results", type=Path)
     reading.add_argument("--into", type=Path)
@@ -219,8 +306,10 @@ def main() -> None:
         options.out.mkdir(parents=True, exist_ok=True)
         own = HERE / "cases" / "_flux.py"
         export({"nanovlm": options.nanovlm, "toto": options.toto, "flux": own}, options.out.resolve())
+    elif options.call == "written":
+        written(options.file, options.folder, options.seconds)
     elif options.into:
-        options.into.write_text(page(options.results), encoding="utf-8")
+        put(options.into, "tune", page(options.results).rstrip())
     else:
         sys.stdout.write(page(options.results))
 

@@ -16,7 +16,7 @@ from patcher.config import Config, ConfigError
 from patcher.harness.cases import VARIATIONS, CaseError, find
 from patcher.harness.packages import PackageError, locate
 from patcher.harness.plan import Tune
-from patcher.harness.ways import GOALS
+from patcher.harness.ways import GOALS, known
 from patcher.measure import BACKENDS, MODES, Request, quick_by_environment
 
 _WAY, _QUICK_WAY = 600.0, 300.0  # seconds for each process of a way to compile
@@ -60,6 +60,7 @@ _TUNE = (
     click.option("--tune", is_flag=True, help="Try the ways to compile the case, each in processes of its own."),
     click.option("--goal", type=click.Choice(GOALS), help="--tune: What the best way is best at (default: latency)."),
     click.option("--fast-math", is_flag=True, help="--tune: Also with fast, inexact arithmetic."),
+    click.option("--way", type=click.Choice(known()), multiple=True, help="--tune: Only this, and others so given."),
     click.option("--tune-limit", type=click.FloatRange(min=1), metavar="S", help="--tune: Seconds for all of a case."),
     click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--tune: For another machine."),
     click.option("--import-results", type=click.Path(), metavar="DIR", help="--tune: What came back from there."),
@@ -106,7 +107,7 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
 def diagnose_request(asked: Mapping[str, Any], config: Config) -> Request:
     """What a diagnosis is to measure. Raises ``click.UsageError`` and ``ConfigError``."""
     if not asked["tune"]:
-        given = [name for name in ("goal", "fast_math", "tune_limit", "export", "import_results") if asked[name]]
+        given = [name for name in ("goal", "fast_math", "way", "tune_limit", "export", "import_results") if asked[name]]
         if given:
             raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --tune")
     if asked["export"] and asked["import_results"]:
@@ -128,6 +129,7 @@ def _tune(asked: Mapping[str, Any], request: Request) -> Tune:
         quick=request.quick,
         seconds=asked["tune_limit"],
         each=request.seconds or standard,
+        ways=tuple(dict.fromkeys(asked["way"])),
     )
 
 

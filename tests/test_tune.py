@@ -21,6 +21,8 @@ from patcher.diagnose.prove import Ending, Search
 from patcher.diagnose.tuned import COLUMNS, Tried, choice, chosen
 from patcher.harness import ways
 from patcher.harness.measured import CaseResult, Environment, ProbeResult, Results
+from patcher.harness.run import _tail
+from patcher.harness.tuning import Tuning
 from patcher.harness.ways import FAST_MATH, Facts, Way
 from patcher.settings import Settings, TorchSetting
 from rules import load_rules
@@ -49,6 +51,13 @@ def test_on_a_gpu_every_preset_is_tried_the_cheap_ones_first() -> None:
     assert presets | {"fast-math"} == {way.preset for way in ways.chosen(GPU, True).ways}
     assert found.index("max-autotune") > found.index("speed") > found.index("reduce-overhead")
     assert left(GPU, fast_math=True) == {}
+
+
+def test_only_the_ways_that_are_asked_for_in_their_order() -> None:
+    asked = ways.chosen(CPU, only=("speed", "fast-math", "reduce-overhead", "default"))
+    assert [way.name for way in asked.ways] == ["speed", "fast-math", "default"]
+    assert [name for name, _ in asked.left] == ["reduce-overhead"]
+    assert set(ways.known()) == set(names(GPU, fast_math=True))
 
 
 def test_what_does_nothing_on_a_cpu_is_said_to_do_nothing() -> None:
@@ -280,6 +289,45 @@ def test_a_way_for_which_there_was_no_time_says_so() -> None:
     rows, conclusions = told(row(), late)
     assert rows[2][:2] == ("speed", "was not run")
     assert "There was no time left for `speed`." in conclusions
+    begun = {**late, **Way("marked", "default").json(), "message": "it was ended after 23 s", "seconds": 23.1}
+    _, conclusions = told(row(), late, begun)
+    assert "There was no time left for `speed`." in conclusions
+    assert "`marked`: it was ended after 23 s." in conclusions
+
+
+def test_a_process_that_the_time_for_all_ran_out_for_was_begun(tmp_path: Path) -> None:
+    looked = {"status": "ok", "device": "cpu", "backend": "inductor", "module": True, "blocks": [], "marks": []}
+    looked |= {"modes": list(MODES), "missing": [], "own_compile": False, "limit": "x", "eager": {}}
+    limits: list[float] = []
+
+    def start(job: dict[str, Any], name: str, seconds: float) -> dict[str, Any]:
+        limits.append(seconds)
+        return (
+            looked if len(limits) == 1 else {"status": "timeout", "message": "", "tail": ["here"], "seconds": seconds}
+        )
+
+    asked = {"goal": "latency", "fast_math": False, "quick": False, "seconds": 40.0, "ways": ["speed", "default"]}
+    found = Tuning(asked, tmp_path, start, 100.0, {"under": []}).run()
+    assert [one["name"] for one in found["rows"]] == ["speed", "default"]
+    assert [one["status"] for one in found["rows"]] == ["skipped", "skipped"]
+    assert found["rows"][0]["message"] == "it was ended after 30 s, when there was no time left"
+    assert found["rows"][0]["tail"] == ["here"]
+    limits.clear()
+    found = Tuning({**asked, "seconds": 400.0, "ways": ["speed"]}, tmp_path, start, 100.0, {"under": []}).run()
+    assert [one["status"] for one in found["rows"]] == ["timeout"]  # its own limit, not that of all
+
+
+def test_of_a_log_the_innermost_calls_are_told(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    stack = [f'  File "deep.py", line {number} in f{number}' for number in range(30)]
+    other = ["Timeout (0:00:01)!", "Thread 0x1 (most recent call first):", '  File "idle.py", line 1 in wait', ""]
+    log.write_text("\n".join(["noise", *other, "Thread 0x2 (most recent call first):", *stack]))
+    assert _tail(log) == ["Thread 0x2 (most recent call first):", *stack[:11]]
+    crash = ["Fatal Python error: Segmentation fault", "", "Current thread 0x3 (most recent call first):", *stack]
+    log.write_text("\n".join(["noise", *crash, *other, "Extension modules: numpy (total: 1)"]))
+    assert _tail(log)[:3] == [crash[0], crash[2], stack[0]]
+    log.write_text("\n".join([*other, *map(str, range(40)), "ValueError: no"]))
+    assert _tail(log) == [*map(str, range(29, 40)), "ValueError: no"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -82,6 +82,12 @@ def tuned(case: CaseResult, probe: ProbeResult, title: str, device: str) -> Diag
     )
 
 
+def recommended(case: CaseResult, probe: ProbeResult) -> Figures | None:
+    """The row of the way to take; None where it is none."""
+    best = chosen(probe.figures["goal"], _tried(case, probe.figures), probe.figures["facts"]["eager"])
+    return None if best is None else best.row
+
+
 def choice(case: CaseResult, probe: ProbeResult) -> tuple[TorchSetting, ...]:
     """The recommended way as settings for a call that compiles the whole model; () where it is none, or the usual one.
 
@@ -361,9 +367,10 @@ def _how(row: Figures) -> str:
 
 
 def _not_reached(figures: Figures) -> Iterator[str]:
-    late = [code(row["name"]) for row in figures["rows"] if row["status"] == "skipped"]
-    if late:
-        yield f"There was no time left for {', '.join(late)}."
+    late = [row for row in figures["rows"] if row["status"] == "skipped"]
+    yield from (f"{code(row['name'])}: {row['message']}." for row in late if row.get("seconds"))
+    if names := [code(row["name"]) for row in late if not row.get("seconds")]:
+        yield f"There was no time left for {', '.join(names)}."
 
 
 def _left_out(figures: Figures) -> Iterator[str]:

@@ -39,7 +39,8 @@ class PlanError(Exception):
 class Tune:
     """How ways to compile are tried (``tuning.py``). ``goal``: one of ``ways.GOALS``. ``seconds``: for all of a case.
 
-    ``each``: for each process. ``alone``: nothing else is measured than these, and original eager to compare with.
+    ``each``: for each process. ``ways``: the names of those that are tried, in this order (default: all that suit).
+    ``alone``: nothing else is measured than these, and original eager to compare with.
     """
 
     goal: str = "latency"
@@ -48,6 +49,7 @@ class Tune:
     seconds: float | None = None
     each: float | None = None
     alone: bool = False
+    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

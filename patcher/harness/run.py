@@ -653,7 +653,19 @@ def _tail(log: Path) -> list[str]:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - 20_000))
         lines = stream.read().decode("utf-8", "replace").splitlines()
-    return [line.rstrip()[:LINE_CHARACTERS] for line in lines if line.strip()][-TAIL_LINES:]
+    kept = [line.rstrip()[:LINE_CHARACTERS] for line in lines if line.strip()]
+    return kept[_stack(kept) :][:TAIL_LINES]
+
+
+def _stack(lines: list[str]) -> int:
+    """Where to read in a log: where the last stack in it begins, whose innermost line comes first, or near the end."""
+    crashes = [number for number, line in enumerate(lines) if line.startswith("Fatal Python error: ")]
+    stacks = [number for number, line in enumerate(lines) if line.endswith("(most recent call first):")]
+    if crashes:
+        return crashes[-1]
+    if stacks and all(line.startswith("  File ") for line in lines[stacks[-1] + 1 :]):
+        return stacks[-1]
+    return max(0, len(lines) - TAIL_LINES)
 
 
 def absolute(plan: Json, folder: Path) -> Json:

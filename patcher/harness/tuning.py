@@ -43,7 +43,7 @@ class Tuning:
             return {key: looked.get(key, "") for key in ("status", "message", "tail")}
         self._facts = {key: value for key, value in looked.items() if key not in ("tail", "seconds", "message")}
         facts = Facts.of(self._facts)
-        picked = chosen(facts, self._asked["fast_math"], self._asked["quick"])
+        picked = chosen(facts, self._asked["fast_math"], self._asked["quick"], self._asked.get("ways") or ())
         left = [{"name": name, "message": why} for name, why in picked.left]
         under = tuple((s["name"], s["value"]) for s in self._known["under"] if s["kind"] == "argument")
         todo, rows = [way.given(under) for way in picked.ways], list[Json]()
@@ -100,7 +100,10 @@ class Tuning:
             return over
         seconds = min(self._limit, left)
         result = self._start(job, f"{told} (at most {seconds:.0f} s)", seconds)
-        return over if result["status"] == "timeout" and left < self._limit else result
+        if result["status"] != "timeout" or left >= self._limit:
+            return result
+        ended = f"it was ended after {seconds:.0f} s, when there was no time left"
+        return {**over, "message": ended, "tail": result["tail"], "seconds": result["seconds"]}
 
     def _job(self, name: str, cache: str = "", **own: object) -> Json:
         folder = self._folder / name

@@ -104,11 +104,19 @@ class Chosen:
     left: tuple[tuple[str, str], ...] = ()
 
 
-def chosen(facts: Facts, fast_math: bool = False, quick: bool = False) -> Chosen:
-    """Which ways suit a case."""
+def known() -> tuple[str, ...]:
+    """The names of all ways that may be asked for."""
+    return tuple(way.name for way in _listed(Facts("cuda"), fast_math=True))
+
+
+def chosen(facts: Facts, fast_math: bool = False, quick: bool = False, only: Sequence[str] = ()) -> Chosen:
+    """Which ways suit a case; ``only``: of these names, in their order. Ways that nobody asked for are not ``left``."""
     ways: list[Way] = []
     left: list[tuple[str, str]] = []
-    for way in _listed(facts, fast_math):
+    listed = list(_listed(facts, fast_math or "fast-math" in only))
+    if only:
+        listed = [way for name in only for way in listed if way.name == name]
+    for way in listed:
         why = _unsuited(way, facts)
         if why:
             left.append((way.name, why))

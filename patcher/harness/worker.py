@@ -1570,6 +1570,7 @@ def main() -> None:
         runpy.run_path(str(Path(__file__).with_name("run.py")), run_name="__main__")
         return
     die_with_parent()
+    faulthandler.enable()  # where a signal ends it
     faulthandler.dump_traceback_later(0.95 * spec["seconds"])  # where it hangs, for the log
     prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
     folder = Path(spec["job"]["folder"])

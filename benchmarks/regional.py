@@ -1,0 +1,488 @@
+"""Whole models against their blocks one by one: the first step, later ones, graphs and results, on a GPU.
+
+    python benchmarks/regional.py measure --nanovlm TREE OUT             # there: torch only; leaves OUT/regional.json
+    python benchmarks/regional.py page OUT/regional.json ... --into docs/results/calls.md
+
+TREE is a checkout of nanoVLM, patched. What is measured is what ``--tune`` would write: the lines that
+``patcher/harness/ways.py`` makes are executed. The first step of each way is taken in a process of its own with an
+empty cache, after steps in eager mode, so that no library starts in it; the ways are then timed in one more process,
+in turn.
+``--seconds``: for all of it; a process that is not reached is left out and said to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import gc
+import importlib
+import json
+import logging
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "cases"), str(HERE.parent / "patcher" / "harness")]
+
+Json = dict[str, Any]
+WARM, LEAST, MOST = 8.0, 5, 40  # seconds, and steps of each way, that are timed in turn
+ROOM = 10.0  # seconds without which no process is started
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model and a step of it; with the first of the ``ways`` the others are compared.
+
+    ``given``: rows and words of a batch, where the step is one of training.
+    """
+
+    name: str
+    title: str
+    case: str
+    ways: tuple[str, ...]
+    given: tuple[int, int] | None = None
+
+
+MODELS = (
+    Model(
+        "flux",
+        "A transformer of FLUX's kind, a denoising step of 1024 x 1024 pixels",
+        "flux_step",
+        ("default", "default, blocks", "reduce-overhead, blocks"),
+    ),
+    Model(
+        "nanovlm",
+        "nanoVLM, a training step of 2 x 4096 words and two images",
+        "nanovlm_train",
+        ("default", "default, blocks"),
+        (2, 4096),
+    ),
+    Model(
+        "nanovlm-blocks",
+        "The same step, only its blocks compiled, on another machine of the kind",
+        "nanovlm_train",
+        ("default, blocks", "reduce-overhead, blocks"),
+        (2, 4096),
+    ),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In a process of its own.
+
+
+class Step:
+    """A model's step: ``run(model)`` returns what it computes, as float32 tensors by name."""
+
+    def __init__(self, one: Model) -> None:
+        import torch
+
+        self.torch, self.case = torch, importlib.import_module(one.case)
+        self.train = one.given is not None
+        self.device, dtype = torch.device(self.case.device), getattr(self.case, "dtype", None)
+        self.model = self.case.build().to(self.device, dtype)
+        if one.given is None:
+            self.call: Any = tuple(t.to(self.device, dtype if t.is_floating_point() else None) for t in self._only())
+        else:
+            nanovlm: Any = importlib.import_module("_nanovlm")
+            rows, words = one.given if self.case.RELEASED else (2, 32)
+            self.call = tuple(t.to(self.device) for t in nanovlm.words_and_images(rows, words))
+
+    def _only(self) -> Any:
+        (call,) = self.case.calls()
+        return call
+
+    def run(self, model: Any) -> Json:
+        torch = self.torch
+        torch.compiler.cudagraph_mark_step_begin()
+        if not self.train:
+            with torch.no_grad():
+                return {"out": model(*self.call)}
+        model.zero_grad(set_to_none=True)
+        output = self.case.mixed(*self.call, model)
+        loss = output[1]
+        loss.backward()
+        return {"loss": loss.detach()}
+
+    def kept(self, model: Any, told: Json) -> Json:
+        """What later steps may overwrite, as it is now; of training, the gradients too."""
+        made = {name: tensor.float().clone() for name, tensor in told.items()}
+        if self.train:
+            plain = {name.replace("_orig_mod.", ""): p.grad for name, p in model.named_parameters()}
+            made |= {name: grad.float().clone() for name, grad in plain.items() if grad is not None}
+        return made
+
+    def seconds(self, model: Any) -> float:
+        """A step that is waited for."""
+        self.wait()
+        start = time.perf_counter()
+        self.run(model)
+        self.wait()
+        return time.perf_counter() - start
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize(self.device)
+
+    def again(self) -> Any:
+        """A second module with the same parameters."""
+        state = [*self.model.parameters(), *self.model.buffers()]
+        return copy.deepcopy(self.model, {id(tensor): tensor for tensor in state})
+
+
+class Eager:
+    """A model as it is called before anything is compiled."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.parameters, self.zero_grad = model, model.parameters, model.zero_grad
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.model.forward(*arguments)
+
+
+class Recompiles(logging.Handler):
+    """Counts what Dynamo tells of recompilations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += record.getMessage().startswith("Recompiling function")
+
+
+def compiled(model: Any, name: str) -> list[str]:
+    """Execute what is written for a way, as ``--tune`` does; the lines."""
+    probes: Any = importlib.import_module("probes")
+    ways: Any = importlib.import_module("ways")
+    import torch
+
+    found = tuple((path, len(blocks)) for path, blocks in probes.repeated_blocks(model))
+    modes = tuple(torch._inductor.list_mode_options())
+    facts = ways.Facts(next(model.parameters()).device.type, blocks=found, modes=modes)
+    graphs = ways.Way("reduce-overhead, blocks", "", "blocks", (("mode", "reduce-overhead"),))  # also on a CPU
+    listed = [*ways.chosen(facts).ways, graphs]
+    lines: list[str] = ways.lines(next(way for way in listed if way.name == name), facts)
+    exec("\n".join(lines), {"torch": torch, "model": model})
+    return lines
+
+
+def attended() -> Recompiles:
+    import torch
+    import torch._dynamo
+
+    heard = Recompiles()
+    torch._logging.set_logs(recompiles=True)
+    for name in ("torch.__recompiles", "torch._dynamo.guards.__recompiles"):
+        logger = logging.getLogger(name)
+        logger.addHandler(heard)
+        logger.propagate = False
+    return heard
+
+
+def first(one: Model, names: list[str], in_turn: bool) -> Json:
+    """The first step of a way, and what it computes beside eager; ``in_turn``: the ways are then timed."""
+    import torch
+    from torch._dynamo.utils import counters
+
+    heard, step = attended(), Step(one)
+    cuda = step.device.type == "cuda"
+    eager = step.kept(step.model, step.run(step.model))
+    again = step.kept(step.model, step.run(step.model))
+    told: Json = {"eager": _apart(again, eager), "parameters": _count(step.model)}
+    del again
+    step.wait()
+    models: dict[str, Any] = {}
+    for name in names:
+        model = models[name] = step.again() if in_turn else step.model
+        before = counters["stats"]["unique_graphs"]
+        lines = compiled(model, name)
+        start = time.perf_counter()
+        try:
+            step.run(model)
+            step.wait()
+        except Exception as error:
+            told[name] = {"error": f"{type(error).__name__}: {error}"[:2000]}
+            del models[name]
+            continue
+        cold = time.perf_counter() - start
+        row: Json = {"lines": lines, "cold": cold, "graphs": counters["stats"]["unique_graphs"] - before}
+        row["next"] = [step.seconds(model) for _ in range(2)]
+        if cuda:
+            torch.cuda.reset_peak_memory_stats()
+        row["steps"] = [step.seconds(model) for _ in range(3)]
+        row["memory"] = torch.cuda.max_memory_allocated() if cuda else None
+        row["apart"] = _apart(step.kept(model, step.run(model)), eager)
+        row["recompiles"], heard.count = heard.count, 0
+        told[name] = row
+        gc.collect()
+    if in_turn:
+        del eager
+        models = {"eager": Eager(step.model), **models}
+        told["turns"] = turns(step, models)
+        told["busy"] = {name: busy(step, model) for name, model in models.items()} if cuda else {}
+    told["environment"] = {
+        "torch": torch.__version__,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "cuda": torch.version.cuda,
+        "cores": len(os.sched_getaffinity(0)),
+    }
+    return told
+
+
+def turns(step: Step, models: dict[str, Any]) -> Json:
+    """Seconds of steps, each waited for: one of each model, then the next of each, in an order that turns."""
+    times: dict[str, list[float]] = {name: [] for name in models}
+    order, start = list(models), time.perf_counter()
+    for name in order:  # after another model's: what a step leaves behind is not as it was
+        step.seconds(models[name])
+    while len(times[order[0]]) < MOST and (
+        len(times[order[0]]) < LEAST or time.perf_counter() - start < WARM * len(order)
+    ):
+        for name in order:
+            times[name].append(step.seconds(models[name]))
+        order.append(order.pop(0))
+    return times
+
+
+def busy(step: Step, model: Any, steps: int = 3) -> float:
+    """Seconds of a step in which the GPU runs a kernel or copies, by the profiler."""
+    profiler = step.torch.profiler
+    with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as told:
+        for _ in range(steps):
+            step.seconds(model)
+    return float(sum(event.self_device_time_total for event in told.key_averages())) / steps / 1e6
+
+
+def _apart(one: Json, other: Json) -> Json:
+    """Mean and largest difference of what is returned, and how large that is; of gradients, the relative difference."""
+    told: Json = {"mae": 0.0, "most": 0.0, "mean": 0.0, "gradients": 0.0}
+    squares = [0.0, 0.0]
+    for name, tensor in other.items():
+        apart = (one[name] - tensor).abs()
+        if name in ("out", "loss"):
+            told |= {"mae": float(apart.mean()), "most": float(apart.max()), "mean": float(tensor.abs().mean())}
+        else:
+            squares = [squares[0] + float(apart.square().sum()), squares[1] + float(tensor.square().sum())]
+    told["gradients"] = (squares[0] / squares[1]) ** 0.5 if squares[1] else None
+    assert other.keys() == one.keys(), other.keys() ^ one.keys()
+    return told
+
+
+def _count(model: Any) -> Json:
+    probes: Any = importlib.import_module("probes")
+    blocks = {path: len(found) for path, found in probes.repeated_blocks(model)}
+    return {"parameters": sum(p.numel() for p in model.parameters()), "blocks": blocks}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The processes, one after another on a machine that does nothing else.
+
+
+def measure(out: Path, tree: Path, seconds: float, names: list[str]) -> None:
+    """Write ``regional.json`` after each process, so that what was measured is there whatever ends the run."""
+    end, told = time.monotonic() + seconds, dict[str, Any]()
+    out.mkdir(parents=True, exist_ok=True)
+    for one in (model for model in MODELS if model.name in names):
+        with tempfile.TemporaryDirectory(prefix="regional-") as folder:
+            rows: Json = {}
+            told[one.name] = rows
+            for job, ways, kept in _jobs(one, Path(folder)):
+                left = end - time.monotonic()
+                good = tuple(n for n in ways if job.startswith("cold") or rows[f"cold: {n}"]["status"] == "ok")
+                if not good:
+                    rows[job] = {"status": "the first process did not end well"}
+                elif left < ROOM:
+                    rows[job] = {"status": "there was no time left for it"}
+                else:
+                    rows[job] = _process(one, good, kept, tree, left, job == "turns")
+                print(one.name, job, rows[job]["status"], round(rows[job].get("seconds", 0.0), 1), flush=True)
+                (out / "regional.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
+def _jobs(one: Model, folder: Path) -> Iterator[tuple[str, tuple[str, ...], Path]]:
+    """What runs: a name, the ways, and the folder of the compiler's cache."""
+    for number, name in enumerate(one.ways):
+        yield f"cold: {name}", (name,), folder / str(number)
+    for number, name in enumerate(one.ways[1:], 1):
+        yield f"second: {name}", (name,), folder / str(number)
+    for number in range(1, len(one.ways)):
+        if (folder / str(number)).exists():
+            shutil.copytree(folder / str(number), folder / "0", dirs_exist_ok=True)
+    yield "turns", one.ways, folder / "0"
+
+
+def _process(one: Model, ways: tuple[str, ...], cache: Path, tree: Path, limit: float, in_turn: bool) -> Json:
+    variables = {
+        **os.environ,
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(tree), os.environ.get("PYTHONPATH", "")))),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "CASE_SIZE": os.environ.get("CASE_SIZE", "released"),
+    }
+    start = time.monotonic()
+    command = [sys.executable, str(Path(__file__).resolve()), "one", one.name, *ways, *(["--turns"] if in_turn else [])]
+    try:
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"status": f"did not end within {limit:.0f} s", "seconds": limit}
+    seconds = time.monotonic() - start
+    if done.returncode:
+        tail = done.stderr.strip().splitlines()[-30:]
+        print(*tail, sep="\n", flush=True)
+        return {"status": f"ended with {done.returncode}", "tail": tail, "seconds": seconds}
+    return {"status": "ok", "seconds": seconds, **json.loads(done.stdout.strip().splitlines()[-1])}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The page.
+
+
+_MISSING: Json = {"status": "was not run"}
+
+
+def page(told: Json) -> str:
+    """A table for each model."""
+    return "\n".join(_lines(told)).rstrip()
+
+
+def _lines(told: Json) -> Iterator[str]:
+    from tables import table
+
+    head = (
+        "way",
+        "first step, s",
+        "first way's / this",
+        "second process, s",
+        "step ms, in turn",
+        "this / first way's",
+        "GPU busy, ms",
+        "graphs",
+        "recompiles",
+        "peak GB",
+        "MAE to eager",
+        "gradients",
+    )
+    for one in MODELS:
+        rows = told.get(one.name)
+        if not rows or not any(row["status"] == "ok" for row in rows.values()):
+            continue
+        known = next(row for row in rows.values() if row["status"] == "ok")
+        where, size = known["environment"], known["parameters"]
+        blocks = " and ".join(f"{count} in `{path}`" for path, count in size["blocks"].items())
+        yield (
+            f"{one.title}: {size['parameters'] / 1e9:.2f} billion parameters, blocks: {blocks}."
+            f" {where['device']}, {where['cores']} cores, torch {where['torch']}, Python {where['python']}."
+        )
+        yield ""
+        yield table(head, [_eager(rows, one), *(_row(rows, name, one) for name in one.ways)])
+        yield ""
+        for job, row in rows.items():
+            if row["status"] != "ok":
+                yield f"- `{job}`: {row['status']}."
+        yield ""
+
+
+def _eager(rows: Json, one: Model) -> list[str]:
+    turn = rows.get("turns", _MISSING)
+    apart = next(row["eager"] for row in rows.values() if row["status"] == "ok")
+    times = [_spread(turn, "eager"), _of_first(turn, "eager", one.ways[0]), _busy(turn, "eager")]
+    return ["eager", "", "", "", *times, "", "", "", *_difference(apart)]
+
+
+def _row(rows: Json, name: str, one: Model) -> list[str]:
+    whole, cold, turn = (rows.get(job, _MISSING) for job in (f"cold: {one.ways[0]}", f"cold: {name}", "turns"))
+    again = rows.get(f"second: {name}", turn if cold["status"] == "ok" else _MISSING)
+    own = cold.get(name) or turn.get(name)
+    if own is None or "error" in own:
+        return [name, own["error"] if own else cold["status"], *[""] * 10]
+    first, both = cold["status"] == "ok", whole["status"] == cold["status"] == "ok"
+    return [
+        f"{name}: `{'; '.join(own['lines'])}`",
+        f"{own['cold']:.1f}" if first else "",
+        f"{whole[one.ways[0]]['cold'] / own['cold']:.1f}x" if both else "",
+        f"{again[name]['cold']:.1f}" if again["status"] == "ok" else "",
+        _spread(turn, name),
+        _of_first(turn, name, one.ways[0]),
+        _busy(turn, name),
+        str(own["graphs"]),
+        str(own["recompiles"]) if first else "",
+        f"{own['memory'] / 1e9:.1f}" if own["memory"] else "",
+        *_difference(own["apart"]),
+    ]
+
+
+def _busy(turn: Json, name: str) -> str:
+    known = turn.get("busy", {}).get(name)
+    return f"{1e3 * known:.4g}" if known else ""
+
+
+def _times(turn: Json, name: str) -> list[float]:
+    return [1e3 * seconds for seconds in turn["turns"][name]] if turn["status"] == "ok" else []
+
+
+def _spread(turn: Json, name: str) -> str:
+    times = _times(turn, name)
+    if not times:
+        return ""
+    low, median, high = statistics.quantiles(times, n=4, method="inclusive")
+    return f"{median:.4g} [{low:.4g}-{high:.4g}]"
+
+
+def _of_first(turn: Json, name: str, first: str) -> str:
+    own, other = _times(turn, name), _times(turn, first)
+    return f"{statistics.median(own) / statistics.median(other):.2f}" if own and other else ""
+
+
+def _difference(apart: Json) -> list[str]:
+    gradients = apart["gradients"]
+    return [f"{apart['mae']:.2g} of {apart['mean']:.2g}", "" if gradients is None else f"{gradients:.2g}"]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    calls = parser.add_subparsers(dest="call", required=True)
+    measuring = calls.add_parser("measure")
+    measuring.add_argument("out", type=Path)
+    measuring.add_argument("--nanovlm", type=Path, required=True)
+    measuring.add_argument("--seconds", type=float, default=1800.0)
+    measuring.add_argument("--models", nargs="+", default=[one.name for one in MODELS])
+    single = calls.add_parser("one")
+    single.add_argument("model", choices=[one.name for one in MODELS])
+    single.add_argument("ways", nargs="+")
+    single.add_argument("--turns", action="store_true")
+    reading = calls.add_parser("page")
+    reading.add_argument("results", type=Path, nargs="+", help="of a model that is in several, the last counts")
+    reading.add_argument("--into", type=Path)
+    options = parser.parse_args()
+    if options.call == "measure":
+        measure(options.out, options.nanovlm.resolve(), options.seconds, options.models)
+    elif options.call == "one":
+        told = first(next(one for one in MODELS if one.name == options.model), options.ways, options.turns)
+        print(json.dumps(told), flush=True)
+        os._exit(0)  # what the compiler has left behind is not waited for
+    else:
+        from tables import put
+
+        put(
+            options.into,
+            "regional",
+            page({k: v for f in options.results for k, v in json.loads(f.read_bytes()).items()}),
+        )
+
+
+if __name__ == "__main__":
+    main()
