@@ -70,6 +70,7 @@ class World:
         self.removes: dict[str, str] = {}  # the classes that a setting of PyTorch makes whole
         self.spoils: dict[str, VerdictStatus] = {}  # what becomes of the results with a setting
         self.needs: dict[str, str] = {}  # the class that has to be fixed for a setting to do no harm
+        self.under: dict[str, str] = {}  # the setting without which fixing a class changes results
         self.set: list[tuple[str, ...]] = []
         self.callers: tuple[str, ...] = ()  # what has called a class that breaks, outermost first
         self.operators: dict[frozenset[str], int] = {}  # of a pass, by what is fixed
@@ -122,7 +123,8 @@ class World:
         )
         case = CaseResult("case", 1e-3, False, None, None, variants, ())
         spoilt = [self.spoils[n] for n in names if n in self.spoils and self.needs.get(n) not in fixed]
-        status = "different" if fixed & set(self.wrong) else next(iter(spoilt), "equivalent")
+        wrong = {*self.wrong, *(n for n, setting in self.under.items() if setting not in names)}
+        status = "different" if fixed & wrong else next(iter(spoilt), "equivalent")
         return State(
             tuple(files),
             results(case),
@@ -547,6 +549,19 @@ def test_fixes_and_settings_go_together(tmp_path: Path) -> None:
     ending = world(tmp_path, {"Alpha": 2, "Beta": 1, "Gamma": 3}, wrong=("Alpha", "Beta")).search(UNSAFE)
     assert kept(ending) == {"Gamma"}
     assert settings_fates(ending) == {SCALARS: "kept", SHAPES: "kept", RECURRENT: "no-op"}
+
+
+def test_a_fix_that_is_made_under_a_setting_is_found_behind_other_fixes(tmp_path: Path) -> None:
+    made = world(tmp_path, {"Alpha": 2, "Beta": 1, "Delta": 2}, wrong=("Beta",))
+    made.removes, made.reasons, made.under = {SHAPES: "Beta"}, {"Beta": MASK}, {"Delta": SHAPES}
+    ending = made.search(UNSAFE)
+    assert {t.fixes[0] for t in ending.tried if t.outcome == "kept"} == {
+        "FC101 in Alpha.forward",
+        "FC101 in Delta.forward",
+        f"FC710 {SHAPES} = True",
+    }
+    assert ending.state is not None
+    assert ending.state.totals("patched").breaks == 0  # type: ignore[union-attr]
 
 
 def test_a_setting_may_need_a_fix(tmp_path: Path) -> None:

@@ -174,7 +174,10 @@ class Search:
         if fixes.chosen:
             state = self._state(fixes.chosen)
             lines.append(self._set(fixes.chosen, self._causes(state.after), not state.figures("patched")))
-        if not fixes.chosen or (not is_whole(*self._at(lines[-1])) and self._in_the_way(*lines)):
+            if lines[-1].chosen != fixes.chosen and not is_whole(*self._at(lines[-1])):  # some fixes are for a setting
+                more = self._causes(self._state(lines[-1].chosen).after)
+                lines.append(self._line(lines[-1].chosen, more, False))
+        if not fixes.chosen or (not is_whole(*self._at(lines[-1])) and self._in_the_way(*lines[:2])):
             lines += self._without(causes, uncompiled)
         if not self._states:  # nothing was tried
             return fixes
