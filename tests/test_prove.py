@@ -74,7 +74,8 @@ class World:
         self.set: list[tuple[str, ...]] = []
         self.callers: tuple[str, ...] = ()  # what has called a class that breaks, outermost first
         self.operators: dict[frozenset[str], int] = {}  # of a pass, by what is fixed
-        self.given_up, self.lost = 0, 0  # frames, and operators of the 10 of a pass, with graphs that go on
+        self.gives_up = GOING_ON.name  # the setting with which frames are given up, and operators of a pass with them
+        self.given_up, self.lost = 0, 0
 
     def line(self, name: str) -> int:
         text = Path(self.path).read_text().splitlines()
@@ -89,12 +90,13 @@ class World:
         own = {n: f"net.py:{self.line(n)}" for n in shown}
         sites = tuple(Site(own[n], why[n], c, stack=(*self.callers, f"{own[n]} in f")) for n, c in shown.items())
         total = len(left) if on else sum(left.values())
-        operators = self.operators.get(fixed, 10) - self.lost * on
+        fewer = self.gives_up in names
+        operators = self.operators.get(fixed, 10) - self.lost * fewer
         times = self.milliseconds.get(fixed, [10.0])
         now = times.pop(0) if len(times) > 1 and fixed else times[0]
         warm = Warm(now, 0.99 * now, 1.01 * now, now, 9)
         calls = (CallFigures(0.01, total, 0, 1 + total, 1 + total, 10),)
-        counts = Counts(breaks=total, dropped_frames=self.given_up * on)
+        counts = Counts(breaks=total, dropped_frames=self.given_up * fewer)
         rest = {"breaks": sites, "warm": warm, "calls": calls, "settled": calls}
         return Figures(counts=counts, launches=1 + total, operators=operators, **rest)  # type: ignore[arg-type]
 
@@ -543,6 +545,13 @@ def test_frames_that_are_given_up_then_are_no_loss_where_they_held_no_operator(t
         made = world(tmp_path, {"Gamma": 3})
         made.callers, made.given_up, made.lost = ("model.py:3 in forward",), 1, lost
         assert outcomes(made.search(UNSAFE))[GOING_ON.name] == outcome
+
+
+def test_a_setting_with_which_a_frame_without_operators_is_given_up_is_kept(tmp_path: Path) -> None:
+    for lost, outcome in ((0, "kept"), (1, "not better")):
+        made = world(tmp_path, {"Beta": 2, "Gamma": 1}, wrong=NAMES)
+        made.gives_up, made.given_up, made.lost = SHAPES, 1, lost
+        assert settings_fates(made.search(UNSAFE))[SHAPES] == outcome
 
 
 def test_fixes_and_settings_go_together(tmp_path: Path) -> None:

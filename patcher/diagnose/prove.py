@@ -183,6 +183,10 @@ class Search:
             return fixes
         full = [line for line in lines if not any(self._compiles_less(line, other) for other in lines)]
         best = min(full or lines, key=self._standing)
+        for line in lines:  # frames that are given up count first, but not those without operators
+            added = [bundle for bundle in line.chosen if bundle not in best.chosen]
+            same = len(added) == len(line.chosen) - len(best.chosen) and all(b.setting is not None for b in added)
+            best = line if added and same and self._as_much(best.chosen, line.chosen) else best
         for line in lines:  # what was tried elsewhere only
             for key, fate in line.fates.items():
                 best.fates.setdefault(key, fate)
@@ -229,7 +233,7 @@ class Search:
         if not self._equivalent(line.chosen, [bundle]):
             return line
         with_it = [*line.chosen, bundle]
-        if not (self._helps(line.chosen, with_it) or self._as_much(line.chosen, with_it)):
+        if not self._helps(line.chosen, with_it):
             line.fates[bundle.key] = ("no-op", "what breaks is called by others, but no count gets better", None)
             return line
         return _Line([*line.chosen, bundle], line.fates)
@@ -298,8 +302,8 @@ class Search:
         return any(word in file.before for file in self.analysis.first for word in (b"RNN", b"GRU", b"LSTM"))
 
     def _helps(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> bool:
-        """Whether ``chosen`` comes closer to one graph for each call than ``rest``, or anything else gets better."""
-        return self._gain(rest, chosen).gain or self._closer(rest, chosen)
+        """Whether ``chosen``, ``rest`` and settings, comes closer to one graph for each call, or better in any way."""
+        return self._gain(rest, chosen).gain or self._closer(rest, chosen) or self._as_much(rest, chosen)
 
     def _written(self, chosen: Sequence[Bundle]) -> tuple[tuple[FileResult, ...], tuple[TorchSetting, ...]]:
         """The files with what is chosen, the settings written where the model is compiled; and those with no place."""
@@ -395,9 +399,8 @@ class Search:
             if found.by_time:
                 found = self._timed(rest, chosen)
             without = self._totals(rest)
-            closer = bundle.setting is not None and self._closer(rest, chosen)
-            gained = found.gain or closer or (bundle.setting == GOING_ON and self._as_much(rest, chosen))
-            if gained and self._is_paid(bundle, rest, chosen):
+            closer = bundle.setting is not None and (self._closer(rest, chosen) or self._as_much(rest, chosen))
+            if (found.gain or closer) and self._is_paid(bundle, rest, chosen):
                 told = f"{found.told}{self._given_up(bundle, rest, chosen)}"
                 self._fates[bundle.key] = ("kept", f"without it and with it: {told}", without)
                 continue
