@@ -137,6 +137,12 @@ def test_equivalent() -> None:
     assert judged() == Verdict("toy", "default", "equivalent")
 
 
+def test_fewer_operators_are_no_loss_where_each_call_is_one_graph() -> None:
+    assert judged(pc={"operators": 49}).status == "equivalent"
+    twice = [{"seconds": 0.1, "launches": 2, "operators": 40}]
+    assert judged(pc={"operators": 49, "settled": twice}).status == "worse"
+
+
 NAN = "nan"
 NO_FLOATS: Json = {"bitwise": False, "mae": None, "max": None, "relative": None}
 SLOW: Json = {"warm": {"median_ms": 14.0, "low_ms": 12.0, "high_ms": 15.0}}
@@ -222,8 +228,10 @@ NOT_EQUIVALENT: list[tuple[str, Json, str, str]] = [
     ("worse: limit hits", {"pc": {"counts": {"limit_hits": 1}}}, "worse", "recompile-limit hits 0 -> 1"),
     ("worse: dropped frames", {"pc": {"counts": {"dropped_frames": 2}}}, "worse", "dropped frames 0 -> 2"),
     ("worse: launches", {"pc": {"launches": 0, "operators": 95}}, "worse", "graph launches 5 -> 0: nothing"),
-    ("worse: operators", {"pc": {"operators": 49}}, "worse", "captured operators 100 -> 49: less is compiled"),
-    ("worse: few operators", {"oc": {"operators": 19}, "pc": {"operators": 9}}, "worse", "operators 19 -> 9"),
+    ("worse: operators", {"pc": {"operators": 49, "counts": {"breaks": 1}}}, "worse",
+     "captured operators 100 -> 49: less is compiled"),
+    ("worse: few operators", {"oc": {"operators": 19}, "pc": {"operators": 9, "counts": {"breaks": 1}}}, "worse",
+     "operators 19 -> 9"),
     ("worse: breaks", {"pc": {"counts": {"breaks": 6, "recompiles": 3}, "launches": 5}}, "worse",
      "breaks 4 -> 6, and nothing got less"),
     ("worse: again", {"pc": {"counts": {"breaks": 4, "recompiles": 5}, "launches": 6}}, "worse", "recompiles 3 -> 5"),
@@ -241,6 +249,8 @@ def test_not_equivalent(given: Json, status: str, reason: str) -> None:
 
 
 EQUIVALENT: list[tuple[str, Json, str]] = [
+    ("a frame without operators", {"pc": {"counts": {"dropped_frames": 2}, "operators": 100}},
+     "dropped frames 0 -> 2, with no operator less in graphs"),
     ("neither compiles", {"oc": failing("error"), "pc": failing("timeout")}, "neither tree runs here: original"),
     ("compiles now", {"oc": failing("compile-error", "no")}, "compiles now (original compiled (default):"),
     ("original not compiled", {"oc": failing("skipped")}, "original compiled (default): was not run"),
