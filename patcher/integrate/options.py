@@ -11,7 +11,8 @@ from patcher.facts.scripts.commands import Command, Commands
 from patcher.facts.scripts.configurations import Configuration, Configurations
 from patcher.facts.scripts.parsers import CommandLine, Parser
 from patcher.facts.scripts.sources import Source, Sources
-from patcher.facts.syntax.tree import last_name
+from patcher.facts.syntax.tree import dotted, last_name
+from patcher.facts.values.module_values import imported
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import AddParameter, Code, Decorate, Edit, Insert
 
@@ -83,6 +84,11 @@ class Options:
             given = ", ".join([p.name, *(f"{name}={_quoted(value)}" for name, value in defaults.items())])
             edit = Insert(p.anchor, (Code(f"{module}.{ADDS}({given})"),), p.after)
             yield p.source, edit, at(p.source, p.call, f"`{p.name}` gets {', '.join(OPTIONS)}")
+            for call in self._given_away(p):
+                message = (
+                    f"`{ast.unparse(call.func)}` may add options that are not seen here: run the script with --help"
+                )
+                yield p.source, edit, at(p.source, call, message)
         for configuration in self._used(places):
             yield self._with_fields(configuration)
         if self.parser is not None or self.filled:
@@ -99,6 +105,17 @@ class Options:
                 AddParameter(function, Code(GIVEN)),
                 at(source, function, f"and all that it is given as attributes of `{GIVEN}`"),
             )
+
+    def _given_away(self, parser: Parser) -> list[ast.Call]:
+        """Calls that give the parser to another package."""
+        files = (self.line.sources, self.configurations.around)
+        return [
+            call
+            for call in parser.source.syntax.by_type[ast.Call]
+            if parser.name in [dotted(a) for a in (*call.args, *(k.value for k in call.keywords))]
+            and imported(parser.source.syntax, call.func) is not None
+            and not any(sources.called(call) for sources in files)
+        ]
 
     def _used(self, places: Sequence[tuple[Source, ast.stmt]]) -> list[Configuration]:
         """The dataclasses that get fields: those that the parser fills, else those that are at hand."""
@@ -241,6 +258,9 @@ def _parser(
                 for p in parsers
             )
         )
+    for source, call in (*line.unknown, *beyond.unknown):
+        message = "which option is added here is not known, and it may be one of the six: name it, or add it elsewhere"
+        raise RefusedError(at(source, call, message))
     parser = parsers[0]
     if parser.divided:
         raise RefusedError(

@@ -93,7 +93,7 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     told: list[Remark] = []
     places = [(model.source, ready.anchor) for model, ready, _ in chosen]
     for source, edit, remark in options.added(places, wanted.module, {}):
-        edits[source.path].append(edit)
+        edits[source.path] += [edit] if edit not in edits[source.path] else []
         told.append(remark)
     for place, models in _by_place(chosen).items():
         calls = [f"    {wanted.module}.{COMPILES}({holds}, {place.held})" for _, holds in models]
@@ -135,7 +135,7 @@ def _with_defaults(
         *options.added((), wanted.module, compiled.defaults(always)),
     ]
     for source, edit, remark in done:
-        edits[source.path].append(edit)
+        edits[source.path] += [edit] if edit not in edits[source.path] else []
         told += [remark] if remark not in told else []
     return Plan(_changes(sources, edits, wanted), told=(*told, *shown))
 

@@ -64,16 +64,30 @@ class CommandLine:
 
     @cached_property
     def options(self) -> dict[str, tuple[Source, ast.Call]]:
-        """Each option that some ``add_argument`` names, with that call."""
+        """Each option that is added, as ``--name`` with underscores, and each name that holds one; with that call."""
         found: dict[str, tuple[Source, ast.Call]] = {}
+        for source, call in self._adding():
+            dest = [k.value for k in call.keywords if k.arg == "dest"]
+            for given in (*call.args, *dest):
+                for name in texts(source, given) or ():
+                    found.setdefault("--" + name.lstrip("-").replace("-", "_"), (source, call))
+        return found
+
+    @cached_property
+    def unknown(self) -> tuple[tuple[Source, ast.Call], ...]:
+        """The calls that add an option of which the name is not known."""
+        return tuple(
+            (source, call)
+            for source, call in self._adding()
+            if any(isinstance(e, ast.Starred) or texts(source, e) is None for e in call.args)
+            or (not call.args and any(k.arg is None for k in call.keywords))
+        )
+
+    def _adding(self) -> Iterator[tuple[Source, ast.Call]]:
         for source in self.sources.all:
             for call in source.syntax.by_type[ast.Call]:
-                added = isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
-                if added and self._is_run(source, call):
-                    for given in call.args:
-                        if isinstance(given, ast.Constant) and isinstance(given.value, str):
-                            found.setdefault(given.value.replace("-", "_").replace("__", "--", 1), (source, call))
-        return found
+                if _adds(source, call.func) and self._is_run(source, call):
+                    yield source, call
 
     def is_parent(self, parser: Parser) -> bool:
         """Whether another parser has the arguments of this one from it, and is the one that reads (``parents=``)."""
@@ -380,3 +394,57 @@ def _is_divided(source: Source, name: str, made: ast.stmt) -> bool:
         _is_method(call, name, {"add_subparsers"}) and source.bindings.scope(call) is scope
         for call in source.syntax.by_type[ast.Call]
     )
+
+
+def _adds(source: Source, e: ast.expr, depth: int = 4) -> bool:
+    """Whether a call of ``e`` adds an option: the method of a parser or a group, also by another name."""
+    if depth == 0:  # as of ``layer = partial(layer, ...)``
+        return False
+    if isinstance(e, ast.Attribute):
+        return e.attr == "add_argument"
+    if isinstance(e, ast.Call):
+        made = imported(source.syntax, e.func) == "functools.partial"
+        return made and bool(e.args) and _adds(source, e.args[0], depth - 1)
+    return isinstance(e, ast.Name) and any(_adds(source, v, depth - 1) for v in source.bindings.values(e))
+
+
+def texts(source: Source, e: ast.expr, depth: int = 4) -> tuple[str, ...] | None:
+    """The texts that ``e`` may be; None where that is not seen. Written, put together, or gone through by a loop."""
+    if depth == 0:
+        return None
+    match e:
+        case ast.Constant(value=value):
+            return (str(value),)
+        case ast.FormattedValue(value=value, format_spec=None):
+            return texts(source, value, depth)
+        case ast.JoinedStr(values=values):
+            return _together([texts(source, v, depth) for v in values])
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _together([texts(source, left, depth), texts(source, right, depth)])
+        case ast.Name():
+            loops = [n for n in source.syntax.ancestors(e) if isinstance(n, (ast.For, ast.AsyncFor))]
+            over = next((n.iter for n in loops if dotted(n.target) == e.id), None)
+            each = [over] if over is not None else source.bindings.values(e)
+            held = [_entries(source, v, depth) if over is not None else texts(source, v, depth - 1) for v in each]
+            known = [t for t in held if t is not None]
+            return tuple(t for found in known for t in found) if held and len(known) == len(held) else None
+    return None
+
+
+def _entries(source: Source, e: ast.expr, depth: int) -> tuple[str, ...] | None:
+    """The texts that a loop over ``e`` goes through."""
+    if isinstance(e, ast.Name):
+        values = source.bindings.values(e)
+        return _entries(source, values[0], depth - 1) if depth and len(values) == 1 else None
+    entries = e.elts if isinstance(e, (ast.List, ast.Tuple, ast.Set)) else e.keys if isinstance(e, ast.Dict) else None
+    if entries is None:
+        return None
+    found = [texts(source, entry, depth - 1) if entry is not None else None for entry in entries]
+    return tuple(t for f in found if f is not None for t in f) if all(f is not None for f in found) else None
+
+
+def _together(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    found: tuple[str, ...] | None = ("",)
+    for part in parts:
+        found = None if found is None or part is None else tuple(a + b for a in found for b in part)
+    return found
