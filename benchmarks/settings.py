@@ -8,7 +8,7 @@
 
 The classes are those of ``zoo.py`` beside this file, with ``--zoo transformers`` those of ``zoo_transformers.py``; PY
 is the Python of an environment that holds the packages of ``zoo.txt``. ``census`` (``census.py``) runs each class as it
-is, and with three settings that help most often, alone. ``fixes`` measures the safe fixes, and the unsafe ones
+is, and with three settings that help most often, alone. ``fixes`` measures the safe fixes
 (``fix-compile --test``); ``prove`` runs ``fix-compile diagnose
 --prove --unsafe``. Each answer is kept in FOLDER and not asked for again; ``--fresh`` does. ``cases`` only writes the
 case files. NAMES: beginnings of classes, with commas; they are run in this order. ``report`` leaves the rows of classes
@@ -122,10 +122,9 @@ def state() -> str:
 
 QUESTIONS: dict[str, Callable[[Bench, str], Json]] = {
     "safe": lambda bench, name: bench.tool(name, "--test", "--dry-run"),
-    "unsafe": lambda bench, name: bench.tool(name, "--test", "--dry-run", "--unsafe"),
     "prove": lambda bench, name: bench.tool(name, "diagnose", "--prove", "--unsafe", "--dry-run"),
 }
-PARTS = {"fixes": ("safe", "unsafe"), "prove": ("prove",)}
+PARTS = {"fixes": ("safe",), "prove": ("prove",)}
 
 
 def answers(work: Path, question: str) -> dict[str, Json]:
@@ -372,6 +371,7 @@ HEADS: dict[str, list[str]] = {
     "taken-back": ["class", "tried", "outcome", "why"],
     "remaining": ["class", "place", "PyTorch's words"],
     "clean": ["class", "original", "with what was kept", "kept", "outputs"],
+    "safe": ["class", "extra graphs", "breaks", "recompiles", "outputs", "torch", "state"],
 }
 
 
@@ -421,25 +421,50 @@ def clean(proofs: dict[str, Json]) -> Rows:
     return rows
 
 
-def sums(rows: Rows, clean: Rows, failed: Sequence[str], safe: dict[str, Json], of: int) -> str:
+def with_safe(safe: dict[str, Json]) -> Rows:
+    """What safe fixes do by themselves, without a setting and without a search."""
+    rows: Rows = []
+    for name in groups(safe)[0]:
+        told, made = safe[name], variant(safe[name], "patched") is not None
+        old = before(told)
+        new = count(told, "patched") if made else old
+        counts = [f"{getattr(old, f)} -> {getattr(new, f)}" for f in ("extra", "breaks", "recompiles")]
+        rows.append([name, *counts, same(told, "patched") if made else "nothing to fix", release(told), told["state"]])
+    return rows
+
+
+def pair(cell: str) -> tuple[int, int]:
+    """The figures of ``before -> after``."""
+    old, _, new = cell.partition(" -> ")
+    return int(old), int(new)
+
+
+_GIVEN_UP = re.compile(r"operators in graphs (\d+) -> (\d+), the others run eagerly")
+
+
+def left_out(earned: Rows) -> Rows:
+    """What FC207 has left out of graphs, work and all."""
+    found = [(row[0], told) for row in earned if (told := _GIVEN_UP.search(row[2]))]
+    names, lost = {name for name, _ in found}, sum(int(told[1]) - int(told[2]) for _, told in found)
+    return [[f"operators of a pass that FC207 takes out of graphs, in {len(names)} classes", "", lost]] if found else []
+
+
+def sums(rows: Rows, clean: Rows, failed: Sequence[str], safe: Rows, earned: Rows, of: int) -> str:
     """All breaking classes together, of their rows; ``of``: how many classes the zoo has."""
     names = [str(row[0]) for row in rows]
-    counts = {row[0]: [[int(n) for n in cell.split(" -> ")] for cell in row[2:5]] for row in rows}
+    counts = {row[0]: [pair(cell) for cell in row[2:5]] for row in rows}
     packages = {CLASSES[name].packages[0].partition(".")[0] for name in names}
     told: Rows = [
         ["classes measured", f"{len(rows) + len(clean) + len(failed)} of {of}", ""],
         ["that break", f"{len(names)}, in {len(packages)} packages", ""],
     ]
-    for number, (title, field) in enumerate(
-        (("extra graphs", "extra"), ("breaks", "breaks"), ("recompiles", "recompiles"))
-    ):
+    for number, title in enumerate(("extra graphs", "breaks", "recompiles")):
         old, new = (sum(counts[name][number][which] for name in names) for which in (0, 1))
         told.append([title, old, f"{new} ({share(old, new)})"])
-        known = [name for name in names if name in safe]
-        if known:
-            least = [count(safe[n], "patched" if variant(safe[n], "patched") else "original") for n in known]
-            was = sum(counts[name][number][0] for name in known)
-            told.append([f"with safe fixes, {title}", was, sum(getattr(one, field) for one in least)])
+        if safe:
+            old, new = (sum(pair(row[1 + number])[which] for row in safe) for which in (0, 1))
+            told.append([f"safe fixes alone, of {len(safe)} classes: {title}", old, f"{new} ({share(old, new)})"])
+    told += left_out(earned)
     told.append(["classes without a break", 0, sum(not counts[name][1][1] for name in names)])
     told.append(["classes that crash", "", sum(row[7].startswith("crash") for row in rows)])
     outputs = [row[7] for row in rows if row[7] != "nothing was kept"]
@@ -453,11 +478,11 @@ def sums(rows: Rows, clean: Rows, failed: Sequence[str], safe: dict[str, Json], 
 def report(into: Path | None, which: str, proofs: dict[str, Json], safe: dict[str, Json]) -> None:
     """The tables of a zoo. What the document says of classes that have no answer here stays."""
     prefix, order = ("" if which == "wild" else f"{which}-"), list(ZOOS[which])
-    if not proofs:
+    if not (proofs or safe):
         return
 
-    def joined(title: str, rows: Rows) -> Rows:
-        held = [row for row in rows_of(into, prefix + title) if row[0] not in proofs and row[0] in order]
+    def joined(title: str, rows: Rows, asked: dict[str, Json] = proofs) -> Rows:
+        held = [row for row in rows_of(into, prefix + title) if row[0] not in asked and row[0] in order]
         every = sorted([*held, *rows], key=lambda row: order.index(row[0]))
         put(into, prefix + title, table(HEADS[title], every))
         return every
@@ -467,9 +492,11 @@ def report(into: Path | None, which: str, proofs: dict[str, Json], safe: dict[st
     failed += [name for name, told in proofs.items() if before(told).error]
     breaking = joined("classes", each(proofs))
     still = joined("clean", clean(proofs)) if which == "wild" else clean(proofs)
-    for title, made in (("earned", earned), ("taken-back", taken_back), ("remaining", remaining)):
+    gained = joined("earned", earned(proofs))
+    for title, made in (("taken-back", taken_back), ("remaining", remaining)):
         joined(title, made(proofs))
-    put(into, f"{prefix}sums", sums(breaking, still, failed, safe, len(order)))
+    alone = joined("safe", with_safe(safe), safe) if safe or rows_of(into, f"{prefix}safe") else []
+    put(into, f"{prefix}sums", sums(breaking, still, failed, alone, gained, len(order)))
 
 
 def chosen(names: str | None, which: str) -> list[str]:
@@ -494,9 +521,10 @@ def main() -> None:
     if given.what == "cases":
         print("\n".join(str(bench.case(name)) for name in names))
     elif given.what == "report":
-        every, safe = answers(bench.work, "prove"), answers(bench.work, "safe")
         for which, classes in ZOOS.items():
-            report(given.into, which, {name: told for name, told in every.items() if name in classes}, safe)
+            asked = (answers(bench.work, question) for question in ("prove", "safe"))
+            proofs, safe = ({name: told for name, told in every.items() if name in classes} for every in asked)
+            report(given.into, which, proofs, safe)
         counted = {name: told for name, told in answers(bench.work, "census").items() if name in zoo.CLASSES}
         if counted:
             put(given.into, "settings-alone", census_sums(counted))
