@@ -60,6 +60,7 @@ class ScatteredBreaks(Rule):
         calls, run eagerly from now on, also where another caller had them in one graph, and what is compiled by itself
         below it is not compiled there. So for each graph that is no longer started, at most eight operators are given
         up, and never more than half of all that graphs hold: what would take the model itself is no fix.
+        An operator counts as one, a matrix product or an LSTM as well: read which function it is.
         ``fullgraph=True`` and ``torch.export`` fail at it.
         Left alone are a function that is compiled itself, ``forward`` of a model that was run, coroutines, generators
         (their bodies run where they are asked), functions that stand in others or call themselves, methods that Python
