@@ -153,7 +153,8 @@ def search(
     answering = [*rules, *(r for r in every if settings.ignores(r.code, r.name))]
     stronger = {r.code: tuple(o.handles for o in answering if o.code in r.yields_to) for r in rules}
     found: list[Found] = []
-    for kind, listening in _listeners(rules, text.encode("utf-8", "surrogatepass")).items():
+    asking = [rule for rule in rules if settings.extents or not rule.needs_extents]
+    for kind, listening in _listeners(asking, text.encode("utf-8", "surrogatepass")).items():
         asked = [(rule, rule.where is Where.COMPILED, stronger[rule.code], rule.check) for rule in listening]
         for node in facts.syntax.by_type[kind]:
             compiled: bool | None = None
@@ -324,8 +325,8 @@ def _told_of_devices(finding: Finding, facts: Facts, settings: Settings) -> Find
     if fix is None or not any(says(edit, word) for edit in fix.edits for word in ("._assert_async", "assert")):
         return finding
     finding = replace(finding, message=finding.message + _ON_THE_DEVICE)
-    caught = facts.ask(Caught).why(facts.syntax.statement_of(finding.node), ("RuntimeError",), here=True)
-    if caught is not None and fix.applicability is Applicability.SAFE:
+    statement, safe = facts.syntax.statement_of(finding.node), fix.applicability is Applicability.SAFE
+    if safe and (caught := facts.ask(Caught).why(statement, ("RuntimeError",), here=True)) is not None:
         return replace(finding, fix=_unsafe(fix), assumption=f"{caught}, but not what the device asserts")
     if settings.device_asserts:
         return finding

@@ -265,6 +265,7 @@ class Rule(Protocol):
     with which it does none, all of them. ``costs``: what a run may show of it.
     ``where``: the nodes it is asked about. ``yields_to``: the codes of rules that come first: it is not asked about
     what one of them handles. ``counts_on``: the codes of rules that decide, by taking part in a run, what it may do.
+    ``needs_extents``: it is silent until a run has shown how much stands under a function.
     """
 
     code: ClassVar[str]
@@ -279,6 +280,7 @@ class Rule(Protocol):
     where: ClassVar[Where] = Where.COMPILED
     yields_to: ClassVar[tuple[str, ...]] = ()
     counts_on: ClassVar[tuple[str, ...]] = ()
+    needs_extents: ClassVar[bool] = False
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether this rule, where it takes part in a run, answers for ``node``, and those that yield to it do not."""

@@ -98,7 +98,8 @@ class Share:
         self._settings = settings
         self._steps = steps
         self._room = kept_bytes
-        self._triggers = tuple(rule.triggers for rule in rules if settings.wants(rule.code, rule.name))
+        asked = (rule for rule in rules if settings.extents or not rule.needs_extents)
+        self._triggers = tuple(rule.triggers for rule in asked if settings.wants(rule.code, rule.name))
         self._known: dict[str, _Held | Answer] = {}
         self._worked_on = 0
         self._beside = beside

@@ -78,6 +78,7 @@ class ScatteredBreaks(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = (b"def ",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef, ast.AsyncFunctionDef)
     where: ClassVar[Where] = Where.ANYWHERE
+    needs_extents: ClassVar[bool] = True
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the function ``node`` when a run has shown that it breaks all over."""

@@ -76,13 +76,14 @@ class Places(Analysis):
     # --- saved ------------------------------------------------------------------------------------------------------
 
     def _saved(self, call: ast.Call) -> Iterator[Place]:
-        what = imported(self.syntax, call.func) or ""
-        if what.startswith("torch.distributed") or any(self.callees.here(n) is not None for n in self.callees.of(call)):
+        what, name = imported(self.syntax, call.func) or "", last_name(call.func)
+        if ("save" not in name.lower() and name != "dump") or what.startswith("torch.distributed"):
+            return
+        if any(self.callees.here(n) is not None for n in self.callees.of(call)):
             return
         keyed = [k.value for k in call.keywords if k.arg in ("state_dict", "obj", "tensors")]
-        if "save" in last_name(call.func).lower() or last_name(call.func) == "dump":
-            for e in (*call.args, *keyed):
-                yield from self._in(e, e, _DEPTH)
+        for e in (*call.args, *keyed):
+            yield from self._in(e, e, _DEPTH)
 
     def _in(self, e: ast.expr, sink: ast.expr, depth: int) -> Iterator[Place]:
         """State dicts in what is saved. ``sink``: where it is saved, or an expression in what is."""
