@@ -84,6 +84,28 @@ def script(x):
         gain=False,
     ),
     Example(
+        title="in a function that is handed the model",
+        before=_STACK
+        + """def compiled(model):
+    for block in model.blocks:
+        block.compile()
+    return model
+
+
+def prepared(model):
+    return compiled(model)
+
+
+def script(x):
+    model = Stack()
+    model.enable_block_swap(2, "cpu")
+    return prepared(model)(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
+    Example(
         title="a class that offloads",
         before=_STACK
         + """class ModelOffloader:
@@ -207,6 +229,35 @@ def swapping():
     model = Stack()
     model.enable_block_swap(2, "cpu")
     return model
+""",
+    ),
+    NearMiss(
+        title="another model than the one that is handed over, and layers taken out by who hands it over",
+        source=_STACK
+        + """def compiled(model):
+    for block in model.blocks:
+        block.compile()
+    return model
+
+
+def script(x):
+    model, other = Stack(), Stack()
+    other.enable_block_swap(2, "cpu")
+    return compiled(model)(other(x))
+
+
+def compiled_too(model):
+    for block in model.blocks:
+        block.compile()
+    return model
+
+
+def eager(x):
+    model = Stack()
+    model.enable_block_swap(2, "cpu")
+    for block in model.blocks:
+        block.lin.forward = torch.compiler.disable(block.lin.forward)
+    return compiled_too(model)(x)
 """,
     ),
     NearMiss(

@@ -31,9 +31,10 @@ class OffloadedLinear(Rule):
         a GPU.
 
     Fix safety:
-        Left to you: what may be compiled of a block depends on what the swap moves, and a layer that is taken out costs
-        a graph break. Silent where something near the call takes layers out already, where nothing is compiled, and
-        for the offloading of diffusers and accelerate, which moves modules by hooks of their own.
+        Seen are the function of the call, the methods of its class, and the functions of the same file that hand it the
+        model. Left to you: what may be compiled of a block depends on what the swap moves, and a layer that is taken
+        out costs a graph break. Silent where something near the call takes layers out already, where nothing is
+        compiled, and for the offloading of diffusers and accelerate, which moves modules by hooks of their own.
 
     References:
         musubi-tuner, ``disable_linear_from_compile`` (fe044b6); PyTorch, ``torch.compiler.disable``.

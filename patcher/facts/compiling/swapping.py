@@ -11,6 +11,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.syntax.tree import dotted, last_name
+from patcher.facts.values.callees import Callees
 
 _SWAPPING = frozenset({"enable_block_swap", "enable_swap_blocks"})
 _COUNT = "blocks_to_swap"
@@ -19,6 +20,7 @@ _OFFLOADER = re.compile(r"(Model|Block|Layer)?Offload(er|ing|Manager|Conductor)$
 _TO_HOST = frozenset({"cpu_offload", "cpu_offload_checkpointing", "activation_cpu_offloading"})
 _CHECKPOINTING = re.compile("checkpointing", re.IGNORECASE)
 _SAVING = frozenset({"torch.autograd.graph.save_on_cpu", "save_on_cpu", "offload_wrapper"})
+_CALLERS = 3
 _EAGER = re.compile("disable.*(linear|compile)|eager.*linear", re.IGNORECASE)
 
 
@@ -31,25 +33,25 @@ class Moved:
 
 
 class BlockSwapping(Analysis):
-    """Questions about the code around a site: its function, or the methods of its class."""
+    """Questions about the code around a site: its function, the methods of its class, who hands it the model."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.sites = facts.ask(CompileSites)
+        self.callees = facts.ask(Callees)
 
     def of(self, site: CompileSite) -> Moved | None:
         """What swaps blocks of the model that is compiled there, as far as its name tells."""
-        roots = {r for e in (site.model, site.held, self._items(site)) if (r := _root(e))}
+        places = list(self._places(site))
         for node, owner, what in self._swaps:
-            same = owner in roots if owner is not None else True
-            if same and self._near(node, site):
+            if any((owner is None or owner in roots) and self._near(node, at) for at, roots in places):
                 return Moved(what, node.lineno)
         return None
 
     def checkpointing(self, site: CompileSite) -> Moved | None:
         """What has activations saved on the host."""
         for call in self.syntax.by_type[ast.Call]:
-            if not self._near(call, site):
+            if not any(self._near(call, at) for at, _ in self._places(site)):
                 continue
             what = dotted(call.func) or last_name(call.func)
             if what in _SAVING or what.endswith(".save_on_cpu"):
@@ -65,9 +67,22 @@ class BlockSwapping(Analysis):
     def keeps_eager(self, site: CompileSite) -> bool:
         """Whether something near the site takes layers out of compiling already."""
         exempt = (c for c in self.sites.calls if c.kind == "exempt" and c.what.endswith((".disable", ".skip_frame")))
-        if any(self._near(c.node, site) for c in exempt):
-            return True
-        return any(_EAGER.search(last_name(c.func)) for c in self.syntax.by_type[ast.Call] if self._near(c, site))
+        told = [*(c.node for c in exempt)]
+        told += [c for c in self.syntax.by_type[ast.Call] if _EAGER.search(last_name(c.func))]
+        return any(self._near(node, at) for node in told for at, _ in self._places(site))
+
+    def _places(self, site: CompileSite) -> Iterator[tuple[ast.AST, set[str]]]:
+        """Where the model is at hand, and the names that it has there: at the site, and where it is handed over."""
+        held = [e for e in (site.model, site.held, self._items(site)) if e is not None]
+        todo = [(site.node, [r for e in held if (r := _root(e)) is not None], _CALLERS)]
+        while todo:
+            at, roots, depth = todo.pop()
+            yield at, {r.id for r in roots}
+            for root in roots if depth else ():
+                for d in self.callees.inference.definitions(root):
+                    for given in self.callees.given(d):
+                        if (r := _root(given)) is not None:
+                            todo.append((given, [r], depth - 1))
 
     @property
     def _swaps(self) -> Iterator[tuple[ast.expr, str | None, str]]:
@@ -75,7 +90,8 @@ class BlockSwapping(Analysis):
         for call in self.syntax.by_type[ast.Call]:
             last = last_name(call.func)
             if last in _SWAPPING and isinstance(call.func, ast.Attribute):
-                yield call, _root(call.func.value), f"{last}(...)"
+                root = _root(call.func.value)
+                yield call, root.id if root is not None else None, f"{last}(...)"
             elif _OFFLOADER.search(last) and last[:1].isupper():
                 yield call, None, f"{last}(...)"
             else:
@@ -89,14 +105,14 @@ class BlockSwapping(Analysis):
             return site.model.value
         return self.sites.loop_over(site.model) if isinstance(site.model, ast.Name) else None
 
-    def _near(self, node: ast.AST, site: CompileSite) -> bool:
-        own = self.syntax.class_of(site.node)
+    def _near(self, node: ast.AST, at: ast.AST) -> bool:
+        own = self.syntax.class_of(at)
         if own is not None:
             return self.syntax.class_of(node) is own
-        return self.syntax.function_of(node) is site.function
+        return self.syntax.function_of(node) is self.syntax.function_of(at)
 
 
-def _root(e: ast.expr | None) -> str | None:
+def _root(e: ast.expr | None) -> ast.Name | None:
     """The name that an expression starts from: ``accelerator.unwrap_model(flux).blocks`` is one of ``flux``."""
     while e is not None and not isinstance(e, ast.Name):
         match e:
@@ -108,4 +124,4 @@ def _root(e: ast.expr | None) -> str | None:
                 e = inner
             case _:
                 return None
-    return e.id if e is not None else None
+    return e
