@@ -243,8 +243,8 @@ def row(run: Run, way: str, bench: Bench, processes: int = 1) -> list[str]:
     ]
 
 
-HEAD = ("script", "way", "losses of 3 steps", "graphs/breaks", "saved", "tensors equal to the original's, bit by bit")
-HEAD = (*HEAD, "outputs, saved and loaded against trained")
+HEAD = ("script", "way", "losses of 3 steps", "graphs/breaks", "saved")
+HEAD = (*HEAD, "tensors as the original saves them, bit for bit", "outputs, saved and loaded against trained")
 
 
 def helped(bench: Bench, script: str, also: Sequence[str]) -> list[str]:

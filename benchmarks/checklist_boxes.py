@@ -1,6 +1,7 @@
 """Source document 000's checklist as a table: each box with the command that was run for it, or why there is none.
 
-    python benchmarks/checklist_boxes.py --work FOLDER --sd FOLDER --from SD-SCRIPTS [--into docs/results/checklist.md]
+    python benchmarks/checklist_boxes.py --work FOLDER --sd FOLDER --from SD-SCRIPTS --gui KOHYA_SS
+        [--into docs/results/checklist.md]
 
 The two folders are those of ``checklist.py``, for diffusers and for sd-scripts; the second one's Python runs this. What
 a box needs to have been run is read there; what takes a second is run now. A box whose check fails is not ticked.
@@ -13,7 +14,7 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,17 +99,21 @@ class Box:
     seen: Callable[[], bool | str]
 
 
+def _run(command: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
 class Boxes:
     """All of them, for two folders of results."""
 
-    def __init__(self, diffusers: Bench, sd: Bench) -> None:
-        self.diffusers, self.sd = diffusers, sd
+    def __init__(self, diffusers: Bench, sd: Bench, gui: Path) -> None:
+        self.diffusers, self.sd, self.gui = diffusers, sd, gui
 
     def program(self, script: str, text: str, *arguments: str) -> bool | str:
         """Run ``text`` in the folder of the integrated ``script``."""
         folder = self.sd.copy(script, (), True).parent
         command = [sys.executable, "-c", text, *arguments]
-        done = subprocess.run(command, cwd=folder, env=self.sd.env, capture_output=True, text=True, check=False)
+        done = _run(command, folder, self.sd.env)
         return not done.returncode or done.stderr.strip().splitlines()[-1][:100]
 
     def integrated(self, script: str, *also: str) -> bool | str:
@@ -155,11 +160,8 @@ class Boxes:
     def accelerated(self) -> bool | str:
         """What FC707 writes into sd-scripts' savers."""
         tool = [sys.executable, str(Path(__file__).parent.parent / "fix_compile.py"), "check", "--unsafe", "--all"]
-        done = subprocess.run(
-            [*tool, "--no-cache", "--select", "FC707", "--format", "json", "library"],
-            cwd=self.sd.source, env=self.sd.env, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
+        tool += ["--no-cache", "--select", "FC707", "--format", "json", "library"]
+        done = _run(tool, self.sd.source, self.sd.env)
         files = {Path(f["path"]).name for f in json.loads(done.stdout)["files"] if f["findings"]}
         missing = {"sdxl_model_util.py", "flux_train_utils.py"} - files
         return not missing or f"not found in {', '.join(sorted(missing))}"
@@ -257,8 +259,20 @@ class Boxes:
         return [
             Box("checkpoints offloaded to the CPU", "", lambda: offloaded),
             Box("DeepSpeed", "", lambda: "not run: it is not installed; `integrate` compiles nothing in its arm"),
-            Box("tabs of the user interface", "", lambda: "no browser was run: see integrate.md"),
+            *(self._interface(f"{name}_gui.py") for name in ("lora", "dreambooth", "finetune")),
+            Box("the tabs in a browser", "", lambda: "not run: the user interface starts models of its own size"),
         ]
+
+    def _interface(self, file: str) -> Box:
+        """Nothing is written into one: each place that lacks an option is told."""
+        command = [sys.executable, str(Path(__file__).parent.parent / "fix_compile.py"), "integrate", "--dry-run"]
+
+        def seen() -> bool | str:
+            done = _run([*command, f"kohya_gui/{file}"], self.gui, self.sd.env)
+            lines = [line for line in done.stdout.splitlines() if ".py:" in line]
+            return not done.returncode or f"writes nothing, and tells {len(lines)} places"
+
+        return Box(f"`{file}`: the six options in all places", f"`integrate kohya_gui/{file}`", seen)
 
 
 def main() -> None:
@@ -267,12 +281,13 @@ def main() -> None:
     parser.add_argument("--sd", type=Path, required=True)
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the table there (default: print it)")
     parser.add_argument("--from", type=Path, required=True, dest="source")
+    parser.add_argument("--gui", type=Path, required=True)
     options = parser.parse_args()
     benches = Bench(options.work, options.work, False), Bench(options.sd, options.source, True)
     for bench in benches:
         bench.kept = True
     lines = []
-    for box in Boxes(*benches).all():
+    for box in Boxes(*benches, options.gui).all():
         seen = box.seen()
         lines.append([box.said, "[x]" if seen is True else "[ ]", box.how if seen is True else f"{box.how} {seen}"])
     put(options.into, "checklist-boxes", table(("box of 000", "", "by"), lines))

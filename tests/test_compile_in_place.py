@@ -12,6 +12,8 @@ import torch._dynamo
 from torch import nn
 from torch._dynamo.testing import CompileCounter
 
+from patcher.engine import patch
+from patcher.settings import Settings
 from rules.fc703_wrapped_module.rule import WrappedModule
 from rules.fc704_discarded_compile.rule import DiscardedCompile
 from tests.dynamo import compiled, text_of
@@ -156,6 +158,40 @@ def test_an_instance_of_a_decorated_class_cannot_be_compiled() -> None:
             torch.compile(cls(), backend="eager")
         with pytest.raises(AssertionError):
             cls().compile(backend="eager")
+
+
+def test_but_one_whose_class_has_a_call_of_its_own_can_be() -> None:
+    class Decorated(Net):
+        pass
+
+    class Below(torch.compile(Decorated, backend="eager")):  # type: ignore[misc]
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.Module.__call__(self, x)  # type: ignore[no-any-return]
+
+    torch.compile(Below(), backend="eager")(torch.ones(2, 2))
+    source = """import torch
+from torch import nn
+
+
+@torch.compile
+class Decorated(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+class Below(Decorated):
+    {}
+
+
+def script(x):
+    model = Below()
+    model.compile()
+    return model(x)
+"""
+    rules = (WrappedModule(),)
+    own = "def __call__(self, x):\n        return nn.Module.__call__(self, x)"
+    told = [patch(source.format(body), "m.py", rules, Settings()).found for body in ("pass", own)]
+    assert [any("is compiled already" in f.message for f in found) for found in told] == [True, False]
 
 
 @pytest.mark.parametrize("example", [pytest.param(e, id=e.title) for e in WrappedModule.invalid if e.after])

@@ -50,9 +50,10 @@ class CompiledAlready(Analysis):
             return None
         own = self.project.family(site.cls)[0] if not self.project.subclasses(site.cls) else {site.cls}
         name = site.cls.rpartition(".")[2]
+        called = any((s := self.project.known_class(cls)) is not None and "__call__" in s.methods for cls in own)
         for cls in sorted(own):
             summary = self.project.known_class(cls)
-            if summary is not None and summary.compiled:
+            if summary is not None and summary.compiled and not called:  # what is compiled is its ``__call__``
                 return Already("class", f"the class `{cls.rpartition('.')[2]}` has `@torch.compile`")
         forwards = [self.project.function(full) for full in self.project.methods(site.cls, "forward")]
         if forwards and not site.by_forward and all(f is not None and f.compiled for f in forwards):
