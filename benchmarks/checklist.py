@@ -175,7 +175,8 @@ class Bench:
         if self.sd:
             runner = [str(ROOT / "benchmarks" / "checklist_sd.py"), str(self.models)]
         start = [sys.executable, *runner]
-        env = self.env
+        # what a script has computed of its data in an earlier run would draw no random numbers in this one
+        env = {**self.env, "HF_DATASETS_CACHE": str(folder / "datasets")}
         if processes > 1:
             start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
             start += runner

@@ -260,7 +260,7 @@ class Boxes:
             Box("checkpoints offloaded to the CPU", "", lambda: offloaded),
             Box("DeepSpeed", "", lambda: "not run: it is not installed; `integrate` compiles nothing in its arm"),
             *(self._interface(f"{name}_gui.py") for name in ("lora", "dreambooth", "finetune")),
-            Box("the tabs in a browser", "", lambda: "not run: the user interface starts models of its own size"),
+            Box("the tabs in a browser", "", lambda: "not run: gradio was not installed here"),
         ]
 
     def _interface(self, file: str) -> Box:
