@@ -21,11 +21,11 @@ from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
-from patcher.facts.project.given_back import sines_cast_back
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.threads import is_handed_over
+from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
