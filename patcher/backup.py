@@ -103,8 +103,14 @@ class Store:
         """Write the manifest, durably and at once."""
         atomic.create(str(self.run_folder(manifest.run) / "manifest.json"), to_json(manifest))
 
-    def record(self, changed: Sequence[FileResult], tool: str, options: Sequence[str]) -> Manifest:
-        """Store the originals of ``changed`` under a new run; when this returns, they are on disk. Needs ``locked``."""
+    def record(
+        self, changed: Sequence[FileResult], tool: str, options: Sequence[str], needed: Sequence[str] = ()
+    ) -> Manifest:
+        """Store the originals of ``changed`` under a new run; when this returns, they are on disk. Needs ``locked``.
+
+        ``needed``: what the changed files use as it is; where a run has made it, it is a file of this one as well.
+        """
+        shared = self._made_by_runs(needed)
         earlier = self._run_folders()
         for folder in earlier:
             if not (folder / "manifest.json").exists():
@@ -122,6 +128,10 @@ class Store:
             (patched / name).write_bytes(result.after)  # only for taking the patch out of a file that was edited since
             before, after = sha256(result.before), sha256(result.after)
             files.append(Saved(self._stored(real), before, after, name, mode, created=result.created))
+        for number, saved in enumerate(shared, len(changed) + 1):
+            name = f"{number:05d}.{os.path.basename(saved.path)[:100]}.orig"
+            atomic.write_new(str(originals / name), b"")
+            files.append(dataclasses.replace(saved, original=name, outcome="written"))
         for folder in (originals, originals.parent, self._runs, self.folder, self.folder.parent):
             atomic.sync_folder(str(folder))
         started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
@@ -174,14 +184,29 @@ class Store:
         if new:  # never into a folder that was there: it would hide the user's files from git
             atomic.create(str(self.folder / ".gitignore"), b"*\n")
 
+    def _made_by_runs(self, paths: Sequence[str]) -> list[Saved]:
+        """What runs that are not restored say of those files that they have made."""
+        stored = {self._stored(os.path.realpath(path)) for path in paths}
+        made = {saved.path: saved for manifest in self.runs() for saved in manifest.made}
+        return [made[path] for path in sorted(stored & made.keys())]
+
     def _stored(self, real: str) -> str:
         base = os.path.realpath(self.folder.parent)
         inside = os.path.join(real, "").startswith(os.path.join(base, ""))
         return os.path.relpath(real, base) if inside else real
 
 
-def apply(results: Sequence[FileResult], store: Store | None, tool: str, options: Sequence[str]) -> Applied:
-    """Write the changed files. With a ``store`` their originals go there first; else ``BackupError``, and no write."""
+def apply(
+    results: Sequence[FileResult],
+    store: Store | None,
+    tool: str,
+    options: Sequence[str],
+    needed: Sequence[str] = (),
+) -> Applied:
+    """Write the changed files. With a ``store`` their originals go there first; else ``BackupError``, and no write.
+
+    ``needed``: paths of files that they use as they are: `restore` keeps one that a run has made while another uses it.
+    """
     changed = [result for result in results if result.changed]
     if not changed:
         return Applied()
@@ -189,17 +214,18 @@ def apply(results: Sequence[FileResult], store: Store | None, tool: str, options
         return _write(changed, "x" + secrets.token_hex(4), {})
     with store.locked():
         try:
-            manifest = store.record(changed, tool, options)
+            manifest = store.record(changed, tool, options, needed)
         except OSError as error:
             raise BackupError(
                 f"the originals cannot be saved in {store.folder}: {reason(error)}; nothing was changed"
             ) from None
         outcomes: dict[str, Outcome] = {}
         applied = _write(changed, manifest.run, outcomes)
-        files = tuple(
+        own = tuple(
             dataclasses.replace(saved, outcome=outcomes.get(result.path, "planned"))
-            for saved, result in zip(manifest.files, changed, strict=True)
+            for saved, result in zip(manifest.files, changed, strict=False)
         )
+        files = (*own, *manifest.files[len(own) :])
         with contextlib.suppress(OSError):  # the first manifest is enough to restore by
             store.save(dataclasses.replace(manifest, files=files).with_state("applied"))
     return dataclasses.replace(applied, run=manifest.run)

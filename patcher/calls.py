@@ -111,6 +111,7 @@ def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str, p
 def told_of(restored: Restored, quiet: bool) -> Told:
     """What ``restore`` has done."""
     lines = [f"{shown(Path(path))}: restored" for path in restored.restored]
+    lines += [f"{shown(Path(path))}: left, run {run} uses it too" for path, run in restored.shared]
     lines += [f"your edited version is kept in {shown(Path(path))}" for path in restored.kept]
     total = len(restored.restored) + len(restored.already)
     if restored.refused:

@@ -24,7 +24,7 @@ class Saved:
 
     ``path``: relative to the folder that holds the store when the file is below it, else absolute. ``before`` and
     ``after``: sha256 of its bytes, in hexadecimal. ``original``: the stored file's name. ``mode``: the permission bits.
-    ``created``: the run has made it, and its original is empty.
+    ``created``: the run has made it, or uses it as another has made it; its original is empty.
     """
 
     path: str
@@ -47,6 +47,13 @@ class Manifest:
     files: tuple[Saved, ...]
     state: State = "open"
     schema: int = SCHEMA
+
+    @property
+    def made(self) -> tuple[Saved, ...]:
+        """The files that it has made, or uses as another run has made them; none once it is restored."""
+        if self.state == "restored":
+            return ()
+        return tuple(saved for saved in self.files if saved.created and saved.outcome != "left alone")
 
     def with_state(self, state: State) -> Manifest:
         """The same run, further on."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ class Restored:
     """What became of the files of a run, by absolute path.
 
     ``kept``: edited versions that were set aside. ``separable``: refused, but the patch can be taken out of the edits.
+    ``shared``: files that the run has made, or found made by another, and that stay: each with a run that uses it too.
     """
 
     run: str
@@ -31,6 +32,7 @@ class Restored:
     refused: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
     separable: tuple[str, ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
             for saved in other.files
             if int(other.run) > int(manifest.run) and other.state != "restored" and saved.outcome != "left alone"
         }
+        users = {saved.path: other.run for other in runs if other.run != manifest.run for saved in other.made}
+        shared: list[tuple[str, str]] = []
         restored: list[str] = []
         already: list[str] = []
         refused: list[tuple[str, str]] = []
@@ -75,6 +79,9 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
             path = str(store.file(saved))
             atomic.remove_leftovers(os.path.dirname(path), manifest.run)
             if saved.outcome == "left alone":
+                continue
+            if saved.created and saved.path in users and os.path.lexists(path):
+                shared.append((path, users[saved.path]))
                 continue
             try:
                 (restored if _put_back(store, manifest, saved, edited, kept) else already).append(path)
@@ -88,7 +95,8 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
                 separable += [path] if isinstance(error, _SeparableError) else []
         if not refused:
             store.save(manifest.with_state("restored"))
-    return Restored(manifest.run, tuple(restored), tuple(already), tuple(refused), tuple(kept), tuple(separable))
+    done = Restored(manifest.run, tuple(restored), tuple(already), tuple(refused), tuple(kept), tuple(separable))
+    return replace(done, shared=tuple(shared))
 
 
 def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:
@@ -130,8 +138,25 @@ def forget(store: Store, run: str | None = None) -> Manifest:
         if not runs:
             raise BackupError(f"nothing to forget: no runs are recorded in {store.folder}")
         manifest = _chosen(runs, run or runs[-1].run, store)
+        if manifest.state != "restored":
+            _leave_alone({saved.path for saved in manifest.files if saved.created}, runs, store)
         store.forget(manifest.run)
     return manifest
+
+
+def _leave_alone(paths: Set[str], runs: Sequence[Manifest], store: Store) -> None:
+    """Let no run take away ``paths``, which a run that is forgotten uses for good. Raises ``BackupError``."""
+    for manifest in runs:
+        if not any(saved.path in paths for saved in manifest.made):
+            continue
+        files = tuple(
+            replace(saved, outcome="left alone") if saved.created and saved.path in paths else saved
+            for saved in manifest.files
+        )
+        try:
+            store.save(replace(manifest, files=files))
+        except OSError as error:
+            raise BackupError(f"the manifest of run {manifest.run} cannot be written: {reason(error)}") from None
 
 
 def _refuse_without_runs(store: Store) -> None:

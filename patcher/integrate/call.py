@@ -33,7 +33,7 @@ def shown(outcome: Integration, quiet: bool, colour: bool) -> Told:
 
 def write_down(outcome: Integration, store: Store | None, options: Sequence[str], program: str, quiet: bool) -> Told:
     """Write it; where one of the files cannot be written, none is. Raises ``BackupError``."""
-    applied = backup.apply(outcome.results, store, VERSION, options)
+    applied = backup.apply(outcome.results, store, VERSION, options, outcome.needed)
     if applied.refused or applied.interrupted:
         errors = [f"{path}: error: {why}" for path, why in applied.refused]
         if store is not None and applied.run:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patcher.edits import apply
 from patcher.integrate.module_source import composed
-from patcher.integrate.plan import Change, Plan, Wanted, planned
+from patcher.integrate.plan import COMPILES, Change, Plan, Wanted, planned
 from patcher.integrate.remarks import Remark
 from patcher.integrate.style import imports_torch_late, module_text, with_import
 from patcher.limits import line_limit
@@ -28,11 +28,13 @@ class Integration:
     """What becomes of a script. ``results``: its files that change, and the new one, which comes first.
 
     ``failed``: files that cannot be worked on. With one of them, or with a ``plan`` that refuses, nothing changes.
+    ``needed``: files that are used as they are.
     """
 
     plan: Plan
     results: tuple[FileResult, ...] = ()
     failed: tuple[FileResult, ...] = ()
+    needed: tuple[str, ...] = ()
 
 
 def integrated(paths: Sequence[str], wanted: Wanted) -> Integration:
@@ -58,17 +60,19 @@ def integrated(paths: Sequence[str], wanted: Wanted) -> Integration:
         for s in sources
         if s.path in plan.changes and plan.changes[s.path].imports
     )
-    written = module_text(sources[0].text, composed(plan.kind, late, plan.excluded)).encode("utf-8")
-    if os.path.lexists(new) and _bytes(new) != written:
-        message = "is there already, and is another one: choose a name for the new module with --module"
-        return Integration(Plan(refused=(Remark(new, 0, message),)))
-    results = [] if os.path.lexists(new) else [FileResult(new, b"", written, created=True)]
+    text = composed(plan.kind, late, plan.excluded)
+    there = os.path.lexists(new)
+    if there and not _serves(new, [text, composed(plan.kind, True, plan.excluded)]):
+        return Integration(Plan(refused=(Remark(new, 0, _other(new)),)))
+    written = module_text(sources[0].text, text).encode("utf-8")
+    results = [] if there else [FileResult(new, b"", written, created=True)]
     for source in sources:
         try:
             results += _patched(source, plan.changes.get(source.path))
         except (EditError, SourceError, SyntaxError) as error:
             failed.append(FileResult(source.path, error=f"the edits do not fit, a bug in fix-compile: {_told(error)}"))
-    return Integration(plan, failed=tuple(failed)) if failed else Integration(plan, tuple(results))
+    needed = (new,) if there else ()
+    return Integration(plan, failed=tuple(failed)) if failed else Integration(plan, tuple(results), needed=needed)
 
 
 def _patched(source: Source, change: Change | None) -> Iterator[FileResult]:
@@ -93,10 +97,24 @@ def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _bytes(path: str) -> bytes | None:
+def _serves(path: str, texts: Sequence[str]) -> bool:
+    """Whether the file is one of ``texts``, in whatever style."""
+    tree = _tree(path)
+    return tree is not None and ast.dump(tree) in [ast.dump(_parsed(text)) for text in texts]
+
+
+def _other(path: str) -> str:
+    """What to say of a module of that name that is none that could be used."""
+    tree = _tree(path)
+    ours = tree is not None and any(isinstance(s, ast.FunctionDef) and s.name == COMPILES for s in tree.body)
+    what = "made for another script or edited since" if ours else "and is another one"
+    return f"is there already, {what}: choose a name for the new module with --module"
+
+
+def _tree(path: str) -> ast.Module | None:
     try:
-        return Path(path).read_bytes()
-    except OSError:
+        return _parsed(read(path).text)
+    except (SourceError, SyntaxError, ValueError, RecursionError):
         return None
 
 
