@@ -14,7 +14,7 @@ from torch import nn
 
 from patcher.engine import patch
 from patcher.facts import Facts
-from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant
+from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant, version_with
 from patcher.harness import knobs
 from patcher.settings import Settings
 from rules import load_rules
@@ -106,3 +106,10 @@ def test_two_names_are_one_setting() -> None:
 def test_a_setting_that_is_not_there_raises(name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(torch._inductor.config, name, True)
+
+
+def test_what_another_version_has_is_no_misspelling() -> None:
+    assert version_with("isolate_recompiles", "arguments") == "torch 2.13"
+    assert version_with("nested_graph_breaks", "settings", "torch._dynamo.config") == "torch 2.13"
+    assert version_with("max_autotune", "options") == "torch 2.13"
+    assert version_with("of_its_own", "options") is None

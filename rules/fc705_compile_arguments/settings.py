@@ -9,7 +9,7 @@ from patcher.facts import Facts
 from patcher.facts.compiling.placing import exclusive, tests, tried
 from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.syntax.tree import Syntax
-from patcher.facts.tables.knobs import Knobs, meant
+from patcher.facts.tables.knobs import Knobs, meant, version_with
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.rule import Code, ReplaceStatements
 from rules.fc705_compile_arguments.wrong import Wrong
@@ -27,7 +27,9 @@ def wrong_settings(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[Wr
         if knobs.lacks(name, knobs.settings[module]):
             told = f"torch {facts.settings.target_torch[0]}.{facts.settings.target_torch[1]}"
             right = meant(name, knobs.settings[module])
-            hint = f"is `{right}` meant?" if right else "take it away, or ask with `hasattr` before"
+            had = version_with(name, "settings", module)
+            wrong = f"is `{right}` meant?" if right else "take it away, or ask with `hasattr` before"
+            hint = f"{had} has it: ask with `hasattr` before" if had else wrong
             assert isinstance(node, (ast.expr, ast.stmt))
             yield Wrong(
                 node,  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS, Knobs, meant
+from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS, Knobs, meant, version_with
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import Bindings
 from patcher.rule import Code, Edit, Replace
@@ -136,9 +136,11 @@ def _options(options: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
         value = key.value if isinstance(key, ast.Constant) else None
         if key is None or not isinstance(value, str) or not knobs.lacks(value.replace("-", "_"), knobs.options):
             continue
-        right = meant(value, knobs.options)
+        had = version_with(value.replace("-", "_"), "options")
+        right = None if had else meant(value, knobs.options)
         edits = (Replace(key, Code(f'"{right}"')),) if right else ()
-        told = f"`{right}` is meant" if right else "take it away, or name the one that is meant"
+        wrong = f"`{right}` is meant" if right else "take it away, or name the one that is meant"
+        told = f"{had} has it" if had else wrong
         yield Wrong(key, f"inductor has no option `{value}`: it is rejected", edits, True, assumption=told)
 
 
@@ -170,8 +172,10 @@ def _names(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]:
     for k in node.keywords:
         if k.arg is None or k.arg == "model" or not knobs.lacks(k.arg, knobs.arguments):
             continue
-        right = meant(k.arg, knobs.arguments)
-        told = f"is `{right}` meant?" if right else "take it away"
+        had = version_with(k.arg, "arguments")
+        right = None if had else meant(k.arg, knobs.arguments)
+        wrong = f"is `{right}` meant?" if right else "take it away"
+        told = f"{had} has it" if had else wrong
         yield Wrong(k.value, f"torch.compile takes no argument `{k.arg}`", rejected=True, assumption=told)
 
 

@@ -57,6 +57,20 @@ def knobs_of(version: tuple[int, int]) -> Knobs:
     return KNOBS[version] if version in KNOBS else replace(KNOBS[max(KNOBS)], asked=False)
 
 
+def version_with(name: str, kind: str, module: str = "") -> str | None:
+    """The newest version that was asked and has ``name``, as "torch 2.13".
+
+    ``kind``: "arguments", "options" or, of a ``module`` of settings, "settings".
+    """
+
+    def known(knobs: Knobs) -> frozenset[str]:
+        found: frozenset[str] = knobs.settings.get(module, frozenset()) if module else getattr(knobs, kind)
+        return found
+
+    newest = max((version for version, knobs in KNOBS.items() if name in known(knobs)), default=None)
+    return f"torch {'.'.join(map(str, newest))}" if newest else None
+
+
 def meant(name: str, known: Iterable[str]) -> str | None:
     """The one of ``known`` that ``name`` is a misspelling of, if that is plain."""
     plain = {k.lower().replace("_", "-"): k for k in sorted(known)}
