@@ -167,6 +167,7 @@ def written(file: Path, folder: Path, limit: float) -> None:
     told: Json = {"best": best["name"], "measured": best, "runs": []}
     with tempfile.TemporaryDirectory(prefix="written-") as cache:
         own = {"TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor", "TRITON_CACHE_DIR": f"{cache}/triton"}
+        own |= {"TRITON_PTXAS_PATH": best["assembler"]} if best.get("assembler") else {}
         for which in ("empty cache", "second process"):
             run: Json = {"which": which}
             try:

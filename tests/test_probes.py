@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -427,3 +428,31 @@ def test_settings_for_which_there_is_no_time(tmp_path: Path) -> None:
 def test_results_can_be_written_as_json(run: Run) -> None:
     found = run("latency", BLOCKS)
     assert json.loads((found.folder / "result.json").read_text()) == found.told
+
+
+def test_with_max_autotune_the_process_takes_the_assembler_of_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import way
+    import ways
+    from torch._inductor.runtime import compile_tasks
+
+    brought = str(tmp_path / "ptxas")
+
+    def taken() -> None:
+        os.environ.setdefault(way.ASSEMBLER, brought)
+
+    autotune = {name: ways.Way(name, name, arguments=(("mode", name),)) for name in ("max-autotune", "default")}
+    autotune["plain"] = ways.Way("plain", "plain")
+    monkeypatch.setattr(compile_tasks, "_set_triton_ptxas_path", taken, raising=False)
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    os.environ.pop(way.ASSEMBLER, None)
+    assert [way.one_assembler(autotune[name]) for name in ("plain", "default")] == ["", ""]
+    assert way.ASSEMBLER not in os.environ
+    assert way.one_assembler(autotune["max-autotune"]) == brought
+    assert way.one_assembler(autotune["max-autotune"]) == ""  # the user's own, that nobody has to be told of
+    os.environ.pop(way.ASSEMBLER)
+    monkeypatch.setattr(compile_tasks, "_set_triton_ptxas_path", lambda: None, raising=False)
+    assert way.one_assembler(autotune["max-autotune"]) == ""  # a torch that brings none
+    monkeypatch.delattr(compile_tasks, "_set_triton_ptxas_path")
+    assert way.one_assembler(autotune["max-autotune"]) == ""

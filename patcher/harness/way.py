@@ -7,8 +7,11 @@ lines that ``ways.lines`` makes are executed. Standard library, torch, and what 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import importlib
+import os
 import statistics
 import time
 from collections import Counter
@@ -29,6 +32,7 @@ else:
 FEWEST_CALLS, CALL_SECONDS = 3, 1.0
 REASONS = 5  # of skipped CUDA graphs, that are told
 
+ASSEMBLER = "TRITON_PTXAS_PATH"
 _LIMIT = "torch._dynamo.config.recompile_limit"  # cache_size_limit before 2.7
 
 Json = dict[str, Any]
@@ -45,10 +49,11 @@ def look(plan: Json, case: worker.Case, listener: worker.Listener) -> Json:
     return {
         "device": run.device.type,
         "backend": plan["backend"],
-        "module": isinstance(run.model, torch.nn.Module),
+        "module": isinstance(run.model, torch.nn.Module) and not _is_torchs(run.model),
         "blocks": [
             {"path": path, "class": type(found[0]).__name__, "count": len(found)}
             for path, found in probes.repeated_blocks(run.model)
+            if not _is_torchs(found[0])
         ],
         "marks": [{"path": path, "dims": dims} for path, dims in marks.items()],
         "modes": list(torch._inductor.list_mode_options()),
@@ -58,6 +63,11 @@ def look(plan: Json, case: worker.Case, listener: worker.Listener) -> Json:
         "model": f"{type(run.model).__module__}.{type(run.model).__qualname__}",
         "eager": eager,
     }
+
+
+def _is_torchs(module: torch.nn.Module) -> bool:
+    """Whether its ``forward`` is one of PyTorch's own, which ``module.compile()`` passes over: nothing is compiled."""
+    return "forward" not in vars(module) and type(module).forward.__module__.startswith("torch.nn.")
 
 
 def _known(setting: str) -> bool:
@@ -166,13 +176,28 @@ def measured(plan: Json, case: worker.Case, listener: worker.Listener) -> Json:
     way = ways.Way.of(job["way"])
     if way.preset == "debug":
         return traced(plan, case, listener, way)
+    assembler = one_assembler(way) if job["facts"]["device"] == "cuda" else ""
     run = Run(plan, case, listener, way)
     worker.attend(listener, plan["verbose"])
-    told = {**run.passes(), **run.warm(job["warm_seconds"])}
+    told = {"assembler": assembler, **run.passes(), **run.warm(job["warm_seconds"])}
     told["call_ms"] = run.call_by_call()
     if job.get("reuse"):
         told["reuse"] = reused(plan, case, listener, way)
     return told
+
+
+def one_assembler(way: ways.Way) -> str:
+    """Have this process use the assembler that inductor's workers use: its path where that is another one, else "".
+
+    A torch that brings a ``ptxas`` tells it to its workers only. Triton files what is compiled under the assembler's
+    version: a candidate for a matrix product that a worker has compiled is not found by the process that is to time
+    it, which then compiles all of them once more, one after another.
+    """
+    if not str(dict(way.arguments).get("mode")).startswith("max-autotune") or ASSEMBLER in os.environ:
+        return ""
+    with contextlib.suppress(ImportError, AttributeError):  # of other releases
+        importlib.import_module("torch._inductor.runtime.compile_tasks")._set_triton_ptxas_path()
+    return os.environ.get(ASSEMBLER, "")
 
 
 def reused(plan: Json, case: worker.Case, listener: worker.Listener, way: ways.Way) -> Json:
