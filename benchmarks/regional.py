@@ -6,7 +6,8 @@
 TREE is a checkout of nanoVLM, patched. What is measured is what ``--tune`` would write: the lines that
 ``patcher/harness/ways.py`` makes are executed. The first step of each way is taken in a process of its own with an
 empty cache, after steps in eager mode, so that no library starts in it; the ways are then timed in one more process,
-in turn.
+in turn. With ``--short`` that process is also the first way's own, in which it is compiled before the others; the
+others find what they have compiled earlier, and no second processes run.
 ``--seconds``: for all of it; a process that is not reached is left out and said to be.
 """
 
@@ -34,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "cases"), str(HERE.parent / "patcher" / "harness")]
 
 Json = dict[str, Any]
-WARM, LEAST, MOST = 8.0, 5, 40  # seconds, and steps of each way, that are timed in turn
+WARM, LEAST, MOST = 4.0, 5, 40  # seconds, and steps of each way, that are timed in turn
 ROOM = 10.0  # seconds without which no process is started
 
 
@@ -42,7 +43,8 @@ ROOM = 10.0  # seconds without which no process is started
 class Model:
     """A model and a step of it; with the first of the ``ways`` the others are compared.
 
-    ``given``: rows and words of a batch, where the step is one of training.
+    ``given``: rows and words of a batch, where the step is one of training. ``warm``: those whose first step is not
+    measured, only later ones.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Model:
     case: str
     ways: tuple[str, ...]
     given: tuple[int, int] | None = None
+    warm: tuple[str, ...] = ()
 
 
 MODELS = (
@@ -72,6 +75,14 @@ MODELS = (
         "nanovlm_train",
         ("default, blocks", "reduce-overhead, blocks"),
         (2, 4096),
+    ),
+    Model(
+        "nanovlm-modes",
+        "The same step with CUDA graphs, on a third machine of the kind",
+        "nanovlm_train",
+        ("default", "reduce-overhead, blocks", "default, blocks", "reduce-overhead"),
+        (2, 4096),
+        ("default, blocks", "reduce-overhead"),
     ),
 )
 
@@ -169,8 +180,9 @@ def compiled(model: Any, name: str) -> list[str]:
     found = tuple((path, len(blocks)) for path, blocks in probes.repeated_blocks(model))
     modes = tuple(torch._inductor.list_mode_options())
     facts = ways.Facts(next(model.parameters()).device.type, blocks=found, modes=modes)
-    graphs = ways.Way("reduce-overhead, blocks", "", "blocks", (("mode", "reduce-overhead"),))  # also on a CPU
-    listed = [*ways.chosen(facts).ways, graphs]
+    mode = (("mode", "reduce-overhead"),)  # also on a CPU
+    graphs = [ways.Way("reduce-overhead", "", "whole", mode), ways.Way("reduce-overhead, blocks", "", "blocks", mode)]
+    listed = [*ways.chosen(facts).ways, *graphs]
     lines: list[str] = ways.lines(next(way for way in listed if way.name == name), facts)
     exec("\n".join(lines), {"torch": torch, "model": model})
     return lines
@@ -189,8 +201,19 @@ def attended() -> Recompiles:
     return heard
 
 
-def first(one: Model, names: list[str], in_turn: bool) -> Json:
-    """The first step of a way, and what it computes beside eager; ``in_turn``: the ways are then timed."""
+def with_cache(folder: Path) -> None:
+    """From now on the compiler's cache lies in this folder, and what it remembers of another one is forgotten."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+    os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
+    importlib.import_module("torch._inductor.utils").clear_caches()
+
+
+def first(one: Model, names: list[str], in_turn: bool, caches: Path | None = None) -> Json:
+    """The first step of a way, and what it computes beside eager; ``in_turn``: the ways are then timed.
+
+    ``caches``: a folder with one for each of the model's ways, by number, and the first one's also for those whose
+    first step does not count; None: all use the environment's.
+    """
     import torch
     from torch._dynamo.utils import counters
 
@@ -205,29 +228,28 @@ def first(one: Model, names: list[str], in_turn: bool) -> Json:
     for name in names:
         model = models[name] = step.again() if in_turn else step.model
         before = counters["stats"]["unique_graphs"]
+        if caches is not None:
+            with_cache(caches / str(0 if name in one.warm else one.ways.index(name)))
         lines = compiled(model, name)
-        start = time.perf_counter()
         try:
-            step.run(model)
-            step.wait()
+            row = _measured(step, model, eager)
         except Exception as error:
-            told[name] = {"error": f"{type(error).__name__}: {error}"[:2000]}
-            del models[name]
+            told[name] = {"error": _one_line(error)}
+            models.pop(name, None)
             continue
-        cold = time.perf_counter() - start
-        row: Json = {"lines": lines, "cold": cold, "graphs": counters["stats"]["unique_graphs"] - before}
-        row["next"] = [step.seconds(model) for _ in range(2)]
-        if cuda:
-            torch.cuda.reset_peak_memory_stats()
-        row["steps"] = [step.seconds(model) for _ in range(3)]
-        row["memory"] = torch.cuda.max_memory_allocated() if cuda else None
-        row["apart"] = _apart(step.kept(model, step.run(model)), eager)
-        row["recompiles"], heard.count = heard.count, 0
-        told[name] = row
+        graphs = counters["stats"]["unique_graphs"] - before
+        told[name] = {"lines": lines, "graphs": graphs, "recompiles": heard.count, **row}
+        heard.count = 0
         gc.collect()
     if in_turn:
         del eager
         models = {"eager": Eager(step.model), **models}
+        for name in [*models]:  # after another model's: what a step leaves behind is not as it was
+            try:
+                step.seconds(models[name])
+            except Exception as error:
+                told[name] = {"error": _one_line(error)}
+                del models[name]
         told["turns"] = turns(step, models)
         told["busy"] = {name: busy(step, model) for name, model in models.items()} if cuda else {}
     told["environment"] = {
@@ -240,12 +262,29 @@ def first(one: Model, names: list[str], in_turn: bool) -> Json:
     return told
 
 
+def _measured(step: Step, model: Any, eager: Json) -> Json:
+    """The first step of a compiled model, in seconds, later ones, the peak of memory, and what it computes."""
+    cuda = step.device.type == "cuda"
+    start = time.perf_counter()
+    step.run(model)
+    step.wait()
+    row: Json = {"cold": time.perf_counter() - start, "next": [step.seconds(model) for _ in range(2)]}
+    if cuda:
+        step.torch.cuda.reset_peak_memory_stats()
+    row["steps"] = [step.seconds(model) for _ in range(3)]
+    row["memory"] = step.torch.cuda.max_memory_allocated() if cuda else None
+    row["apart"] = _apart(step.kept(model, step.run(model)), eager)
+    return row
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}"[:2000].split())
+
+
 def turns(step: Step, models: dict[str, Any]) -> Json:
     """Seconds of steps, each waited for: one of each model, then the next of each, in an order that turns."""
     times: dict[str, list[float]] = {name: [] for name in models}
     order, start = list(models), time.perf_counter()
-    for name in order:  # after another model's: what a step leaves behind is not as it was
-        step.seconds(models[name])
     while len(times[order[0]]) < MOST and (
         len(times[order[0]]) < LEAST or time.perf_counter() - start < WARM * len(order)
     ):
@@ -289,7 +328,7 @@ def _count(model: Any) -> Json:
 # The processes, one after another on a machine that does nothing else.
 
 
-def measure(out: Path, tree: Path, seconds: float, names: list[str]) -> None:
+def measure(out: Path, tree: Path, seconds: float, names: list[str], short: bool) -> None:
     """Write ``regional.json`` after each process, so that what was measured is there whatever ends the run."""
     end, told = time.monotonic() + seconds, dict[str, Any]()
     out.mkdir(parents=True, exist_ok=True)
@@ -297,24 +336,28 @@ def measure(out: Path, tree: Path, seconds: float, names: list[str]) -> None:
         with tempfile.TemporaryDirectory(prefix="regional-") as folder:
             rows: Json = {}
             told[one.name] = rows
-            for job, ways, kept in _jobs(one, Path(folder)):
+            for job, ways, kept in _jobs(one, Path(folder), short):
                 left = end - time.monotonic()
-                good = tuple(n for n in ways if job.startswith("cold") or rows[f"cold: {n}"]["status"] == "ok")
+                good = tuple(n for n in ways if rows.get(f"cold: {n}", {"status": "ok"})["status"] == "ok")
                 if not good:
                     rows[job] = {"status": "the first process did not end well"}
                 elif left < ROOM:
                     rows[job] = {"status": "there was no time left for it"}
                 else:
-                    rows[job] = _process(one, good, kept, tree, left, job == "turns")
+                    rows[job] = _process(one, good, kept, tree, left, job == "turns", short)
                 print(one.name, job, rows[job]["status"], round(rows[job].get("seconds", 0.0), 1), flush=True)
                 (out / "regional.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
 
 
-def _jobs(one: Model, folder: Path) -> Iterator[tuple[str, tuple[str, ...], Path]]:
-    """What runs: a name, the ways, and the folder of the compiler's cache."""
-    for number, name in enumerate(one.ways):
+def _jobs(one: Model, folder: Path, short: bool) -> Iterator[tuple[str, tuple[str, ...], Path]]:
+    """What runs: a name, the ways, and the folder of the compiler's cache; of caches, when it is ``short``."""
+    cold = [(number, name) for number, name in enumerate(one.ways) if name not in one.warm]
+    for number, name in cold[short:]:
         yield f"cold: {name}", (name,), folder / str(number)
-    for number, name in enumerate(one.ways[1:], 1):
+    if short:
+        yield "turns", one.ways, folder
+        return
+    for number, name in cold[1:]:
         yield f"second: {name}", (name,), folder / str(number)
     for number in range(1, len(one.ways)):
         if (folder / str(number)).exists():
@@ -322,7 +365,9 @@ def _jobs(one: Model, folder: Path) -> Iterator[tuple[str, tuple[str, ...], Path
     yield "turns", one.ways, folder / "0"
 
 
-def _process(one: Model, ways: tuple[str, ...], cache: Path, tree: Path, limit: float, in_turn: bool) -> Json:
+def _process(
+    one: Model, ways: tuple[str, ...], cache: Path, tree: Path, limit: float, in_turn: bool, short: bool
+) -> Json:
     variables = {
         **os.environ,
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
@@ -333,7 +378,9 @@ def _process(one: Model, ways: tuple[str, ...], cache: Path, tree: Path, limit: 
         "CASE_SIZE": os.environ.get("CASE_SIZE", "released"),
     }
     start = time.monotonic()
-    command = [sys.executable, str(Path(__file__).resolve()), "one", one.name, *ways, *(["--turns"] if in_turn else [])]
+    command = [sys.executable, str(Path(__file__).resolve()), "one", one.name, *ways]
+    command += ["--turns"] if in_turn else []
+    command += ["--caches", str(cache)] if in_turn and short else []
     try:
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=limit)
     except subprocess.TimeoutExpired:
@@ -403,8 +450,10 @@ def _eager(rows: Json, one: Model) -> list[str]:
 
 
 def _row(rows: Json, name: str, one: Model) -> list[str]:
-    whole, cold, turn = (rows.get(job, _MISSING) for job in (f"cold: {one.ways[0]}", f"cold: {name}", "turns"))
-    again = rows.get(f"second: {name}", turn if cold["status"] == "ok" else _MISSING)
+    turn = rows.get("turns", _MISSING)
+    whole = rows.get(f"cold: {one.ways[0]}", turn)
+    cold = rows.get(f"cold: {name}", turn if name == one.ways[0] else _MISSING)
+    again = rows.get(f"second: {name}", turn if name == one.ways[0] and cold is not turn else _MISSING)
     own = cold.get(name) or turn.get(name)
     if own is None or "error" in own:
         return [name, own["error"] if own else cold["status"], *[""] * 10]
@@ -413,7 +462,7 @@ def _row(rows: Json, name: str, one: Model) -> list[str]:
         f"{name}: `{'; '.join(own['lines'])}`",
         f"{own['cold']:.1f}" if first else "",
         f"{whole[one.ways[0]]['cold'] / own['cold']:.1f}x" if both else "",
-        f"{again[name]['cold']:.1f}" if again["status"] == "ok" else "",
+        f"{again[name]['cold']:.1f}" if name in again else "",
         _spread(turn, name),
         _of_first(turn, name, one.ways[0]),
         _busy(turn, name),
@@ -460,18 +509,21 @@ def main() -> None:
     measuring.add_argument("--nanovlm", type=Path, required=True)
     measuring.add_argument("--seconds", type=float, default=1800.0)
     measuring.add_argument("--models", nargs="+", default=[one.name for one in MODELS])
+    measuring.add_argument("--short", action="store_true", help="fewer processes")
     single = calls.add_parser("one")
     single.add_argument("model", choices=[one.name for one in MODELS])
     single.add_argument("ways", nargs="+")
     single.add_argument("--turns", action="store_true")
+    single.add_argument("--caches", type=Path, help="a folder with one for each way")
     reading = calls.add_parser("page")
     reading.add_argument("results", type=Path, nargs="+", help="of a model that is in several, the last counts")
     reading.add_argument("--into", type=Path)
     options = parser.parse_args()
     if options.call == "measure":
-        measure(options.out, options.nanovlm.resolve(), options.seconds, options.models)
+        measure(options.out, options.nanovlm.resolve(), options.seconds, options.models, options.short)
     elif options.call == "one":
-        told = first(next(one for one in MODELS if one.name == options.model), options.ways, options.turns)
+        one = next(one for one in MODELS if one.name == options.model)
+        told = first(one, options.ways, options.turns, options.caches)
         print(json.dumps(told), flush=True)
         os._exit(0)  # what the compiler has left behind is not waited for
     else:

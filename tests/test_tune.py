@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -269,6 +270,37 @@ def test_what_is_left_out_is_one_line_for_each_reason() -> None:
     assert f"Warning: `fast-math` left out: {why}." in conclusions
 
 
+def in_blocks(ms: float, cold: float, **more: Any) -> dict[str, Any]:
+    return row("default, blocks", ms, cold, scope="blocks", arguments={"mode": "default"}, **more)
+
+
+def test_blocks_are_told_beside_the_whole_that_is_compiled_in_the_same_way() -> None:
+    _, conclusions = told(row(ms=5, cold=89.2), in_blocks(6.2, 15.8))
+    beside = "`default, blocks` beside `default`: a first pass takes 15.8 s, not 89.2 s, a warm one"
+    assert f"{beside} 1.24 times as long." in conclusions
+    assert "Once warm that is slower" not in conclusions  # what is recommended is the whole
+    _, conclusions = told(row(ms=5, cold=89.2), in_blocks(5.05, 15.8))
+    assert f"{beside} as long (within noise)." in conclusions
+    for other in (row("speed", arguments={"dynamic": True}), row(marked=True), row(status="timeout")):
+        assert " beside " not in told(other, in_blocks(6.2, 15.8))[1]
+
+
+def test_blocks_that_are_slower_once_warm_are_not_recommended_without_saying_so() -> None:
+    whole = (row("speed", 4, 99), row(ms=5, cold=89.2))
+    _, conclusions = told(*whole, in_blocks(6.2, 15.8), goal="startup")
+    slower = "Once warm that is slower: a pass takes 12.4 ms, 1.55 times as long as with `speed`"
+    assert slower in conclusions
+    assert "the first pass takes 5.27 s in a process that finds the cache" in conclusions
+    assert "Once warm" not in told(*whole, in_blocks(4.3, 15.8), goal="startup")[1]  # by less than a tenth
+    assert "Once warm" not in told(in_blocks(6.2, 15.8), goal="startup")[1]  # nobody knows
+
+
+def test_what_ran_with_another_assembler_says_so() -> None:
+    assert "TRITON_PTXAS_PATH" not in told(row(assembler=""))[1]
+    _, conclusions = told(row(), row("speed", assembler="/torch/bin/ptxas"), row("both", assembler="/torch/bin/ptxas"))
+    assert "`speed`, `both` ran with `TRITON_PTXAS_PATH` set to `bin/ptxas` in torch's folder" in conclusions
+
+
 def test_how_many_recompilations_a_case_needs() -> None:
     hit = {**row()["counts"], "limit_hits": 1}
     limited = row("default, limit 64", config={"torch._dynamo.config.recompile_limit": 64}, most_recompiles=11)
@@ -473,6 +505,19 @@ def test_a_way_that_fails_and_one_that_differs(call: Call) -> None:
     assert "`dynamic`: crashed: ValueError: no such size" in report
     assert 'For startup, write `for block in model.blocks: block.compile(backend="eager")`' in report
     assert "A second model of the same code in the same process, compiled as `default`, compiles nothing" in report
+
+
+def test_a_forward_of_pytorch_itself_is_wrapped_since_in_place_nothing_would_be_compiled(
+    call: Call, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    layers = "super().__init__(*(nn.TransformerEncoderLayer(8, 2, 8, 0.0, batch_first=True) for _ in range(2)))"
+    chain = f"{MODEL}\n\nclass Chain(nn.Sequential):\n    def __init__(self):\n        {layers}\n"
+    (tmp_path / "net.py").write_text(chain, encoding="utf-8")
+    report = call("Chain", "--goal", "startup")
+    assert "nothing is compiled" not in report
+    assert re.search(r"\| default \|( [^|]+ \|){6} [12] \|", report)  # graphs
+    assert "`default, blocks`" in report.partition("left out: the model has no list of two or more modules")[0]
 
 
 def test_prove_writes_the_way_into_the_call_that_compiles(call: Call, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ _GOALS = {
     "memory": "the peak of warm passes",
 }
 _DYNAMO = "torch._dynamo.config."
+_SLOWER = 1.1  # times a warm pass of the whole, from which on blocks are said to be slower
 _GAINED = 0.8  # of the first pass: a cache that saves less is hardly worth a line
 
 
@@ -222,8 +223,10 @@ def _megabytes(row: Figures) -> str:
 def _conclusions(figures: Figures, facts: Facts, tried: Sequence[Tried], best: Tried | None) -> Iterator[str]:
     if best is not None:
         yield from _recommended(figures, facts, best)
+        yield from _slower_blocks(best, tried)
     else:
         yield _nothing(figures, tried)
+    yield from _of_blocks(tried)
     yield from _of_debug(figures)
     yield from _of_limits(figures, facts)
     yield from _of_reuse(figures)
@@ -232,6 +235,7 @@ def _conclusions(figures: Figures, facts: Facts, tried: Sequence[Tried], best: T
             yield f"{code(one.name)} is not what eager computes, and is never chosen: {'; '.join(one.unequal[:2])}."
         elif not one.row["launches"]:
             yield f"With {code(one.name)} no compiled graph ran: its times are those of eager code."
+    yield from _of_assembler(figures)
     yield from _not_reached(figures)
     for row in figures["rows"]:
         if row["status"] == "skipped":
@@ -309,6 +313,53 @@ def _nothing(figures: Figures, tried: Sequence[Tried]) -> str:
         f"No way is faster than eager beyond noise: do not compile this for {goal}. The fastest is {code(first.name)},"
         f" {_told(figures, first)}."
     )
+
+
+def _slower_blocks(best: Tried, tried: Sequence[Tried]) -> Iterator[str]:
+    """What it costs once warm that the recommended way compiles blocks only."""
+    whole = [one for one in tried if one.eligible and one.row["scope"] == "whole"]
+    if best.row["scope"] != "blocks" or not whole:
+        return
+    first = min(whole, key=lambda one: one.warm().median_ms)
+    times = _times(best, first)
+    if times > _SLOWER and not same(best.warm(), first.warm()):
+        yield (
+            f"Once warm that is slower: a pass takes {number(best.warm().median_ms)} ms, {times:.2f} times as long as"
+            f" with {code(first.name)}, which compiles the whole ({number(first.warm().median_ms)} ms)."
+        )
+
+
+def _of_blocks(tried: Sequence[Tried]) -> Iterator[str]:
+    """Blocks beside the whole, compiled in the same way: the first pass against the later ones."""
+    for own in (one for one in tried if one.row["scope"] == "blocks" and one.eligible):
+        whole = next((one for one in tried if one.eligible and _is_whole_of(one, own)), None)
+        if whole is not None and own.row["cold_seconds"]:
+            cold = f"{number(own.row['cold_seconds'])} s, not {number(whole.row['cold_seconds'])} s"
+            times, noise = _times(own, whole), same(own.warm(), whole.warm())
+            how = "as long (within noise)" if noise else f"{times:.2f} times as long"
+            yield f"{code(own.name)} beside {code(whole.name)}: a first pass takes {cold}, a warm one {how}."
+
+
+def _is_whole_of(one: Tried, blocks: Tried) -> bool:
+    same_way = all(one.row[key] == blocks.row[key] for key in ("arguments", "config", "marked"))
+    return one.row["scope"] == "whole" and same_way
+
+
+def _times(one: Tried, other: Tried) -> float:
+    """How many times as long a warm pass takes."""
+    median = other.warm().median_ms
+    return one.warm().median_ms / median if median else 1.0
+
+
+def _of_assembler(figures: Figures) -> Iterator[str]:
+    """Ways that ran with another assembler than the user's process would take."""
+    names = [code(row["name"]) for row in figures["rows"] if row.get("assembler")]
+    if names:
+        yield (
+            f"{', '.join(names)} ran with `TRITON_PTXAS_PATH` set to `bin/ptxas` in torch's folder, with which this"
+            " torch's compile workers assemble. Set it too: else what they compile to choose from is not found, and"
+            " compiled again, one kernel after another."
+        )
 
 
 def _of_debug(figures: Figures) -> Iterator[str]:
