@@ -209,6 +209,42 @@ def analysed(tmp_path: Path, text: str) -> tuple[Analysis, Places]:
     return Analysis([path], load_rules(), Settings()), Places([path], str(tmp_path), [])
 
 
+def test_a_wrapper_that_is_compiled_again_is_explained_by_what_is_about_recompiling(tmp_path: Path) -> None:
+    text = """import torch
+import torch.nn as nn
+
+
+class Positions:
+    def __init__(self):
+        self.kept = {}
+
+    def __call__(self, n, device):
+        if n not in self.kept:
+            self.kept[n] = torch.arange(n, device=device)
+        return self.kept[n]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.positions = Positions()
+
+    @torch.no_grad()
+    def forward(self, x):
+        if x.sum() > 1:
+            x = x + 1
+        return x + self.positions(x.shape[-1], x.device)
+"""
+    analysis, places = analysed(tmp_path, text)
+    found = findings(analysis.first)
+    size = "tensor 'args[0]' size mismatch at index 2. expected 8, actual 6"
+    wrapper, own = (Recompile("inner", where, size) for where in ("torch/_dynamo/external_utils.py:67", "net.py:20"))
+    (group,) = groups([seen(recompiles=(wrapper,))], places)
+    assert [f.reported.code for f in related(group, found, COSTS, places)] == ["FC504"]
+    (group,) = groups([seen(recompiles=(own,))], places)
+    assert related(group, found, COSTS, places) == ()
+
+
 def test_a_cause_is_explained_by_the_finding_on_its_line(tmp_path: Path) -> None:
     analysis, places = analysed(tmp_path, MODEL)
     found = findings(analysis.first)

@@ -247,6 +247,13 @@ def test_counts_decide() -> None:
     assert change(old, old).told == "no count changes"
 
 
+def test_graphs_in_place_of_what_a_limit_left_to_eager_code_are_no_loss() -> None:
+    old, new = Totals(0, 8, 2, limit_hits=1), Totals(0, 1, 6)
+    assert change(old, new).gain
+    assert not change(new, old).gain
+    assert not change(Totals(0, 8, 2), new).gain
+
+
 def test_fewer_breaks_since_less_is_compiled_are_no_gain() -> None:
     old, new = Totals(4, 2, 10, operators=40), Totals(0, 2, 1, operators=12)
     assert change(old, new).worse == ("captured operators 40 -> 12: less is compiled",)

@@ -54,10 +54,11 @@ def change(before: Totals, after: Totals, whole: bool = False) -> Change:
     half = lost >= _FEW and 2 * after.operators < before.operators
     less = half and not whole  # fewer breaks since less is compiled are no gain
     fewer = [f"captured operators {before.operators} -> {after.operators}: less is compiled"] if less else []
-    pairs = [(word, getattr(before, name), getattr(after, name)) for name, word in _COUNTS]
+    pairs = [(name, word, getattr(before, name), getattr(after, name)) for name, word in _COUNTS]
+    excused = ("launches",) if after.limit_hits < before.limit_hits else ()  # what ran eagerly started no graphs
     return Change(
-        tuple(f"{word} {was} -> {now}" for word, was, now in pairs if now < was),
-        (*(f"{word} {was} -> {now}" for word, was, now in pairs if now > was), *fewer),
+        tuple(f"{word} {was} -> {now}" for _, word, was, now in pairs if now < was),
+        (*(f"{word} {was} -> {now}" for name, word, was, now in pairs if now > was and name not in excused), *fewer),
     )
 
 

@@ -77,7 +77,8 @@ def related(
     """The findings that may be behind a cause, of rules that are about such causes.
 
     Those on its line, and those whose fix rewrites it; else those of its class, or of its function when that is all
-    that a recompile tells; else those on the lines that called it; else those that name what PyTorch's message names.
+    that a recompile tells; else those on the lines that called it; else those that name what PyTorch's message names;
+    else all of them, where what was compiled again is a wrapper of somebody else's, which does not tell what is in it.
     """
     fitting = [f for f in found if group.category in costs.get(f.reported.code, ())]
     if group.key[0] == "skip":
@@ -94,6 +95,7 @@ def related(
         lambda f: _named(f, group) and any(_within(f, place, places) for place in own),
         lambda f: any(_on(f, place, places) for place in calls),
         lambda f: _named(f, group),
+        lambda _: bool(group.guards) and not own and not calls,
     )
     return next((tuple(fit) for step in steps if (fit := [f for f in fitting if step(f)])), ())
 

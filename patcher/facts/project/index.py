@@ -819,6 +819,11 @@ class Project:
                 stack.extend(self._classes[name].bases)
         return found
 
+    def _held(self, cls: str, attribute: str) -> list[str]:
+        """What a call of ``self.attribute`` in ``cls`` runs, where that is an object of a plain class."""
+        held = dict(self._classes[cls].built).get(attribute, "")
+        return [] if self.is_module_class(held) else self._method(held, "__call__")
+
     def seen_by(self, module: str) -> set[str]:
         """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
         if module not in self._seen:
@@ -856,7 +861,7 @@ class Project:
             for mention in summary.here:
                 if mention.startswith("self."):
                     if owner in self._classes:
-                        stack += self._method(owner, mention[5:])
+                        stack += self._method(owner, mention[5:]) or self._held(owner, mention[5:])
                 elif mention.startswith("."):
                     if mention[1:] not in tables.COMMON_METHODS and (methods := self._by_method.get(mention[1:])):
                         module = home[name]
