@@ -56,7 +56,7 @@ class WholeModelCompile(Rule):
         Unsafe: what is around the blocks (embeddings, heads) runs eagerly from there on, nothing is fused across
         blocks, and each is started by itself, for which small ones leave a GPU waiting: on an H200 a step of FLUX's
         blocks takes as long as that of the whole, a training step of nanoVLM's 1.23 times as long; with
-        ``mode="reduce-overhead"`` each has CUDA graphs of its own, and nanoVLM's take 0.77 of that.
+        ``mode="reduce-overhead"``, where each has CUDA graphs of its own, 1.07 times.
         ``diagnose --tune --goal startup --prove`` measures both ways and decides by cold seconds, steps and
         recompiles. Not written where the model is compiled again, the wrapper is asked for (``_orig_mod``), the
         class of the blocks has the decorator, blocks are swapped (FC708), or activation checkpointing wraps the
