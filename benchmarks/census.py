@@ -17,7 +17,7 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parent))
 import torch
 import zoo
 import zoo_transformers
+import zoo_unseen
 
 from patcher.harness.worker import Listener, described, listening
 
@@ -47,7 +48,8 @@ def seed() -> None:
 
 def made(name: str) -> tuple[Any, list[tuple[Any, Any]]]:
     """The model and its calls, as arguments and keywords."""
-    build, calls = (zoo if name in zoo.CLASSES else zoo_transformers).case(name)
+    homes = [home for home in (zoo, zoo_unseen, zoo_transformers) if name in home.CLASSES]
+    build, calls = homes[0].case(name)
     seed()
     model = build()
     seed()
@@ -143,8 +145,8 @@ def warm_up() -> None:
     torch._dynamo.reset()
 
 
-def forked(name: str, file: Path) -> None:
-    """One class in a process of its own."""
+def forked(name: str, file: Path, measure: Callable[[str], Json] = one) -> None:
+    """One class in a process of its own, where ``measure`` makes what is written into the file."""
     start, part = time.monotonic(), file.with_suffix(".part")
     part.unlink(missing_ok=True)
     process = os.fork()
@@ -154,7 +156,7 @@ def forked(name: str, file: Path) -> None:
         os.dup2(log, 2)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
         try:
-            told = one(name)
+            told = measure(name)
         except BaseException as raised:
             last = traceback.extract_tb(raised.__traceback__)[-1]
             told = {"error": f"{type(raised).__name__}: {raised} ({last.filename}:{last.lineno})"}

@@ -127,6 +127,44 @@ OTHERS: Mapping[str, str] = {
     "for key, part in itertools.groupby(enumerate(counts.tolist()), lambda pair: pair[1]):\n"
     "    y = y * len(list(part))",
     "item as index": "y = x[counts.sum().item() - 5]",
+    # what asks a tensor for its number without a name that says so
+    "tensor as end of a slice": "y = torch.arange(9)[: counts.sum()]",
+    "tensor as index of one row": "y = torch.arange(9)[counts.sum()]",
+    "tensor as index of a list": "y = x * [1, 2, 3, 4, 5, 6, 7][counts.sum()]",
+    "tensor as number of steps": "y = torch.linspace(0, 1, counts.sum())",
+    "tensor as size of a view": "y = torch.ones(6).view(counts.sum(), -1)",
+    "tensor as size of a part": "y = torch.ones(6).split(counts.sum())[0]",
+    "tensor as width of padding": "y = torch.nn.functional.pad(x, (0, counts.sum()))",
+    "tensor as fill value": "y = torch.full_like(x, counts.sum())",
+    "list as often as a tensor says": "y = x * len([0] * counts.sum())",
+    "number in a tensor": "y = x * (2 in counts * 1)",
+    "complex": "y = x * complex(counts.sum()).real",
+    "any of a tensor": "y = x * any(counts > 1)",
+    "all of a tensor": "y = x * all(counts > 1)",
+    "sorted tensor": "y = x * sorted(counts * 1)[0]",
+    "text of a tensor": "y = x * len(str(counts.sum()))",
+    "percent of a tensor": "y = x * len('%d' % counts.sum())",
+    "and of a tensor": "y = x * (counts.sum() and 2)",
+    "not of a tensor": "y = x * (not counts.sum())",
+    "chain of a tensor": "y = x * (0 < counts.sum() < 9)",
+    "while of a tensor that is made": "y = x * 1\nwhile (y < 40).all():\n    y = y * 2",
+    "math of a tensor": "y = x * math.sqrt(counts.sum())",
+    "equal": "y = x * torch.equal(x, x * 1)",
+    "int of an array": "y = x * int((counts * 1).numpy()[0])",
+    "array as end of a slice": "y = x * 1\ny = y[: (counts * 1).numpy()[0]]",
+    "array as size": "n = (counts * 1).numpy()\ny = torch.zeros(n.max())",
+    "range of an array": "y = x * 1\nn = (counts * 1).numpy()\nfor i in range(n[0]):\n    y = y * 2",
+    # and what does not
+    "tensor in a list": "y = x * (counts.sum() in [1, 6])",
+    "unpacked tensor": "one, two, three = counts\ny = x * one + two",
+    "list of a tensor": "y = x * list(counts)[0]",
+    "maximum of tensors": "y = x * max(counts[0], counts[1])",
+    "minimum of a tensor and a number": "y = x * min(counts.sum(), 3)",
+    "sum of a tensor": "y = x * sum(counts)",
+    "tensor in a text": "text = f'{counts.sum()}'\ny = x * 2",
+    "tensor as a limit": "y = x.clamp(max=counts.sum())",
+    "tensor in a tensor": "y = torch.tensor([counts.sum(), 1])",
+    "length of a tensor": "y = torch.zeros(len(counts))",
     "item of a maximum as size": "y = torch.zeros(counts.max().item() + 1)",
     "lstm": "y = LSTM(x)[0]",
     "gru": "y = GRU(x)[0]",
@@ -158,6 +196,7 @@ WAYS: Mapping[str, str] = {
 _TEXT = """\
 import itertools
 import logging
+import math
 import warnings
 import torch
 

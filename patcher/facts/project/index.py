@@ -31,9 +31,12 @@ from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, walk
+from patcher.facts.syntax.written import parsed
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 
+#: What annotations call tensors.
+_TENSORS = frozenset({"Tensor", "LongTensor", "IntTensor", "FloatTensor", "BoolTensor"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
 
@@ -102,6 +105,7 @@ class ClassSummary:
     ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
     ``compiled``: it has the decorator ``torch.compile``. ``lists``: those of modules of one class that it makes.
+    ``tensors``: attributes that are annotated as tensors in the body of the class.
     """
 
     name: str
@@ -114,6 +118,7 @@ class ClassSummary:
     properties: frozenset[str] = frozenset()
     compiled: bool = False
     lists: tuple[BlockList, ...] = ()
+    tensors: frozenset[str] = frozenset()
 
     def __or__(self, other: ClassSummary) -> ClassSummary:
         """Either of two classes of one name in one file."""
@@ -128,6 +133,7 @@ class ClassSummary:
             self.properties | other.properties,
             self.compiled and other.compiled,
             tuple(one for one in self.lists if one in other.lists),
+            self.tensors & other.tensors,
         )
 
 
@@ -398,7 +404,22 @@ class _Collector:
                 frozenset(m.name for m in methods if any(_on_access(d) for d in m.decorator_list)),
                 "torch.compile" in self.decorators(node),
                 tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if node in listing else (),
+                frozenset(
+                    s.target.id
+                    for s in node.body
+                    if isinstance(s, ast.AnnAssign)
+                    and isinstance(s.target, ast.Name)
+                    and self._says_tensor(s.annotation)
+                ),
             )
+
+    def _says_tensor(self, annotation: ast.expr) -> bool:
+        """Whether ``annotation`` is that of a tensor, which may be None."""
+        if isinstance(written := parsed(annotation), ast.BinOp):
+            return self._says_tensor(written.left)
+        if isinstance(written, ast.Subscript) and last_name(written.value) == "Optional":
+            return self._says_tensor(written.slice)
+        return written is not None and last_name(written) in _TENSORS
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
         """Attribute -> class, where every assignment calls one class (or a class method of it)."""

@@ -1,0 +1,279 @@
+"""What ``check`` says breaks, against where Dynamo breaks: docs/results/forecast.md.
+
+    python benchmarks/forecast.py run    --python PY --work FOLDER [--zoo wild|transformers|unseen] [--only NAMES]
+    python benchmarks/forecast.py check  --work FOLDER
+    python benchmarks/forecast.py report --work FOLDER [--into docs/results/forecast.md]
+
+``run`` calls each class three times, compiled with the backend ``eager`` (``forecast_run.py``), and keeps where it
+broke and which lines Dynamo has traced. ``check`` has ``fix-compile check`` read all files of installed packages that
+these classes import, package by package, and knows nothing of the runs. ``report`` joins the two, by file and
+statement: a place is a simple statement, or the head of an ``if``, loop, ``with`` or ``def``.
+
+recall:     places that broke and have a finding, of the places that broke (in files that ``check`` has read).
+precision:  places with a finding that broke, of the places with a finding that Dynamo has traced.
+
+Findings of rules that are about graph breaks count. Those about a region (a loop, a cluster of breaks, a function to be
+left out) do not: they stand at the head of what holds the breaks. Several breaks or findings in one place are one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import zoo
+import zoo_transformers
+import zoo_unseen
+from tables import put, table
+
+from rules import load_rules
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+Json = dict[str, Any]
+Place = tuple[str, int]  # a file and the first line of a statement
+ZOOS: dict[str, Iterable[str]] = {
+    "wild": zoo.CLASSES,
+    "unseen": zoo_unseen.CLASSES,
+    "transformers": zoo_transformers.CLASSES,
+}
+#: Rules whose findings stand at the head of what breaks somewhere inside.
+REGIONS = frozenset({"FC104", "FC204", "FC207"})
+_HEADS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Measuring.
+
+
+def run(python: str, work: Path, names: Sequence[str]) -> None:
+    folder = work / "run"
+    folder.mkdir(parents=True, exist_ok=True)
+    todo = [name for name in names if not (folder / f"{name}.json").is_file()]
+    if todo:
+        subprocess.run([python, "-W", "ignore", str(HERE / "forecast_run.py"), str(folder), *todo], check=True)
+
+
+def runs(work: Path) -> dict[str, Json]:
+    """What has been run so far, by class."""
+    found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted((work / "run").glob("*.json"))}
+    return {name: told for name, told in found.items() if "breaks" in told}
+
+
+def check(work: Path) -> None:
+    """What the tool says of the packages, each read as a whole as far as the classes import it."""
+    files: dict[tuple[str, str], set[str]] = {}
+    for told in runs(work).values():
+        for file in told["imported"]:
+            if any(file.partition("/")[0] == other.partition("/")[0] for other in told["traced"]):
+                files.setdefault((told["root"], file.partition("/")[0]), set()).update([file])
+    (work / "check").mkdir(exist_ok=True)
+    for (root, package), names in sorted(files.items()):
+        command = [sys.executable, str(ROOT / "fix_compile.py"), "check", "--all", "--format", "json", "-q", "-j", "1"]
+        done = subprocess.run(
+            [*command, *(root + name for name in sorted(names))],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode not in (0, 1):
+            print(f"{package}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+        told: Json = json.loads(done.stdout) if done.stdout.startswith("{") else {"files": [], "failed": done.stderr}
+        told["root"], told["read"] = root, sorted(names)
+        (work / "check" / f"{package}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        print(f"{package}: {len(names)} files, {sum(len(f['findings']) for f in told['files'])} findings", flush=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Places.
+
+
+@cache
+def statements(path: str) -> dict[int, int]:
+    """Line -> first line of the simple statement, or of the head, that it is in."""
+    found: dict[int, int] = {}
+    for node in ast.walk(ast.parse(Path(path).read_bytes())):
+        if isinstance(node, (*_HEADS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match)):
+            inner = node.cases[0].pattern if isinstance(node, ast.Match) else node.body[0]
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            below = min([inner.lineno, *(d.lineno for d in getattr(inner, "decorator_list", ()))])
+            last = max(node.lineno, below - 1)
+        elif isinstance(node, ast.stmt):
+            first, last = node.lineno, node.end_lineno or node.lineno
+        else:
+            continue
+        for line in range(first, last + 1):
+            found.setdefault(line, first)
+    return found
+
+
+def place(root: str, file: str, line: int) -> Place:
+    return file, statements(root + file).get(line, line)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a rule says of a place."""
+
+    code: str
+    message: str
+
+
+def findings(work: Path, without: frozenset[str]) -> tuple[dict[Place, list[Said]], frozenset[str]]:
+    """What is said of each place, and the files that were read."""
+    breaking = {rule.code for rule in load_rules() if "graph break" in rule.costs} - REGIONS - without
+    said: dict[Place, list[Said]] = {}
+    read: set[str] = set()
+    for path in sorted((work / "check").glob("*.json")):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        read |= set(told["read"])
+        for file in told["files"]:
+            name = str(Path(told["root"], file["path"]).resolve()).removeprefix(told["root"])
+            for item in file["findings"]:
+                if item["code"] in breaking:
+                    text = f"{item['message']}; {item['assumption']}" if item["assumption"] else item["message"]
+                    said.setdefault(place(told["root"], name, item["line"]), []).append(Said(item["code"], text))
+    return said, frozenset(read)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The join.
+
+
+@dataclass(frozen=True)
+class Joined:
+    """One or several classes. ``broke``: the places that did, with PyTorch's words; ``traced``: those Dynamo saw."""
+
+    broke: dict[Place, str]
+    traced: frozenset[Place]
+    said: dict[Place, list[Said]]
+
+    @property
+    def found(self) -> list[Place]:
+        return [p for p in self.broke if p in self.said]
+
+    @property
+    def missed(self) -> list[Place]:
+        return [p for p in self.broke if p not in self.said]
+
+    @property
+    def seen(self) -> list[Place]:
+        """The places with a finding that a run tells something of."""
+        return [p for p in self.said if p in self.traced]
+
+    @property
+    def wrong(self) -> list[Place]:
+        return [p for p in self.seen if p not in self.broke]
+
+    def rows(self) -> list[object]:
+        return [
+            len(self.broke),
+            len(self.found),
+            share(len(self.found), len(self.broke)),
+            len(self.seen),
+            len(self.seen) - len(self.wrong),
+            share(len(self.seen) - len(self.wrong), len(self.seen)),
+        ]
+
+
+def share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else ""
+
+
+def joined(every: Iterable[Json], said: dict[Place, list[Said]], read: frozenset[str]) -> Joined:
+    broke: dict[Place, str] = {}
+    traced: set[Place] = set()
+    for told in every:
+        for one in told["breaks"]:
+            file, _, line = one["where"].rpartition(":")
+            if file in read:
+                broke.setdefault(place(told["root"], file, int(line)), one["reason"])
+        for file, lines in told["traced"].items():
+            if file in read:
+                traced.update(place(told["root"], file, line) for line in lines)
+    traced |= set(broke)
+    return Joined(broke, frozenset(traced), {p: s for p, s in said.items() if p in traced})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def text_of(root: str, where: Place) -> str:
+    lines = Path(root + where[0]).read_text(encoding="utf-8").splitlines()
+    return lines[where[1] - 1].strip()[:90]
+
+
+def report(work: Path, into: Path | None, without: frozenset[str]) -> None:
+    every = runs(work)
+    said, read = findings(work, without)
+    rows: list[list[object]] = []
+    for title, names in ZOOS.items():
+        own = [told for name, told in every.items() if name in names]
+        if own:
+            one = joined(own, said, read)
+            breaking = sum(bool(joined([told], said, read).broke) for told in own)
+            rows.append([title, len(own), breaking, *one.rows()])
+    head = ["classes", "run", "break", "places that broke", "found", "recall", "findings traced", "broke", "precision"]
+    put(into, "forecast", table(head, rows))
+    classes = []
+    for name, told in every.items():
+        one = joined([told], said, read)
+        if one.broke or one.wrong:
+            classes.append([name, *one.rows(), told["failed"][:80]])
+    put(into, "classes", table(["class", *head[3:], "failed"], classes))
+    everything, root = joined(every.values(), said, read), {f: t["root"] for t in every.values() for f in t["traced"]}
+    misses = [
+        [f"`{p[0]}:{p[1]}`", f"`{text_of(root[p[0]], p)}`", everything.broke[p][:110]]
+        for p in sorted(everything.missed)
+    ]
+    put(into, "missed", table(["place that broke, without a finding", "code", "PyTorch's words"], misses))
+    wrong = [
+        [f"`{p[0]}:{p[1]}`", f"`{text_of(root[p[0]], p)}`", "; ".join(f"{s.code}: {s.message}" for s in said[p])[:160]]
+        for p in sorted(everything.wrong)
+    ]
+    put(into, "wrong", table(["finding that was traced and did not break", "code", "finding"], wrong))
+    counts = Counter(s.code for p in everything.seen for s in {s.code: s for s in said[p]}.values())
+    bad = Counter(s.code for p in everything.wrong for s in {s.code: s for s in said[p]}.values())
+    put(
+        into,
+        "rules",
+        table(["rule", "places traced", "broke"], [[c, n, n - bad[c]] for c, n in sorted(counts.items())]),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "check", "report"])
+    parser.add_argument("--python", default=sys.executable, metavar="PY", help="of the environment with the packages")
+    parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--zoo", choices=tuple(ZOOS), default="wild")
+    parser.add_argument("--only", metavar="NAMES", help="beginnings of classes, with commas")
+    parser.add_argument("--without", default="", metavar="CODES", help="report as if these rules were not there")
+    parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
+    given = parser.parse_args()
+    work = given.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    if given.what == "run":
+        only = tuple(given.only.split(",")) if given.only else ("",)
+        run(given.python, work, [name for name in ZOOS[given.zoo] if name.startswith(only)])
+    elif given.what == "check":
+        check(work)
+    else:
+        report(work, given.into, frozenset(filter(None, given.without.split(","))))
+
+
+if __name__ == "__main__":
+    main()

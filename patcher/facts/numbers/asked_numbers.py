@@ -1,0 +1,224 @@
+"""Where a tensor is asked for its number without a name that says so: bounds of slices, sizes, ``range``, ``in`` ...
+
+Python asks by ``__index__``, ``__bool__`` and their like, PyTorch where a size has to be a number. Dynamo ends the
+graph there; after some forms it gives up the function (`patcher.facts.tables.number_takers`). Iterating over a tensor,
+unpacking it, ``max`` and ``sum`` of tensors, formatted strings and ``.numpy()`` alone do no harm: they are not told.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.numbers.likely_tensors import LikelyTensors
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables.number_takers import (
+    ANSWERING,
+    ANSWERING_METHODS,
+    BUILTINS,
+    FUNCTIONS,
+    GIVING_UP,
+    MATH_IN_GRAPH,
+    METHODS,
+    Arguments,
+)
+from patcher.facts.values.types import Category, Kind, Value
+
+#: The types of nodes that may ask.
+ASKING = (ast.Slice, ast.Subscript, ast.Call, ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Compare, ast.While)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
+#: Functions of NumPy that give one number for numbers of Python.
+_OF_NUMBERS = frozenset(f"numpy.{n}" for n in "prod ceil floor sqrt log log2 log10 round rint exp power".split())
+_READING = ("int", "float")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``asked``, a tensor or an array, has to give its number where ``node`` is evaluated.
+
+    ``way``: a row of the table of what gets captured. ``gives_up``: no graph goes on behind it in this function.
+    ``looped``: it is asked in a loop, behind which none goes on either.
+    """
+
+    node: ast.AST
+    asked: ast.expr
+    way: str
+    looped: bool
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether no graph goes on behind it."""
+        return self.looped or self.way in GIVING_UP
+
+
+class AskedNumbers(Analysis):
+    """The questions of one module. What is not known to be a tensor is not told."""
+
+    def of(self, function: FunctionNode) -> tuple[Asked, ...]:
+        """Those in the body of ``function``, in order."""
+        found = [asked for n in self.syntax.own(function, *ASKING) if (asked := self.at(n)) is not None]
+        return tuple(sorted(found, key=lambda a: (a.asked.lineno, a.asked.col_offset)))
+
+    def at(self, node: ast.AST) -> Asked | None:
+        """What ``node``, of one of the types `ASKING`, asks a tensor for."""
+        found = next(self._at(node), None)
+        return None if found is None else Asked(node, *found, self._is_looped(node))
+
+    def _at(self, node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+        match node:
+            case ast.Slice(lower=lower, upper=upper, step=step):
+                for bound in filter(None, (lower, upper, step)):
+                    yield from self._asked(bound, "tensor as end of a slice", "array as end of a slice")
+            case ast.Subscript(value=value, slice=index):
+                yield from self._indexed(value, index)
+            case ast.Call():
+                yield from self._called(node)
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                for e, other in ((left, right), (right, left)):
+                    if isinstance(e, (ast.List, ast.Tuple)) and self.is_tensor(other):
+                        yield other, "list as often as a tensor says"
+            case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=right):
+                parts = right.elts if isinstance(right, ast.Tuple) else [right]
+                yield from ((p, "percent of a tensor") for p in parts if self.is_tensor(p))
+            case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[held]):
+                if self._is_truly(held):
+                    yield held, "number in a tensor"
+                elif isinstance(held, (ast.List, ast.Tuple)) and self._is_tested(node) and self.is_tensor(left):
+                    yield left, "if of a tensor"
+            case ast.Compare(left=left, comparators=[first, _, *_]) if not self._is_tested(node):
+                yield from ((e, "chain of a tensor") for e in (left, first) if self.is_tensor(e))
+            case ast.BoolOp(values=[*first, _]) if not self._is_tested(node):
+                yield from ((e, "and of a tensor") for e in first if self._is_truly(e))
+            case ast.UnaryOp(op=ast.Not(), operand=operand) if not self._is_tested(node):
+                if self._is_truly(operand):
+                    yield operand, "not of a tensor"
+            case ast.While(test=test):
+                parts = test.values if isinstance(test, ast.BoolOp) else [test]
+                yield from ((p, "while of a tensor that is made") for p in parts if self._is_truly(p))
+
+    def _indexed(self, value: ast.expr, index: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+        if isinstance(value, (ast.List, ast.Tuple)) or self.inference.of(value).python == "container":
+            if not isinstance(index, (ast.Slice, ast.Tuple)) and self.is_tensor(index):
+                yield index, "tensor as index of a list"
+        elif self.is_tensor(value):
+            parts = index.elts if isinstance(index, ast.Tuple) else [index]
+            for part in parts:
+                held = self.inference.of(part)
+                if held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part):
+                    yield part, "tensor as index of one row"
+
+    def _called(self, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
+        name, what = self.syntax.builtin(call), self.syntax.qualified(call.func) or ""
+        if name in BUILTINS:
+            for given in call.args:
+                over = given.elt if isinstance(given, ast.GeneratorExp) and name in ("any", "all") else given
+                yield from self._asked(over, BUILTINS[name], "range of an array" if name == "range" else "")
+        elif name in _READING or name == "round":
+            yield from ((a, "int of an array") for a in call.args[:1] if self.is_array(a))
+        elif name == "map" and len(call.args) == 2 and isinstance(call.args[0], ast.Name):
+            if call.args[0].id in (*_READING, "bool") and self.is_tensor(call.args[1]):
+                yield call.args[1], "int"
+        elif name == "slice":
+            yield from ((a, "tensor as end of a slice") for a in call.args if self.is_tensor(a))
+        elif what.startswith("math.") and what[5:] not in MATH_IN_GRAPH:
+            yield from ((a, "math of a tensor") for a in call.args if self.is_tensor(a))
+        elif what in ANSWERING:
+            yield from ((a, "equal") for a in call.args[:1] if what.startswith("torch.") or self.is_tensor(a))
+        elif what in FUNCTIONS:
+            yield from self._sized(call, *FUNCTIONS[what])
+        elif isinstance(call.func, ast.Attribute) and not what.startswith("torch."):
+            held, method = call.func.value, call.func.attr
+            if method in METHODS and self.is_tensor(held):
+                yield from self._sized(call, *METHODS[method])
+            elif method in ANSWERING_METHODS and self.is_tensor(held):
+                yield held, "equal"
+            elif method == "tolist" and self.is_array(held):
+                yield held, "int of an array"
+
+    def _sized(self, call: ast.Call, which: Arguments, way: str) -> Iterator[tuple[ast.expr, str]]:
+        """The arguments of ``call``, or what stands in a list or tuple of them, that are tensors."""
+        placed: list[tuple[object, ast.expr]] = [*enumerate(call.args)]
+        placed += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
+        for at, given in placed:
+            if at in which or (isinstance(at, int) and ... in which):
+                for part in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]:
+                    if not self._is_input(part) or way not in ("tensor as size", "tensor as size of a view"):
+                        yield from self._asked(part, way, "array as size")
+
+    def _asked(self, e: ast.expr, tensors: str, arrays: str) -> Iterator[tuple[ast.expr, str]]:
+        if self.is_tensor(e):
+            yield e, tensors
+        elif arrays and self.is_array(e):
+            yield e, arrays
+
+    # --- what is asked ------------------------------------------------------------------------------------------------
+
+    def is_tensor(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a tensor, by what is said of it."""
+        return self.facts.ask(LikelyTensors).of(e)
+
+    def _is_truly(self, e: ast.expr) -> bool:
+        """As `is_tensor`, where None is as good: what may be that is asked whether it is."""
+        return self.inference.of(e).is_tensor
+
+    def is_array(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
+        """Whether ``e`` is what NumPy made of a tensor's data, or of sizes: in a graph, a tensor."""
+        match e:
+            case ast.Name():
+                found = self.inference.definitions(e) - seen
+                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
+                return (
+                    bool(values) and len(values) == len(found) and all(self.is_array(v, seen | found) for v in values)
+                )
+            case ast.Subscript(value=value):
+                return self.is_array(value, seen)
+            case ast.BinOp(left=left, right=right):
+                return self.is_array(left, seen) or self.is_array(right, seen)
+            case ast.Call(func=ast.Attribute(value=held, attr="numpy"), args=[]):
+                return self.is_tensor(held) or not self.inference.of(held).python
+            case ast.Call(func=func, args=[first, *_]) if (self.syntax.qualified(func) or "").startswith("numpy."):
+                return self.is_array(first, seen) or (
+                    self.syntax.qualified(func) in _OF_NUMBERS and self.inference.of(first).python == "size"
+                )
+            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method != "tolist":
+                return self.syntax.qualified(held) is None and self.is_array(held, seen)
+        return False
+
+    def _is_input(self, e: ast.expr) -> bool:
+        """Whether ``e`` comes into the graph as it is: PyTorch takes the number of one that is on the CPU as a size."""
+        if isinstance(e, ast.Attribute):
+            return True
+        if isinstance(e, ast.Name):
+            return any(d.how == "parameter" for d in self.inference.definitions(e))
+        return False
+
+    def _is_tested(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a part of a test, of which others tell."""
+        child: ast.AST = e
+        for parent in self.syntax.ancestors(e):
+            if isinstance(parent, _TESTING) and child is parent.test:
+                return True
+            if not isinstance(parent, (ast.BoolOp, ast.UnaryOp)):
+                return False
+            child = parent
+        return False
+
+    def _is_looped(self, node: ast.AST) -> bool:
+        child = node
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                return False
+            if isinstance(parent, _LOOPS[:2]) and child is not parent.iter and child is not parent.target:
+                return True
+            if isinstance(parent, ast.While):
+                return True
+            child = parent
+        return isinstance(node, ast.While)
+
+
+def _may_be_bool(held: Value) -> bool:
+    return held.kind is not Kind.TENSOR or held.dtype is None or held.dtype.category in (Category.BOOL, Category.OTHER)

@@ -1,0 +1,165 @@
+"""Which expressions are tensors by what code near them says: enough for a report, never for a fix.
+
+More than `Inference` takes for granted: attributes of objects whose class, in any file, annotates them as tensors; what
+something is used on that only a tensor has, elsewhere in the function; elements of lists of tensors; parameters that
+calls of the file hand tensors to.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.written import parsed
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
+from patcher.facts.values.types import FOREIGN, Kind
+
+Seen = frozenset[Definition]
+_NONE: Seen = frozenset()
+#: Methods that NumPy's arrays, lists and sets do not have.
+_TELLING = api.TENSOR_ONLY - frozenset(
+    "size shape ndim dim dtype view add sub mul div copy item tolist sum max min mean any all abs std var prod clip "
+    "repeat reshape transpose squeeze flatten cumsum cumprod round argmax argmin nonzero requires_grad device type "
+    "trace diagonal sort real imag conj take put fill log exp sqrt sign floor ceil sin cos pow eq ne lt le gt "
+    "ge".split()
+) | frozenset({"device"})
+#: Functions that give a list or tuple of what they are given, tensor by tensor.
+_LISTING = frozenset({"list", "tuple", "reversed", "sorted"})
+#: Methods of a tensor that give several.
+_SEVERAL = frozenset({"chunk", "split", "unbind", "tensor_split"})
+#: What of a tensor is one again, with all arguments.
+_NO_TENSORS = api.HOST_READS | api.ABOUT | _SEVERAL | frozenset({"data_ptr", "element_size", "stride", "is_nonzero"})
+
+
+class LikelyTensors(Analysis):
+    """Answers for one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.presumed = facts.presumed
+        self._used: dict[FunctionNode, frozenset[str]] = {}
+
+    def of(self, e: ast.expr) -> bool:
+        """Whether ``e``, where a number is needed, is a tensor for all that is said of it."""
+        return self._of(e, _NONE)
+
+    def _of(self, e: ast.expr, seen: Seen) -> bool:
+        if isinstance(e, ast.Starred):
+            return False
+        value = self.inference.of(e)
+        if value.is_tensor:
+            return True
+        if value.kind is not Kind.UNKNOWN or value == FOREIGN:
+            return False
+        match e:
+            case ast.Name():
+                definitions = self.inference.definitions(e) - seen
+                return any(self._bound(d, seen | definitions) for d in definitions)
+            case ast.Attribute():
+                return self._kept(e, seen) or self._is_used(e)
+            case ast.Subscript(value=value_of, slice=index):
+                several = not isinstance(index, ast.Slice) and self._elements(value_of, seen)
+                return self._of(value_of, seen) or several or (isinstance(index, ast.Constant) and self._is_used(e))
+            case ast.BinOp(left=left, right=right):
+                return self._of(left, seen) or self._of(right, seen)
+            case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=operand):
+                return self._of(operand, seen)
+            case ast.IfExp(body=body, orelse=orelse):
+                return self._of(body, seen) or self._of(orelse, seen)
+            case ast.Call(func=ast.Attribute(value=held, attr=method)):
+                return method in api.TENSOR_ONLY - _NO_TENSORS and self._of(held, seen)
+        return False
+
+    def _bound(self, d: Definition, seen: Seen) -> bool:
+        value, path = d.part
+        if d.how == "parameter":
+            annotation = d.node.annotation if isinstance(d.node, ast.arg) else None
+            if annotation is not None:  # or None, where it is as good
+                return self.presumed.annotated(annotation).is_tensor
+            return any(self._of(e, seen) for e in self.facts.ask(Callees).given(d))
+        if value is None or len(path) > 1:
+            return False
+        if d.how == "assign":
+            return self._elements(value, seen) if path else self._of(value, seen)
+        if d.how == "iteration":
+            return self._turn(value, path, seen)
+        return False
+
+    def _turn(self, over: ast.expr, path: tuple[int, ...], seen: Seen) -> bool:
+        """Whether what a loop over ``over`` binds, at ``path``, is a tensor in each turn."""
+        name, args = self.syntax.builtin(over), over.args if isinstance(over, ast.Call) else []
+        if name == "enumerate" and args:
+            return path == (1,) and self._elements(args[0], seen)
+        if name == "zip":
+            return len(path) == 1 and path[0] < len(args) and self._elements(args[path[0]], seen)
+        return not path and self._elements(over, seen)
+
+    def _elements(self, e: ast.expr, seen: Seen) -> bool:
+        """Whether ``e`` gives tensors when it is iterated over or taken apart."""
+        if self._of(e, seen):
+            return True
+        match e:
+            case ast.Name():
+                definitions = self.inference.definitions(e) - seen
+                values = [d.value for d in definitions if d.how == "assign" and not d.path and d.value is not None]
+                return bool(values) and all(self._elements(v, seen | definitions) for v in values)
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return bool(elements) and all(self._of(part, seen) for part in elements)
+            case ast.ListComp(elt=one) | ast.GeneratorExp(elt=one):
+                return self._of(one, seen)
+            case ast.Call(args=[first]) if self.syntax.builtin(e) in _LISTING:
+                return self._elements(first, seen)
+            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _SEVERAL:
+                return self._of(held, seen)
+        return False
+
+    # --- what objects keep ------------------------------------------------------------------------------------------
+
+    def _kept(self, e: ast.Attribute, seen: Seen) -> bool:
+        """Whether the class of the object that ``e`` is an attribute of says that it is a tensor."""
+        names = self._classes(e.value, seen)
+        return any(known is not None and e.attr in known.tensors for known in map(self.project.known_class, names))
+
+    def _classes(self, e: ast.expr, seen: Seen) -> Iterable[str]:
+        """The dotted classes of the project that ``e`` may be an instance of."""
+        if isinstance(e, ast.Name):
+            for d in self.inference.definitions(e) - seen:
+                if isinstance(d.node, ast.arg) and d.node.annotation is not None:
+                    yield from self._said(d.node.annotation)
+                elif d.how == "assign" and isinstance(d.value, ast.Call) and not d.path:
+                    yield from self._named(d.value.func)
+        elif isinstance(e, ast.Attribute) and (own := self.inference.instance_attribute(e)) is not None:
+            known = self.project.known_class(self.facts.qualname(own[0]) or own[0].name)
+            yield from (cls for name, cls in (known.built if known is not None else ()) if name == e.attr)
+
+    def _said(self, annotation: ast.expr) -> Iterable[str]:
+        written = parsed(annotation)
+        if isinstance(written, ast.BinOp):
+            yield from self._said(written.left)
+            yield from self._said(written.right)
+        elif isinstance(written, ast.Subscript) and (dotted(written.value) or "").rpartition(".")[2] == "Optional":
+            yield from self._said(written.slice)
+        elif written is not None:
+            yield from self._named(written)
+
+    def _named(self, e: ast.expr) -> Iterable[str]:
+        text = dotted(e)
+        if text is not None:
+            yield self.syntax.qualified(e) or f"{self.facts.module}.{text}"
+
+    def _is_used(self, e: ast.expr) -> bool:
+        """Whether the function uses something on ``e``, as it is written, that only a tensor has."""
+        function = self.syntax.function_of(e)
+        if function is None or dotted(e.value if isinstance(e, ast.Subscript) else e) is None:
+            return False
+        if function not in self._used:
+            attributes = self.syntax.own(function, ast.Attribute)
+            kept = (n.value for n in attributes if isinstance(n, ast.Attribute) and n.attr in _TELLING)
+            asked = [v for v in kept if isinstance(v, (ast.Attribute, ast.Subscript))]
+            self._used[function] = frozenset(map(ast.unparse, asked))
+        return ast.unparse(e) in self._used[function]

@@ -1,0 +1,238 @@
+"""What HiddenRead reports, and what looks like it and is none."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="a cache is written at a position that is a tensor",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x, cache, position: torch.Tensor):
+        start = position[0]
+        end = start + x.shape[1]
+        cache[:, start:end] = self.layer(x)
+        return cache.sum(1)
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, n, 3), torch.zeros(2, 9, 3), torch.tensor([k, k])) for n, k in ((2, 0), (2, 3))]
+""",
+    ),
+    Example(
+        title="a longest length, as a size",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x, lengths: torch.Tensor):
+        longest = lengths.max()
+        steps = torch.arange(longest)
+        return self.layer(x).sum() * (steps[None] < lengths[:, None])
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, 3), torch.tensor([2, 4])), (torch.randn(2, 3), torch.tensor([3, 1]))]
+""",
+    ),
+    Example(
+        title="rows that a tensor counts, in a loop",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x, counts: torch.Tensor):
+        y = self.layer(x)
+        for _ in range(counts.sum()):
+            y = y * 2
+        return y
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, 3), torch.tensor([2, 1])), (torch.randn(2, 3), torch.tensor([1, 1]))]
+""",
+    ),
+    Example(
+        title="one row, by the place of a maximum",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.layer(x)
+        best = y.sum(-1).argmax()
+        return y[best] * 2
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(4, 3),), (torch.randn(5, 3),)]
+""",
+    ),
+    Example(
+        title="all of Python, over a comparison",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.layer(x)
+        small = all(y.abs().amax(-1) < 100)
+        return y, small
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(4, 3),), (torch.randn(5, 3),)]
+""",
+    ),
+    Example(
+        title="a product of sizes by NumPy",
+        before="""\
+import numpy as np
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.layer(x)
+        return y.view(int(np.prod(x.shape)))
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(4, 3),), (torch.randn(5, 3),)]
+""",
+    ),
+    Example(
+        title="a root, by math",
+        before="""\
+import math
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x, lengths: torch.Tensor):
+        y = self.layer(x)
+        return y / math.sqrt(lengths.max())
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(4, 3), torch.tensor([4, 2])), (torch.randn(5, 3), torch.tensor([9, 2]))]
+""",
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="bounds that are sizes, and numbers of the caller",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, start: int, cache):
+        end = start + x.shape[1]
+        cache[:, start:end] = x
+        return cache[:, : x.size(1)]
+""",
+    ),
+    NearMiss(
+        title="a tensor that is iterated over, and unpacked",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        first, second = counts
+        for c in counts:
+            x = x * c
+        return x * first + second, list(counts), [c * 2 for c in counts]
+""",
+    ),
+    NearMiss(
+        title="max, min and sum of tensors",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        top = max(counts)
+        return x * max(counts[0], counts[1]) + min(counts.sum(), 3) * sum(counts) + top
+""",
+    ),
+    NearMiss(
+        title="an index that has dimensions, and a mask",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        order = counts.argsort(0)
+        y = x[order]
+        y[counts > 1] = 0
+        return y[:, None], y[torch.arange(2), order]
+""",
+    ),
+    NearMiss(
+        title="a text that is formatted, and an array that stays one",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        name = f"{counts.sum()}"
+        return x * torch.from_numpy(counts.cpu().numpy())[0], name
+""",
+    ),
+    NearMiss(
+        title="a length, a rank, and numbers of the configuration",
+        source="""\
+import math
+
+class Net(nn.Module):
+    def __init__(self, heads=2):
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x, counts: torch.Tensor):
+        x = x.view(len(counts), self.heads, -1)
+        return x.expand(x.shape[0], -1, x.dim()) / math.sqrt(x.shape[-1]), [None] * len(counts), range(x.dim())
+""",
+    ),
+    NearMiss(
+        title="a 0-d tensor in arithmetic and as a limit",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        top = counts.max()
+        return x.clamp(max=top) + torch.where(x > top, top, 0) + x.masked_fill(x > 0, top) ** top
+""",
+    ),
+    NearMiss(
+        title="nothing tells that it is a tensor",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, state):
+        start = state.position
+        return x[:, start : start + 1] + torch.zeros(state.width, 1)
+""",
+    ),
+    NearMiss(
+        title="what nothing compiles",
+        source="""\
+def collate(rows: torch.Tensor, lengths: torch.Tensor):
+    return rows[:, : lengths.max()]
+""",
+    ),
+)

@@ -1,0 +1,73 @@
+"""FC208: a tensor where Python or PyTorch needs a number, so that it is read without a name that says so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.compiling.in_force import InForce
+from patcher.facts.numbers.asked_numbers import ASKING, Asked, AskedNumbers
+from patcher.facts.syntax.written import short
+from patcher.facts.tables.captured import taken_in_by
+from patcher.rule import Cost, Example, Finding, NearMiss, Rule
+from rules.fc208_hidden_read.examples import INVALID, VALID
+
+_DATA = "what it holds is known only when the code runs"
+
+
+class HiddenRead(Rule):
+    """``x[:, start:end]`` with ``start = position[0]``: a tensor stands where a number is needed, and is read.
+
+    What it does:
+        Reports where a tensor is asked for its number though no ``.item()`` says so: bounds of slices, 0-d tensors as
+        indices, ``range``, sizes (``torch.zeros(n, 3)``, ``view``, ``expand``, ``repeat``, ``split``, ``pad``),
+        functions of ``math``, ``bool``, ``any`` and ``all`` of Python, ``in``, ``and`` and ``not``, lists that are
+        repeated, text (``str(n)``, ``"%d" % n``), ``torch.equal``, arrays of NumPy that are made of tensors or sizes.
+        It says what the line costs, and which setting of PyTorch takes it into the graph. Iterating over a tensor or
+        unpacking it, ``max`` and ``sum`` of tensors, formatted strings and ``.numpy()`` alone cost nothing, and are
+        not reported.
+
+    Why it breaks compilation:
+        A number that is in a tensor does not exist while Dynamo traces: the graph ends there. After the bound of a
+        slice, and in a loop, PyTorch does not resume: the function is given up, and runs eagerly. Measured on torch
+        2.13, timesfm 3.0.2, decoding: the bounds of two writes into a cache cost 5 breaks and 3 functions in each
+        layer; 22 graphs become one without them.
+
+    Fix safety:
+        There is no fix: what would do instead depends on what the number is for. Often a Python integer can be kept
+        beside the tensor, ``index_copy_`` at ``start + torch.arange(n)`` writes what the slice wrote, and
+        ``torch.where`` or a mask over a whole buffer reads what the slice read.
+
+    References:
+        PyTorch, graph break GB0124 (``Tensor.item()``); docs/captured.md has a row for each way.
+    """
+
+    code: ClassVar[str] = "FC208"
+    name: ClassVar[str] = "hidden-read"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"torch",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC711")
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it asks a tensor for its number."""
+        found = facts.ask(AskedNumbers).at(node)
+        if found is None:
+            return
+        settings = taken_in_by(found.way, facts.settings.target_torch)
+        if settings and facts.ask(InForce).takes_in(node, settings):
+            return
+        taken = "".join(f"; `{name}` takes it into the graph" for name in sorted(settings)[:1])
+        yield Finding(found.asked, _message(found), assumption=_DATA + taken)
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _message(found: Asked) -> str:
+    what = f"`{short(found.asked)}` is read for its number here: the graph ends"
+    if found.looped:
+        return f"{what} in a loop, and the function is given up"
+    return f"{what}, and the function is given up: no graph goes on behind it" if found.gives_up else what
