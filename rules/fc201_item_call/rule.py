@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.numbers.asked_numbers import AskedNumbers
 from patcher.facts.numbers.known_numbers import Known, KnownNumbers
 from patcher.facts.numbers.number_flow import sizes_in_tensors
 from patcher.facts.values.certainty import Certainty
@@ -55,7 +56,17 @@ class ItemCall(Rule):
     code: ClassVar[str] = "FC201"
     removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
     name: ClassVar[str] = "item-call"
-    triggers: ClassVar[tuple[bytes, ...]] = (b".item()", b"int(", b"float(", b"Tensor([", b"tensor(", b"array(")
+    triggers: ClassVar[tuple[bytes, ...]] = (
+        b".item()",
+        b"int(",
+        b"float(",
+        b"bool(",
+        b"map(",
+        b".numpy()",
+        b"Tensor([",
+        b"tensor(",
+        b"array(",
+    )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Subscript)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
@@ -64,6 +75,11 @@ class ItemCall(Rule):
         """Report ``node`` when it reads a number out of a tensor, or makes a 0-d tensor that something else reads."""
         assert isinstance(node, (ast.Call, ast.Subscript))
         tensor, bare = _read(node, facts), _may_be_known(node)
+        if tensor is None and (asked := facts.ask(AskedNumbers).at(node)) is not None and asked.named:
+            yield Finding(
+                node, f"`{_short(node)}` reads a number out of a tensor: the graph ends here", assumption=_DATA
+            )
+            return
         if tensor is None and not bare:
             return
         if tensor is None:

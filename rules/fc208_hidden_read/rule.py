@@ -23,7 +23,7 @@ class HiddenRead(Rule):
     What it does:
         Reports where a tensor is asked for its number though no ``.item()`` says so: bounds of slices, 0-d tensors as
         indices, ``range``, sizes (``torch.zeros(n, 3)``, ``view``, ``expand``, ``repeat``, ``split``, ``pad``),
-        functions of ``math``, ``bool``, ``any`` and ``all`` of Python, ``in``, ``and`` and ``not``, lists that are
+        functions of ``math``, ``any`` and ``all`` of Python, ``in``, ``and`` and ``not``, lists that are
         repeated, text (``str(n)``, ``"%d" % n``), ``torch.equal``, arrays of NumPy that are made of tensors or sizes.
         It says what the line costs, and which setting of PyTorch takes it into the graph. Iterating over a tensor or
         unpacking it, ``max`` and ``sum`` of tensors, formatted strings and ``.numpy()`` alone cost nothing, and are
@@ -54,7 +54,7 @@ class HiddenRead(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it asks a tensor for its number."""
         found = facts.ask(AskedNumbers).at(node)
-        if found is None:
+        if found is None or found.named:  # FC201 tells of those
             return
         settings = taken_in_by(found.way, facts.settings.target_torch)
         if settings and facts.ask(InForce).takes_in(node, settings):

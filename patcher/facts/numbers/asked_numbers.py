@@ -23,6 +23,7 @@ from patcher.facts.tables.number_takers import (
     GIVING_UP,
     MATH_IN_GRAPH,
     METHODS,
+    NAMED,
     Arguments,
 )
 from patcher.facts.values.types import Category, Kind, Value
@@ -48,6 +49,11 @@ class Asked:
     asked: ast.expr
     way: str
     looped: bool
+
+    @property
+    def named(self) -> bool:
+        """Whether the code says that it wants a number: ``int(n)``."""
+        return self.way in NAMED
 
     @property
     def gives_up(self) -> bool:
@@ -117,8 +123,9 @@ class AskedNumbers(Analysis):
             for given in call.args:
                 over = given.elt if isinstance(given, ast.GeneratorExp) and name in ("any", "all") else given
                 yield from self._asked(over, BUILTINS[name], "range of an array" if name == "range" else "")
-        elif name in _READING or name == "round":
-            yield from ((a, "int of an array") for a in call.args[:1] if self.is_array(a))
+        elif name in _READING:
+            for given in call.args[:1]:
+                yield from self._asked(given, "int", "int of an array")
         elif name == "map" and len(call.args) == 2 and isinstance(call.args[0], ast.Name):
             if call.args[0].id in (*_READING, "bool") and self.is_tensor(call.args[1]):
                 yield call.args[1], "int"
