@@ -357,7 +357,7 @@ def test_parser_and_savers_in_other_files(project: Path) -> None:
     before = contents(project)
     status, out, _ = fix_compile(project, "integrate", "train.py")
     assert status == 1
-    assert "options.py:5: the parser is made here" in out
+    assert out == "options.py:5: the parser is made here: give this file as well\n"
     assert contents(project) == before
     status, out, _ = fix_compile(project, "integrate", "train.py", "options.py", "saving.py")
     assert status == 0, out
@@ -373,14 +373,16 @@ def test_parser_and_savers_in_other_files(project: Path) -> None:
     assert {k: v for k, v in contents(project).items() if k != "model.pt"} == before
 
 
-def test_a_module_of_a_package(project: Path) -> None:
+@pytest.mark.parametrize("where", [".", "pack"])
+def test_a_module_of_a_package(where: str, project: Path) -> None:
+    beside = f"from {'.' if where == '.' else 'pack.'}model"
     package = project / "pack"
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "model.py").write_text(MODEL)
-    (package / "train.py").write_text(TRAIN.replace("from model", "from .model"))
+    (package / "train.py").write_text(TRAIN.replace("from model", beside))
     assert fix_compile(project, "integrate", "pack/train.py")[0] == 0
-    assert "\nfrom .model import Net\nfrom . import compile_utils\n" in (package / "train.py").read_text()
+    assert f"\n{beside} import Net\nfrom {where} import compile_utils\n" in (package / "train.py").read_text()
     assert (package / "compile_utils.py").exists()
     off = python(project, "-m", "pack.train").splitlines()
     assert python(project, "-m", "pack.train", "--compile", "--compile_backend", "eager").splitlines()[:-1] == off[:-1]

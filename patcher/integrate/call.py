@@ -50,7 +50,8 @@ def write_down(outcome: Integration, store: Store | None, options: Sequence[str]
 
 
 def _line(remark: Remark) -> str:
-    return f"{remark.path}:{remark.line}: {remark.message}" if remark.line else f"{remark.path}: {remark.message}"
+    path = relative(Path(remark.path))
+    return f"{path}:{remark.line}: {remark.message}" if remark.line else f"{path}: {remark.message}"
 
 
 def _name(result: FileResult) -> str:
