@@ -71,8 +71,20 @@ def usual(**other: object) -> str:
             "compile=True",
             {},
         ),
+        (
+            "model = torch.compile(model)\n    model = Net()\n    model = torch.compile(model)",
+            "model = Net()\n    if args.compile:\n",
+            "compile=True",
+            {},
+        ),
+        (
+            "if torch.cuda.is_available():\n        model.compile()\n    else:\n        model = torch.compile(model)",
+            "        if args.compile:\n            model = torch.compile(model, **compile_utils",
+            "compile=True",
+            {},
+        ),
     ],
-    ids=["plain", "options", "in place", "blocks", "asked for", "another name"],
+    ids=["plain", "options", "in place", "blocks", "asked for", "another name", "another model", "either way"],
 )
 def test_what_a_script_does_stays_the_default(
     line: str, new: str, defaults: str, was: dict[str, object], project: Path
@@ -80,7 +92,7 @@ def test_what_a_script_does_stays_the_default(
     (project / "train.py").write_text(TRAIN.replace(READY, f"{READY}    {line}\n"))
     before = contents(project)
     original = python(project, "-c", TOLD)
-    assert original.count("compiled") == (3 if "block" in line else 1)
+    assert original.count("compiled") == (3 if "block" in line else line.count("model = torch.compile") or 1)
     assert fix_compile(project, "integrate", "train.py")[0] == 0
     text = (project / "train.py").read_text()
     assert new in text
@@ -175,6 +187,22 @@ REFUSED = {
     "within an expression": (
         TRAIN.replace("model = Net()", "model = torch.compile(Net())"),
         "train.py:17: this compiles within another expression",
+    ),
+    "twice": (
+        TRAIN.replace(READY, READY + LINE + LINE),
+        "train.py:22: `torch.compile` compiles again what is compiled in line 21: keep one of the two",
+    ),
+    "twice, as it is built": (
+        TRAIN.replace("model = Net()", "model = torch.compile(Net())").replace(READY, READY + LINE),
+        "train.py:21: `torch.compile` compiles again what is compiled in line 17",
+    ),
+    "twice, in place": (
+        TRAIN.replace(READY, READY + 2 * "    model.compile()\n"),
+        "train.py:22: `torch.nn.Module.compile` compiles again what is compiled in line 21",
+    ),
+    "in place, and wrapped": (
+        TRAIN.replace(READY, READY + "    model.compile()\n" + LINE),
+        "train.py:22: `torch.compile` compiles again what is compiled in line 21",
     ),
     "where args are not": (
         TRAIN.replace("    optimizer =", "    run(model)\n    optimizer =").replace(

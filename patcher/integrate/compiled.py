@@ -105,6 +105,47 @@ def defaults(places: Sequence[Place]) -> dict[str, object]:
     return {"compile": True, **{f"compile_{k}": v for k, v in each[0].items() if v != _USUAL[k]}}
 
 
+def refuse_twice(places: Sequence[Place]) -> None:
+    """Raise RefusedError where what is compiled was compiled before."""
+    for number, later in enumerate(places):
+        for first in places[:number]:
+            if first.source is later.source and _is_again(first, later):
+                source, node = later.source, later.call.node
+                line = first.call.node.lineno
+                message = f"`{later.call.what}` compiles again what is compiled in line {line}: keep one of the two"
+                raise RefusedError(at(source, node, message))
+
+
+def _is_again(first: Place, later: Place) -> bool:
+    """Whether ``later`` compiles what ``first`` has left compiled, a few statements below it."""
+    syntax = first.source.syntax
+    one, other = (syntax.statement_of(place.call.node) for place in (first, later))
+    name = _name(later.call.target)
+    block = syntax.block_of(one)
+    if name is None or block is not syntax.block_of(other) or name != _left_compiled(first, one):
+        return False
+    between = block[block.index(one) + 1 : block.index(other)]
+    return not any(
+        name == dotted(n)
+        for statement in between
+        for n in ast.walk(statement)
+        if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, (ast.Store, ast.Del))
+    )
+
+
+def _left_compiled(place: Place, statement: ast.stmt) -> str | None:
+    """The name that holds what is compiled."""
+    if place.call.kind == "in place":
+        return _name(place.call.target)
+    if isinstance(statement, ast.Assign) and statement.value is place.call.node and len(statement.targets) == 1:
+        return dotted(statement.targets[0])
+    return None
+
+
+def _name(target: object) -> str | None:
+    return dotted(target) if isinstance(target, ast.expr) else None
+
+
 def refuse_unwrapping(sources: Sources) -> None:
     """Raise RefusedError where something asks for the part that only a compiled model has."""
     for source in sources.all:

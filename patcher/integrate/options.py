@@ -264,7 +264,12 @@ def _parser(
     parser = parsers[0]
     if parser.divided:
         raise RefusedError(
-            at(parser.source, parser.call, "this parser has commands of its own: which one is not known")
+            at(
+                parser.source,
+                parser.call,
+                "this parser has commands of its own, and which one runs the model is not known: give that one a "
+                "script with a parser of its own, or add the options and the call there by hand",
+            )
         )
     if not parser.source.syntax.alone(parser.anchor):
         raise RefusedError(at(parser.source, parser.anchor, "this line holds several statements: put them on lines"))
@@ -289,7 +294,7 @@ def without_parser(
         return [at(p.source, p.call, "the parser is made here: give this file as well") for p in beyond.parsers]
     message = (
         "no argparse.ArgumentParser is made here: give the file that makes it as well; a script without one needs a "
-        "setting of its own, and `if` it is set a call that compiles"
+        "setting of its own, and where the model is ready `if` that is set `model.compile()`"
     )
     return [Remark(sources.all[0].path, 0, message)]
 

@@ -128,6 +128,7 @@ def _with_defaults(
 ) -> Plan:
     """The plan for a script that compiles: it goes on doing so where its options are not given."""
     compiled.refuse_unwrapping(sources)
+    compiled.refuse_twice(always)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
     told: list[Remark] = []
     done = [
