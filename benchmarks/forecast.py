@@ -72,7 +72,7 @@ def runs(work: Path) -> dict[str, Json]:
     return {name: told for name, told in found.items() if "breaks" in told}
 
 
-def check(work: Path) -> None:
+def check(work: Path, only: tuple[str, ...]) -> None:
     """What the tool says of the packages, each read as a whole as far as the classes import it."""
     files: dict[tuple[str, str], set[str]] = {}
     for told in runs(work).values():
@@ -81,6 +81,8 @@ def check(work: Path) -> None:
                 files.setdefault((told["root"], file.partition("/")[0]), set()).update([file])
     (work / "check").mkdir(exist_ok=True)
     for (root, package), names in sorted(files.items()):
+        if not package.startswith(only):
+            continue
         command = [sys.executable, str(ROOT / "fix_compile.py"), "check", "--all", "--format", "json", "-q", "-j", "1"]
         done = subprocess.run(
             [*command, *(root + name for name in sorted(names))],
@@ -260,17 +262,17 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, metavar="PY", help="of the environment with the packages")
     parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--zoo", choices=tuple(ZOOS), default="wild")
-    parser.add_argument("--only", metavar="NAMES", help="beginnings of classes, with commas")
+    parser.add_argument("--only", metavar="NAMES", help="beginnings of classes, or of packages, with commas")
     parser.add_argument("--without", default="", metavar="CODES", help="report as if these rules were not there")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     given = parser.parse_args()
     work = given.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
+    only = tuple(given.only.split(",")) if given.only else ("",)
     if given.what == "run":
-        only = tuple(given.only.split(",")) if given.only else ("",)
         run(given.python, work, [name for name in ZOOS[given.zoo] if name.startswith(only)])
     elif given.what == "check":
-        check(work)
+        check(work, only)
     else:
         report(work, given.into, frozenset(filter(None, given.without.split(","))))
 

@@ -21,7 +21,13 @@ import math
 import operator
 import numpy as np
 import torch
-from other import Cache, make
+from other import Cache
+
+def other(x) -> torch.Tensor:
+    return x.sum()
+
+def plain(x) -> bool:
+    return x.dim() > 2
 
 class Net(torch.nn.Module):
     def forward(self, x: torch.Tensor, counts: torch.Tensor, cache: Cache, state, rows: list):
@@ -46,7 +52,7 @@ def ways(body: str) -> list[str]:
     files = {"model.py": AROUND.format(body=indented), "other.py": OTHER}
     project = Project([summarise(ast.parse(text), path) for path, text in files.items()])
     facts = Facts(ast.parse(files["model.py"]), "model.py", project, Settings(), frozenset())
-    (forward,) = facts.syntax.functions
+    (forward,) = (f for f in facts.syntax.functions if f.name == "forward")
     return [asked.way for asked in facts.ask(AskedNumbers).of(forward)]
 
 
@@ -79,6 +85,12 @@ ASKING = {
     "y = [None] * counts.sum()": "list as often as a tensor says",
     "y = 2 in counts": "number in a tensor",
     "if counts.sum() in [1, 6]:\n    x = x * 2": "if of a tensor",
+    "y = torch.where(x > 0)": "where",
+    "y = torch.unique(counts)": "unique",
+    "y = counts.unique_consecutive()": "unique_consecutive",
+    "y = x.masked_select(x > 0)": "masked_select",
+    "if other(x):\n    x = x * 2": "if of a tensor",
+    "y = state.found[state.sizes != 0]\nstate.sizes.clone()": "mask index",
     "y = any(counts > 1)": "any of a tensor",
     "y = all(c > 1 for c in counts)": "all of a tensor",
     "y = sorted(counts)": "sorted tensor",
@@ -122,6 +134,9 @@ SILENT = (
     "y = counts.sum() in [1, 6]",
     "y = x[: rows[0]]",
     "y = '%d' % x.shape[0]",
+    "y = torch.where(x > 0, x, 0)",
+    "if plain(x):\n    x = x * 2",
+    "y = rows[state.kind == 2]",
     "y = int(math.ceil(x.shape[0] / 2))",
 )
 

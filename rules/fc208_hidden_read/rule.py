@@ -24,7 +24,9 @@ class HiddenRead(Rule):
         Reports where a tensor is asked for its number though no ``.item()`` says so: bounds of slices, 0-d tensors as
         indices, ``range``, sizes (``torch.zeros(n, 3)``, ``view``, ``expand``, ``repeat``, ``split``, ``pad``),
         functions of ``math``, ``any`` and ``all`` of Python, ``in``, ``and`` and ``not``, lists that are
-        repeated, text (``str(n)``, ``"%d" % n``), ``torch.equal``, arrays of NumPy that are made of tensors or sizes.
+        repeated, text (``str(n)``, ``"%d" % n``), ``torch.equal``, arrays of NumPy that are made of tensors or sizes;
+        and where data decides how many rows there are (``torch.where(mask)``, ``unique``, ``x[y != 0]``) or whether a
+        branch is taken, as far as other rules do not tell of it.
         It says what the line costs, and which setting of PyTorch takes it into the graph. Iterating over a tensor or
         unpacking it, ``max`` and ``sum`` of tensors, formatted strings and ``.numpy()`` alone cost nothing, and are
         not reported.
@@ -67,7 +69,8 @@ class HiddenRead(Rule):
 
 
 def _message(found: Asked) -> str:
-    what = f"`{short(found.asked)}` is read for its number here: the graph ends"
+    told = "decides how many rows there are" if found.sized else "is read for its number here"
+    what = f"`{short(found.asked)}` {told}: the graph ends"
     if found.looped:
         return f"{what} in a loop, and the function is given up"
     return f"{what}, and the function is given up: no graph goes on behind it" if found.gives_up else what

@@ -24,12 +24,24 @@ from patcher.facts.tables.number_takers import (
     MATH_IN_GRAPH,
     METHODS,
     NAMED,
+    SIZED_BY_DATA,
     Arguments,
 )
 from patcher.facts.values.types import Category, Kind, Value
 
 #: The types of nodes that may ask.
-ASKING = (ast.Slice, ast.Subscript, ast.Call, ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Compare, ast.While)
+ASKING = (
+    ast.Slice,
+    ast.Subscript,
+    ast.Call,
+    ast.BinOp,
+    ast.BoolOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.While,
+    ast.If,
+    ast.IfExp,
+)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
 #: Functions of NumPy that give one number for numbers of Python.
@@ -49,6 +61,11 @@ class Asked:
     asked: ast.expr
     way: str
     looped: bool
+
+    @property
+    def sized(self) -> bool:
+        """Whether it is no number that is asked for, but how many rows there are."""
+        return self.way in SIZED_BY_DATA | {"where", "mask index"}
 
     @property
     def named(self) -> bool:
@@ -79,8 +96,11 @@ class AskedNumbers(Analysis):
             case ast.Slice(lower=lower, upper=upper, step=step):
                 for bound in filter(None, (lower, upper, step)):
                     yield from self._asked(bound, "tensor as end of a slice", "array as end of a slice")
-            case ast.Subscript(value=value, slice=index):
+            case ast.Subscript(value=value, slice=index, ctx=context):
                 yield from self._indexed(value, index)
+                masks = isinstance(index, ast.Compare) and isinstance(context, ast.Load)
+                if masks and not self._is_truly(index) and self.is_tensor(index):
+                    yield index, "mask index"  # of one that is known to be a mask, others tell
             case ast.Call():
                 yield from self._called(node)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
@@ -102,6 +122,9 @@ class AskedNumbers(Analysis):
             case ast.UnaryOp(op=ast.Not(), operand=operand) if not self._is_tested(node):
                 if self._is_truly(operand):
                     yield operand, "not of a tensor"
+            case ast.If(test=ast.Call() as test) | ast.IfExp(test=ast.Call() as test):
+                if not self._is_truly(test) and not self.syntax.builtin(test) and self.is_tensor(test):
+                    yield test, "if of a tensor"  # of a plain one, others tell
             case ast.While(test=test):
                 parts = test.values if isinstance(test, ast.BoolOp) else [test]
                 yield from ((p, "while of a tensor that is made") for p in parts if self._is_truly(p))
@@ -135,12 +158,18 @@ class AskedNumbers(Analysis):
             yield from ((a, "math of a tensor") for a in call.args if self.is_tensor(a))
         elif what in ANSWERING:
             yield from ((a, "equal") for a in call.args[:1] if what.startswith("torch.") or self.is_tensor(a))
+        elif what == "torch.where" and len(call.args) == 1 and not call.keywords:
+            yield call.args[0], "where"
+        elif what.startswith("torch.") and what[6:] in SIZED_BY_DATA and call.args and not self._is_place(call):
+            yield call.args[0], what[6:]
         elif what in FUNCTIONS:
             yield from self._sized(call, *FUNCTIONS[what])
         elif isinstance(call.func, ast.Attribute) and not what.startswith("torch."):
             held, method = call.func.value, call.func.attr
             if method in METHODS and self.is_tensor(held):
                 yield from self._sized(call, *METHODS[method])
+            elif method in SIZED_BY_DATA and not self._is_place(call) and self.is_tensor(held):
+                yield held, method
             elif method in ANSWERING_METHODS and self.is_tensor(held):
                 yield held, "equal"
             elif method == "tolist" and self.is_array(held):
@@ -202,6 +231,13 @@ class AskedNumbers(Analysis):
         if isinstance(e, ast.Name):
             return any(d.how == "parameter" for d in self.inference.definitions(e))
         return False
+
+    def _is_place(self, call: ast.Call) -> bool:
+        """Whether ``call`` is an index, or looped over: others tell of those."""
+        parent = self.syntax.parents[call]
+        while isinstance(parent, (ast.Attribute, ast.Call)):
+            parent = self.syntax.parents[parent]
+        return isinstance(parent, (ast.Subscript, ast.For))
 
     def _is_tested(self, e: ast.expr) -> bool:
         """Whether ``e`` is a part of a test, of which others tell."""

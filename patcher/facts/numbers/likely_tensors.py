@@ -20,6 +20,7 @@ from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import FOREIGN, Kind
 
 Seen = frozenset[Definition]
+_ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _NONE: Seen = frozenset()
 #: Methods that NumPy's arrays, lists and sets do not have.
 _TELLING = api.TENSOR_ONLY - frozenset(
@@ -71,9 +72,21 @@ class LikelyTensors(Analysis):
                 return self._of(operand, seen)
             case ast.IfExp(body=body, orelse=orelse):
                 return self._of(body, seen) or self._of(orelse, seen)
-            case ast.Call(func=ast.Attribute(value=held, attr=method)):
-                return method in api.TENSOR_ONLY - _NO_TENSORS and self._of(held, seen)
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, _ORDER):
+                return self._of(left, seen) or self._of(right, seen)
+            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in api.TENSOR_ONLY - _NO_TENSORS:
+                return self._of(held, seen) or self._promised(e)
+            case ast.Call():
+                return self._promised(e)
         return False
+
+    def _promised(self, call: ast.Call) -> bool:
+        """Whether the functions of this file that ``call`` may run say that they return a tensor."""
+        callees = self.facts.ask(Callees)
+        found = [callees.here(name) for name in callees.of(call)]
+        return bool(found) and all(
+            f is not None and f.returns is not None and self.inference.annotated(f.returns).is_tensor for f in found
+        )
 
     def _bound(self, d: Definition, seen: Seen) -> bool:
         value, path = d.part

@@ -71,6 +71,8 @@ ANSWERING = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero", "ope
 ANSWERING_METHODS = frozenset({"is_nonzero", "equal", "allclose", "__index__", "__int__", "__float__", "__bool__"})
 #: Functions of ``math`` that take a tensor as it is.
 MATH_IN_GRAPH = frozenset({"prod"})
+#: Functions, and methods of tensors, whose result has as many rows as the data says; each is its own way.
+SIZED_BY_DATA = frozenset("nonzero argwhere unique unique_consecutive masked_select bincount".split())
 #: Ways in which the code says what it does: by the name of a type.
 NAMED = frozenset({"bool", "int", "int of an array"})
 #: Ways after which PyTorch does not resume: it gives up the function, whose rest, or all of it, runs eagerly.
