@@ -24,6 +24,7 @@ from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import prepared, scripted
+from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
@@ -31,12 +32,10 @@ from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, walk
-from patcher.facts.syntax.written import parsed
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 
 #: What annotations call tensors.
-_TENSORS = frozenset({"Tensor", "LongTensor", "IntTensor", "FloatTensor", "BoolTensor"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
 
@@ -105,7 +104,7 @@ class ClassSummary:
     ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
     ``compiled``: it has the decorator ``torch.compile``. ``lists``: those of modules of one class that it makes.
-    ``tensors``: attributes that are annotated as tensors in the body of the class.
+    ``tensors``: the attributes that it says are tensors, by an annotation or by making one, and says nothing else of.
     """
 
     name: str
@@ -404,22 +403,8 @@ class _Collector:
                 frozenset(m.name for m in methods if any(_on_access(d) for d in m.decorator_list)),
                 "torch.compile" in self.decorators(node),
                 tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if node in listing else (),
-                frozenset(
-                    s.target.id
-                    for s in node.body
-                    if isinstance(s, ast.AnnAssign)
-                    and isinstance(s.target, ast.Name)
-                    and self._says_tensor(s.annotation)
-                ),
+                said_tensors(node, self.syntax),
             )
-
-    def _says_tensor(self, annotation: ast.expr) -> bool:
-        """Whether ``annotation`` is that of a tensor, which may be None."""
-        if isinstance(written := parsed(annotation), ast.BinOp):
-            return self._says_tensor(written.left)
-        if isinstance(written, ast.Subscript) and last_name(written.value) == "Optional":
-            return self._says_tensor(written.slice)
-        return written is not None and last_name(written) in _TENSORS
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
         """Attribute -> class, where every assignment calls one class (or a class method of it)."""

@@ -6,7 +6,7 @@ The answers are for following a value on its way. They are no proof that nothing
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property
 
 from patcher.facts import Facts
@@ -161,7 +161,22 @@ class Callees(Analysis):
         if text is None:
             return None
         rest = text.partition(".")[2]
+        if not imported and (other := self._other_names.get(text)) is not None:
+            return self._named(other)
         return self._known(self.syntax.package.attribute(imported, rest) if imported else f"{self.module}.{text}")
+
+    @cached_property
+    def _other_names(self) -> dict[str, ast.expr]:
+        """Names that the file binds once, at its top, to something that is imported: ``Cache = util.Cache``."""
+        bound = Counter(n.id for n in self.syntax.by_type[ast.Name] if isinstance(n.ctx, ast.Store))
+        return {
+            target.id: value
+            for s in self.syntax.tree.body
+            if isinstance(s, ast.Assign)
+            for target, value in ((s.targets[0], s.value),)
+            if isinstance(target, ast.Name) and len(s.targets) == 1 and bound[target.id] == 1
+            if dotted(value) is not None and self.syntax.qualified(value) is not None
+        }
 
     def _known(self, name: str | None) -> str | None:
         """``name`` when it is a class of the project; a class in a function is found by its own name."""
@@ -172,6 +187,11 @@ class Callees(Analysis):
         classes = self.syntax.by_type[ast.ClassDef]
         found = [self.syntax.qualname(c) for c in classes if c.name == name.rpartition(".")[2]]
         return f"{self.module}.{found[0]}" if len(found) == 1 else None
+
+    def iterated(self, d: Definition) -> ast.expr | None:
+        """What the items come from that a loop binds by ``d``: ``blocks`` of ``for i, b in enumerate(blocks)``."""
+        items, path = self._source(d.value, d.path) if d.how == "iteration" and d.value is not None else (None, ())
+        return items if not path else None
 
     def _source(self, e: ast.expr, path: tuple[int, ...]) -> tuple[ast.expr | None, tuple[int, ...]]:
         """What the items of an iteration over ``e`` come from, for the part at ``path`` of each; what is left of it."""

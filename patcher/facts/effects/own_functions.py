@@ -1,0 +1,46 @@
+"""Functions that a fix writes into the file that it changes: whether they are there, and where they are put."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from patcher.facts.analysis import Analysis
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class OwnFunctions(Analysis):
+    """Answers for one module."""
+
+    def known(self, name: str) -> str | None:
+        """What the function ``name`` is called here, where the file has or imports one of that name."""
+        if any(isinstance(s, ast.FunctionDef) and s.name == name for s in self.syntax.functions):
+            return name
+        imported = (n for n, what in self.syntax.runtime_imports.items() if what.endswith(f".{name}"))
+        return next(imported, None)
+
+    def is_here(self, text: str) -> bool:
+        """Whether the file has, at its top, the function that ``text`` is, as it is."""
+        wanted = ast.dump(ast.parse(text).body[0])
+        return any(isinstance(s, ast.FunctionDef) and ast.dump(s) == wanted for s in self.syntax.tree.body)
+
+    def anchor(self, nodes: Iterable[ast.AST]) -> tuple[ast.stmt, bool]:
+        """The statement that new functions are put before, or after, to be above all ``nodes`` that may call them."""
+        tops: list[ast.stmt] = []
+        for node in nodes:
+            around = [p for p in self.syntax.ancestors(node) if isinstance(p, _DEFINITIONS)]
+            tops.append(around[-1] if around else self._at_top(node))
+        first = min(tops, key=lambda s: s.lineno)
+        if not isinstance(first, _DEFINITIONS):
+            body = self.syntax.tree.body
+            above = [s for s in body if isinstance(s, (ast.Import, ast.ImportFrom)) and s.lineno < first.lineno]
+            return (above[-1], True) if above else (first, False)
+        blocks = [self.syntax.block_of(s) for s in tops]
+        return (first if all(b is blocks[0] for b in blocks) else self._at_top(first)), False
+
+    def _at_top(self, node: ast.AST) -> ast.stmt:
+        """The statement at the top of the file that is or holds ``node``."""
+        return next(
+            s for s in (node, *self.syntax.ancestors(node)) if isinstance(s, ast.stmt) and s in self.syntax.tree.body
+        )

@@ -1,0 +1,1 @@
+"""FC306: slices that are written where a tensor says."""
