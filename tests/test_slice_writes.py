@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from rules.fc306_tensor_position_write.helper_source import WRITE, WRITE_NAME
+from rules.fc306_tensor_position_write.slice_text import WRITE, WRITE_NAME
 
 ROOMS, LENGTHS, STARTS = (0, 1, 2, 5), (0, 1, 2, 3), range(-7, 8)
 DTYPES = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool, torch.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from patcher.rule import Example, NearMiss
-from rules.fc306_tensor_position_write.helper_source import WRITE
+from rules.fc306_tensor_position_write.slice_text import WRITE
 
 _DATACLASS = """\
 from dataclasses import dataclass

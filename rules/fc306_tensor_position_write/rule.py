@@ -12,7 +12,7 @@ from patcher.facts.effects.own_functions import OwnFunctions
 from patcher.facts.syntax.written import short
 from patcher.rule import Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, ReplaceStatements, Rule, Where
 from rules.fc306_tensor_position_write.examples import INVALID, VALID
-from rules.fc306_tensor_position_write.helper_source import BUILTINS, WRITE, WRITE_NAME
+from rules.fc306_tensor_position_write.slice_text import BUILTINS, WRITE, WRITE_NAME
 from rules.fc306_tensor_position_write.slice_writes import SliceWrite, SliceWrites
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.caching.positions import Positions
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.syntax.tree import own_nodes, same_expression
 from patcher.facts.syntax.written import is_none, short
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Kind
 from patcher.rule import Code
+from rules.fc306_tensor_position_write.positions import Positions
 
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Slice)
 _SYNTAX = (*_PLAIN, ast.operator, ast.unaryop, ast.expr_context)
@@ -119,12 +119,12 @@ class SliceWrites(Analysis):
             return f"its length, `{short(size)}`, is data"
         if why := self._why_not_once(size):
             return why
-        return self._why_moved(lower, size, since, statement) or size if since is not None else size
+        return self._why_moved((lower, upper, size), since, statement) or size if since is not None else size
 
-    def _why_moved(self, start: ast.expr, size: ast.expr, since: ast.AST, statement: ast.stmt) -> str:
-        """What may change ``start`` or ``size`` between ``since``, where the end is worked out, and ``statement``."""
-        beside = self._beside(start, statement)
-        for e in (start, size):
+    def _why_moved(self, asked: tuple[ast.expr, ...], since: ast.AST, statement: ast.stmt) -> str:
+        """What may change one of ``asked``, the start first, between ``since``, where the end is made, and its use."""
+        beside = self._beside(asked[0], statement)
+        for e in asked:
             if why := self._unchanged.why_changed(e, since, statement, ignoring=beside):
                 return f"`{short(e)}` may change between the bound and its use: {why}"
         return ""
