@@ -39,8 +39,8 @@ class HiddenRead(Rule):
 
     Fix safety:
         There is no fix: what would do instead depends on what the number is for. Often a Python integer can be kept
-        beside the tensor, ``index_copy_`` at ``start + torch.arange(n)`` writes what the slice wrote, and
-        ``torch.where`` or a mask over a whole buffer reads what the slice read.
+        beside the tensor, and ``torch.where`` or a mask over a whole buffer reads what the slice read. Slices that are
+        written from a tensor on are FC306's.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``); docs/captured.md has a row for each way.
@@ -51,7 +51,7 @@ class HiddenRead(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = (b"torch",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC711")
+    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC306", "FC711")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it asks a tensor for its number."""

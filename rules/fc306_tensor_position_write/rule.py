@@ -75,6 +75,7 @@ class TensorPositionWrite(Rule):
             isinstance(statement, ast.Assign)
             and _may_be(statement)
             and any(n is node for n in ast.walk(statement.targets[0]))
+            and facts.compiled(statement)
             and facts.ask(SliceWrites).of(statement) is not None
         )
 

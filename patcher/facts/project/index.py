@@ -35,7 +35,6 @@ from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, 
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 
-#: What annotations call tensors.
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
 
