@@ -49,7 +49,7 @@ SUBJECTS = {
         "src",
     ),
     "toto": Subject(
-        (*FIX, "toto/evaluation/run_lsf_eval.py"),
+        (*FIX, "toto"),
         (("original", ""), ("original", "eager"), ("patched", "eager"), ("patched", "inductor")),
     ),
 }
@@ -111,7 +111,7 @@ def rows(bench: Bench) -> Iterator[list[str]]:
         first = first or now
         way = [copy, backend or "off"]
         if "failed" in now:
-            yield [*way, "failed: " + now["failed"].strip().splitlines()[-1][:160], "", "", "", ""]
+            yield [*way, "failed: " + now["failed"].strip().splitlines()[-1][:160], *[""] * 5]
             continue
         yield [
             *way,
@@ -120,10 +120,12 @@ def rows(bench: Bench) -> Iterator[list[str]]:
             f"{now['prefixed']} of {now['keys']}" if now["keys"] else "",
             now["loads"],
             apart(now["outputs"], first["outputs"]),
+            now.get("configuration", ""),
         ]
 
 
 HEAD = ("copy", "compiled with", "losses", "graphs/breaks", "names with `_orig_mod`", "loads strictly", "outputs")
+HEAD = (*HEAD, "configuration, saved and loaded")
 
 
 def main() -> None:
