@@ -105,6 +105,8 @@ ASKING = {
     "y = list(map(int, counts))": "int",
     "y = [int(c) for c in counts]": "int",
     "y = int(cache.position)": "int",
+    "n = state.n\nif state:\n    n = counts[0]\ny = float(n)": "int",
+    "n = state.n\nif state:\n    n = counts[0]\nif isinstance(n, torch.Tensor):\n    y = float(n)": "int",
     "y = torch.equal(x, x * 1)": "equal",
     "y = operator.index(counts[0])": "equal",
     "y = int(counts.cpu().numpy()[0])": "int of an array",
@@ -137,6 +139,8 @@ SILENT = (
     "y = torch.where(x > 0, x, 0)",
     "if plain(x):\n    x = x * 2",
     "y = rows[state.kind == 2]",
+    "n = state.n\nif state:\n    n = counts[0]\nif isinstance(n, (int, float)):\n    y = float(n)",
+    "n = state.n\nif state:\n    n = counts[0]\nif isinstance(n, torch.Tensor):\n    pass\nelse:\n    y = float(n)",
     "y = int(math.ceil(x.shape[0] / 2))",
 )
 

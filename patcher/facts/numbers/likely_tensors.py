@@ -60,7 +60,7 @@ class LikelyTensors(Analysis):
         match e:
             case ast.Name():
                 definitions = self.inference.definitions(e) - seen
-                return any(self._bound(d, seen | definitions) for d in definitions)
+                return not self._is_another(e) and any(self._bound(d, seen | definitions) for d in definitions)
             case ast.Attribute():
                 return self._kept(e, seen) or self._is_used(e)
             case ast.Subscript(value=value_of, slice=index):
@@ -78,6 +78,19 @@ class LikelyTensors(Analysis):
                 return self._of(held, seen) or self._promised(e)
             case ast.Call():
                 return self._promised(e)
+        return False
+
+    def _is_another(self, name: ast.Name) -> bool:
+        """Whether a test around ``name`` says that it is something else: ``isinstance(n, int)``."""
+        child: ast.AST = name
+        for parent in self.syntax.ancestors(name):
+            if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+                inside = child in parent.body if isinstance(parent, ast.If) else child is parent.body
+                match parent.test:
+                    case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=told), kinds]) if told == name.id:
+                        if inside is not ("Tensor" in ast.unparse(kinds)):
+                            return True
+            child = parent
         return False
 
     def _promised(self, call: ast.Call) -> bool:
