@@ -98,9 +98,9 @@ class AskedNumbers(Analysis):
                     yield from self._asked(bound, "tensor as end of a slice", "array as end of a slice")
             case ast.Subscript(value=value, slice=index, ctx=context):
                 yield from self._indexed(value, index)
-                masks = isinstance(index, ast.Compare) and isinstance(context, ast.Load)
-                if masks and not self._is_truly(index) and self.is_tensor(index):
-                    yield index, "mask index"  # of one that is known to be a mask, others tell
+                for part in index.elts if isinstance(index, ast.Tuple) else [index]:
+                    if isinstance(context, ast.Load) and not self._is_truly(part) and self._is_mask(part):
+                        yield part, "mask index"  # of one that is known to be a mask, others tell
             case ast.Call():
                 yield from self._called(node)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
@@ -222,6 +222,20 @@ class AskedNumbers(Analysis):
                 )
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method != "tolist":
                 return self.syntax.qualified(held) is None and self.is_array(held, seen)
+        return False
+
+    def _is_mask(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
+        """Whether ``e`` is made by a comparison of what is likely a tensor."""
+        match e:
+            case ast.Name():
+                found = self.inference.definitions(e) - seen
+                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
+                masks = all(self._is_mask(v, seen | found) for v in values)
+                return masks and 0 < len(values) == len(found)
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                return self._is_mask(operand, seen)
+            case ast.Compare():
+                return self.is_tensor(e)
         return False
 
     def _is_input(self, e: ast.expr) -> bool:

@@ -37,6 +37,9 @@ _SEVERAL = frozenset({"chunk", "split", "unbind", "tensor_split"})
 _NO_TENSORS = api.HOST_READS | api.ABOUT | _SEVERAL | frozenset({"data_ptr", "element_size", "stride", "is_nonzero"})
 
 
+_GIVING_ONE = api.TENSOR_ONLY - _NO_TENSORS | frozenset("cpu cuda to half float double int".split())
+
+
 class LikelyTensors(Analysis):
     """Answers for one module."""
 
@@ -74,7 +77,7 @@ class LikelyTensors(Analysis):
                 return self._of(body, seen) or self._of(orelse, seen)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, _ORDER):
                 return self._of(left, seen) or self._of(right, seen)
-            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in api.TENSOR_ONLY - _NO_TENSORS:
+            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _GIVING_ONE:
                 return self._of(held, seen) or self._promised(e)
             case ast.Call():
                 return self._promised(e)

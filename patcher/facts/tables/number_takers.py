@@ -28,6 +28,7 @@ FUNCTIONS: Mapping[str, tuple[Arguments, str]] = {
     "torch.broadcast_to": (frozenset({1, "size"}), "tensor as size of a view"),
     "torch.reshape": (frozenset({1, "shape"}), "tensor as size of a view"),
     "torch.tile": (frozenset({1, "dims"}), "tensor as size of a view"),
+    "torch.nn.utils.rnn.pack_padded_sequence": (frozenset({1, "lengths"}), "packed sequence"),
     "torch.nn.functional.pad": (frozenset({1, 3, "pad", "value"}), "tensor as width of padding"),
     "torch.nn.functional.interpolate": (frozenset({1, "size"}), "tensor as size of a view"),
     "torch.nn.functional.one_hot": (frozenset({1, "num_classes"}), "tensor as size of a part"),
