@@ -48,7 +48,12 @@ class HiddenRead(Rule):
 
     code: ClassVar[str] = "FC208"
     name: ClassVar[str] = "hidden-read"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch",)
+    triggers: ClassVar[tuple[bytes, ...]] = tuple(
+        word.encode()
+        for word in "[ range( math. while any( all( where( unique nonzero zeros( ones( empty( arange( linspace( full( "
+        "view( reshape( expand( repeat( tile( split( chunk( pad( roll( topk( equal allclose str( repr( sorted( "
+        "Tensor:".split()
+    )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC306", "FC711")

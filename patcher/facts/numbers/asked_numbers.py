@@ -98,8 +98,8 @@ class AskedNumbers(Analysis):
                     yield from self._asked(bound, "tensor as end of a slice", "array as end of a slice")
             case ast.Subscript(value=value, slice=index, ctx=context):
                 yield from self._indexed(value, index)
-                for part in index.elts if isinstance(index, ast.Tuple) else [index]:
-                    if isinstance(context, ast.Load) and not self._is_truly(part) and self._is_mask(part):
+                for part in _parts(index) if isinstance(context, ast.Load) else ():
+                    if self._is_mask(part) and not self._is_truly(part):
                         yield part, "mask index"  # of one that is known to be a mask, others tell
             case ast.Call():
                 yield from self._called(node)
@@ -130,12 +130,13 @@ class AskedNumbers(Analysis):
                 yield from ((p, "while of a tensor that is made") for p in parts if self._is_truly(p))
 
     def _indexed(self, value: ast.expr, index: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+        if all(isinstance(p, (ast.Constant, ast.Slice)) for p in _parts(index)):
+            return
         if isinstance(value, (ast.List, ast.Tuple)) or self.inference.of(value).python == "container":
             if not isinstance(index, (ast.Slice, ast.Tuple)) and self.is_tensor(index):
                 yield index, "tensor as index of a list"
         elif self.is_tensor(value):
-            parts = index.elts if isinstance(index, ast.Tuple) else [index]
-            for part in parts:
+            for part in _parts(index):
                 held = self.inference.of(part)
                 if held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part):
                     yield part, "tensor as index of one row"
@@ -199,7 +200,7 @@ class AskedNumbers(Analysis):
 
     def _is_truly(self, e: ast.expr) -> bool:
         """As `is_tensor`, where None is as good: what may be that is asked whether it is."""
-        return self.inference.of(e).is_tensor
+        return not isinstance(e, ast.Constant) and self.inference.of(e).is_tensor
 
     def is_array(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
         """Whether ``e`` is what NumPy made of a tensor's data, or of sizes: in a graph, a tensor."""
@@ -275,6 +276,10 @@ class AskedNumbers(Analysis):
                 return True
             child = parent
         return isinstance(node, ast.While)
+
+
+def _parts(index: ast.expr) -> list[ast.expr]:
+    return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
 def _may_be_bool(held: Value) -> bool:

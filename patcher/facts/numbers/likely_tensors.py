@@ -53,7 +53,7 @@ class LikelyTensors(Analysis):
         return self._of(e, _NONE)
 
     def _of(self, e: ast.expr, seen: Seen) -> bool:
-        if isinstance(e, ast.Starred):
+        if isinstance(e, (ast.Starred, ast.Constant, ast.Slice)):
             return False
         value = self.inference.of(e)
         if value.is_tensor:
