@@ -24,6 +24,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ from rules import load_rules
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 Json = dict[str, Any]
-Place = tuple[str, int]  # a file and the first line of a statement
+Place = tuple[str, int]  # a file, by its whole path, and the first line of a statement
 ZOOS: dict[str, Iterable[str]] = {
     "wild": zoo.CLASSES,
     "unseen": zoo_unseen.CLASSES,
@@ -95,7 +96,9 @@ def check(work: Path, only: tuple[str, ...]) -> None:
             print(f"{package}: {done.stderr.strip()[-300:]}", file=sys.stderr)
         told: Json = json.loads(done.stdout) if done.stdout.startswith("{") else {"files": [], "failed": done.stderr}
         told["root"], told["read"] = root, sorted(names)
-        (work / "check" / f"{package}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        (work / "check" / f"{package}-{zlib.crc32(root.encode()):08x}.json").write_text(
+            json.dumps(told, indent=1), encoding="utf-8"
+        )
         print(f"{package}: {len(names)} files, {sum(len(f['findings']) for f in told['files'])} findings", flush=True)
 
 
@@ -122,8 +125,8 @@ def statements(path: str) -> dict[int, int]:
     return found
 
 
-def place(root: str, file: str, line: int) -> Place:
-    return file, statements(root + file).get(line, line)
+def place(path: str, line: int) -> Place:
+    return path, statements(path).get(line, line)
 
 
 @dataclass(frozen=True)
@@ -141,13 +144,13 @@ def findings(work: Path, without: frozenset[str]) -> tuple[dict[Place, list[Said
     read: set[str] = set()
     for path in sorted((work / "check").glob("*.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
-        read |= set(told["read"])
+        read |= {told["root"] + name for name in told["read"]}
         for file in told["files"]:
-            name = str(Path(told["root"], file["path"]).resolve()).removeprefix(told["root"])
+            path_of = str(Path(told["root"], file["path"]).resolve())
             for item in file["findings"]:
                 if item["code"] in breaking:
                     text = f"{item['message']}; {item['assumption']}" if item["assumption"] else item["message"]
-                    said.setdefault(place(told["root"], name, item["line"]), []).append(Said(item["code"], text))
+                    said.setdefault(place(path_of, item["line"]), []).append(Said(item["code"], text))
     return said, frozenset(read)
 
 
@@ -201,11 +204,11 @@ def joined(every: Iterable[Json], said: dict[Place, list[Said]], read: frozenset
     for told in every:
         for one in told["breaks"]:
             file, _, line = one["where"].rpartition(":")
-            if file in read:
-                broke.setdefault(place(told["root"], file, int(line)), one["reason"])
+            if told["root"] + file in read:
+                broke.setdefault(place(told["root"] + file, int(line)), one["reason"])
         for file, lines in told["traced"].items():
-            if file in read:
-                traced.update(place(told["root"], file, line) for line in lines)
+            if told["root"] + file in read:
+                traced.update(place(told["root"] + file, line) for line in lines)
     traced |= set(broke)
     return Joined(broke, frozenset(traced), {p: s for p, s in said.items() if p in traced})
 
@@ -213,8 +216,12 @@ def joined(every: Iterable[Json], said: dict[Place, list[Said]], read: frozenset
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def text_of(root: str, where: Place) -> str:
-    lines = Path(root + where[0]).read_text(encoding="utf-8").splitlines()
+def shown(where: Place) -> str:
+    return f"`{where[0].rpartition('site-packages/')[2]}:{where[1]}`"
+
+
+def text_of(where: Place) -> str:
+    lines = Path(where[0]).read_text(encoding="utf-8").splitlines()
     return lines[where[1] - 1].strip()[:90]
 
 
@@ -236,14 +243,11 @@ def report(work: Path, into: Path | None, without: frozenset[str]) -> None:
         if one.broke or one.wrong:
             classes.append([name, *one.rows(), told["failed"][:80]])
     put(into, "classes", table(["class", *head[3:], "failed"], classes))
-    everything, root = joined(every.values(), said, read), {f: t["root"] for t in every.values() for f in t["traced"]}
-    misses = [
-        [f"`{p[0]}:{p[1]}`", f"`{text_of(root[p[0]], p)}`", everything.broke[p][:110]]
-        for p in sorted(everything.missed)
-    ]
+    everything = joined(every.values(), said, read)
+    misses = [[shown(p), f"`{text_of(p)}`", everything.broke[p][:110]] for p in sorted(everything.missed)]
     put(into, "missed", table(["place that broke, without a finding", "code", "PyTorch's words"], misses))
     wrong = [
-        [f"`{p[0]}:{p[1]}`", f"`{text_of(root[p[0]], p)}`", "; ".join(f"{s.code}: {s.message}" for s in said[p])[:160]]
+        [shown(p), f"`{text_of(p)}`", "; ".join(f"{s.code}: {s.message}" for s in said[p])[:160]]
         for p in sorted(everything.wrong)
     ]
     put(into, "wrong", table(["finding that was traced and did not break", "code", "finding"], wrong))
