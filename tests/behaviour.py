@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import torch._inductor.compile_fx  # torch.compile imports it at its first call, with warnings that are torch's own
 
 from patcher.harness.examples import SEED, Raised, equal, tensors
 
