@@ -38,12 +38,13 @@ def _overlap(a: Span, b: Span) -> bool:
 def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = (), limit: int | None = None) -> str:
     """``text`` with all ``fixes`` made, below the new ``imports``. Raises EditError when one does not fit the text.
 
-    ``limit``: how long the project lets its lines be, if it says so.
+    What several of them need, a function that is new, is written once. ``limit``: how long the project lets its lines
+    be, if it says so.
     """
     tree = ast.parse(text)
     lines = split_lines(text)
     length = line_length(text, limit)
-    edits = [edit for fix in fixes for edit in fix.edits]
+    edits = list(dict.fromkeys(edit for fix in fixes for edit in fix.edits))
     for first, last, here in reversed(_regions(tree, edits)):
         old = lines[first - 1 : last]
         lines[first - 1 : last] = as_around(old, split_lines(Patch("".join(old), first, length).apply(here)))

@@ -94,8 +94,7 @@ def _step(text: str, wanted: list[Found], compiles: bool, limit: int | None) -> 
 def _attempt(text: str, chosen: list[Found], compiles: bool, limit: int | None) -> str | Exception:
     try:
         imports = frozenset().union(*(f.imports for f in chosen))
-        fixes = {id(f.finding.fix): f.finding.fix for f in chosen if f.finding.fix is not None}  # several may share one
-        after = apply(text, list(fixes.values()), imports, limit)
+        after = apply(text, [f.finding.fix for f in chosen if f.finding.fix is not None], imports, limit)
         ast.parse(after)
     except Exception as e:
         return e

@@ -322,7 +322,9 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
 def _told_of_devices(finding: Finding, facts: Facts, settings: Settings) -> Finding:
     """A finding whose fix asserts on the device says what that costs; unsafe where the user wants no such fixes."""
     fix = finding.fix
-    if fix is None or not any(says(edit, word) for edit in fix.edits for word in ("._assert_async", "assert")):
+    if fix is None:
+        return finding
+    if not (fix.asserts or any(says(edit, word) for edit in fix.edits for word in ("._assert_async", "assert"))):
         return finding
     finding = replace(finding, message=finding.message + _ON_THE_DEVICE)
     statement, safe = facts.syntax.statement_of(finding.node), fix.applicability is Applicability.SAFE

@@ -144,3 +144,33 @@ def test_functions_that_nothing_compiles_are_counted() -> None:
     assert patch(text, "m.py", rules, Settings()).not_compiled == 2  # `load` and `told`
     assert find(text, "m.py", rules, Settings()).not_compiled == 2
     assert patch(text.replace("return main", "return x"), "m.py", rules, Settings()).not_compiled == 3
+
+
+POSITIONS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x, first, second, at: torch.Tensor):
+        n = x.shape[1]
+        try:
+            first[:, at : at + n] = x
+        except RuntimeError:
+            first.zero_()
+        second[:, at : at + n] = x
+        return first + second
+"""
+
+
+def test_what_two_fixes_need_is_written_once_and_each_goes_by_itself() -> None:
+    rules = tuple(load_rules())
+    caught, own = "first[:, at : at + n] = x", "_write_slice(x, second, 1, at, n)"
+    default = patch(POSITIONS, "model.py", rules, Settings())
+    assert own in default.text
+    assert caught in default.text, "what the device asserts is not caught"
+    assert default.text.count("def _write_slice") == 1
+    both = patch(POSITIONS, "model.py", rules, Settings(unsafe=True))
+    assert own in both.text
+    assert caught not in both.text
+    assert both.text.count("def _write_slice") == 1
+    assert default.bugs == both.bugs == ()

@@ -56,15 +56,15 @@ class TensorPositionWrite(Rule):
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report the writes of the module in compiled code; those that can be rewritten are, all together."""
+        """Report the writes of the module in compiled code, each with a fix of its own where it can be rewritten."""
         assigned = [n for n in facts.syntax.by_type[ast.Assign] if isinstance(n, ast.Assign) and _may_be(n)]
         found = [w for n in assigned if facts.compiled(n) and (w := facts.ask(SliceWrites).of(n)) is not None]
         heard = [w for w in found if not w.reason and not facts.silenced(self.code, w.statement)]
         reason = _why_not_here(facts) if heard else ""
-        fix = Fix(_edits(heard, facts)) if heard and not reason else None
+        function = _function(heard, facts) if heard and not reason else ()
         for write in found:
-            if write in heard and fix is not None:
-                yield Finding(write.statement, _message(write), fix)
+            if write in heard and not reason:
+                yield Finding(write.statement, _message(write), Fix((*function, _call(write)), asserts=True))
             else:
                 yield Finding(write.statement, _message(write), assumption=write.reason or reason)
 
@@ -112,15 +112,16 @@ def _text(facts: Facts, at: ast.AST) -> str:
     return re.sub(r"torch\.\w+", lambda name: facts.writing.spelling(name[0], at), WRITE)
 
 
-def _edits(writes: Sequence[SliceWrite], facts: Facts) -> tuple[Edit, ...]:
-    edits: list[Edit] = []
-    functions, tree = facts.ask(OwnFunctions), facts.syntax.tree
-    text = _text(facts, tree)
-    if not functions.is_here(text):
-        anchor, after = functions.anchor([w.statement for w in writes])
-        edits.append(Insert(anchor, (Code(text.rstrip("\n").replace("{", "{{").replace("}", "}}")),), after=after))
-    for w in writes:
-        assert w.base is not None and w.size is not None
-        call = Code(f"{WRITE_NAME}({{0}}, {{1}}, {w.dim}, {{2}}, {{3}})", (w.statement.value, w.base, w.start, w.size))
-        edits.append(ReplaceStatements((w.statement,), (call,)))
-    return tuple(edits)
+def _function(writes: Sequence[SliceWrite], facts: Facts) -> tuple[Edit, ...]:
+    """What puts the function above all ``writes``, where it is not there: the same for each of them."""
+    functions, text = facts.ask(OwnFunctions), _text(facts, facts.syntax.tree)
+    if functions.is_here(text):
+        return ()
+    anchor, after = functions.anchor([w.statement for w in writes])
+    return (Insert(anchor, (Code(text.rstrip("\n").replace("{", "{{").replace("}", "}}")),), after=after),)
+
+
+def _call(w: SliceWrite) -> Edit:
+    assert w.base is not None and w.size is not None
+    call = Code(f"{WRITE_NAME}({{0}}, {{1}}, {w.dim}, {{2}}, {{3}})", (w.statement.value, w.base, w.start, w.size))
+    return ReplaceStatements((w.statement,), (call,))

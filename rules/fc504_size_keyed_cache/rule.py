@@ -27,9 +27,9 @@ class SizeKeyedCache(Rule):
     Why it breaks compilation:
         Which keys a dictionary has is a guard, and so is each size that is looked up: the code is compiled for every
         size, and once more when the dictionary has grown, until the recompile limit ends compiling for good. Measured
-        on torch 2.13 with images of six sizes, shown twice: eight graphs, which is the limit, with 2 of the sizes left
-        to eager code; without the lookup two graphs, of which the second is for all sizes. The dictionary never shrinks
-        either: it holds a tensor for each size that was ever seen.
+        on torch 2.13 with images of six sizes, shown twice: eight graphs, which is the limit, so that other sizes run
+        eagerly from then on; without the lookup two graphs, of which the second is for all sizes. The dictionary never
+        shrinks either: it holds a tensor for each size that was ever seen.
 
     Fix safety:
         Unsafe, though eager code does what it did. Compiled code works out anew in each call what was kept: it has to
