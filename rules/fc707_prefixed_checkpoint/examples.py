@@ -336,6 +336,18 @@ def script(x):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a file that is converted, item by item in its place",
+        source=_NET
+        + """def convert(path, out):
+    net = torch.compile(Net())
+    state = torch.load(path)
+    for key, value in state.items():
+        state[key] = value.float()
+    torch.save(state, out)
+    return net
+""",
+    ),
+    NearMiss(
         title="compiled in place, and by its forward, and nothing at all",
         source=_NET
         + """def script(x, path):

@@ -115,6 +115,8 @@ class Places(Analysis):
                             yield from self._in(a, a, depth - 1)
 
     def _named(self, e: ast.Name, sink: ast.expr, depth: int) -> Iterator[Place]:
+        if not depth:
+            return
         for value in self.wrapped.values(e, depth):
             if self.state(value) is not None:
                 yield from self._in(value, sink if isinstance(sink, ast.Name) else e, depth)
@@ -125,7 +127,7 @@ class Places(Analysis):
                 case [ast.Subscript(value=ast.Name() as held)] if held.id == e.id:
                     if self.syntax.function_of(s) is self.syntax.function_of(e) or self._is_of(held, e):
                         yield from self._in(s.value, s.value, depth)
-                        yield from self._item(s.value, depth)
+                        yield from self._item(s.value, depth - 1)
 
     def _is_of(self, held: ast.Name, e: ast.Name) -> bool:
         """Whether ``held``, in a function inside of that of ``e``, is the variable ``e``."""
