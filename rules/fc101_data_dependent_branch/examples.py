@@ -292,6 +292,77 @@ train = True
 """,
     ),
     Example(
+        title="a mask that is dropped when it masks nothing",
+        unsafe=True,
+        before="""\
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        padding = ids.eq(0)
+        if not padding.any():
+            padding = None  # nothing to leave out
+        weights = h @ h.transpose(1, 2)
+        if padding is not None:
+            weights = weights.masked_fill(padding.unsqueeze(1), float("-inf"))
+        return weights.softmax(-1) @ h
+""",
+        after="""\
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        padding = ids.eq(0)
+        if not torch.compiler.is_compiling() and not padding.any():
+            padding = None  # nothing to leave out
+        weights = h @ h.transpose(1, 2)
+        if padding is not None:
+            weights = weights.masked_fill(padding.unsqueeze(1), float("-inf"))
+        return weights.softmax(-1) @ h
+""",
+        run="""\
+def make(): return Encoder()
+calls = [(torch.tensor([[1, 2, 0], [3, 5, 6]]),), (torch.tensor([[1, 2, 4], [4, 5, 7]]),), (torch.tensor([[3, 0, 0]]),)]
+train = True
+""",
+    ),
+    Example(
+        title="masks that are kept where they mask something",
+        unsafe=True,
+        before="""\
+class Pool(nn.Module):
+    def forward(self, x, mask: torch.BoolTensor, other: torch.BoolTensor):
+        mask = None if mask.all() else mask
+        some = (~other).any()
+        other = other if some else None
+        x = x if mask is None else x * mask.unsqueeze(-1)
+        return x.sum(1) if other is None else (x * other.unsqueeze(-1)).sum(1)
+""",
+        after="""\
+class Pool(nn.Module):
+    def forward(self, x, mask: torch.BoolTensor, other: torch.BoolTensor):
+        mask = None if not torch.compiler.is_compiling() and mask.all() else mask
+        some = (~other).any()
+        other = other if torch.compiler.is_compiling() or some else None
+        x = x if mask is None else x * mask.unsqueeze(-1)
+        return x.sum(1) if other is None else (x * other.unsqueeze(-1)).sum(1)
+""",
+        run="""\
+def make(): return Pool()
+def masks(*bits): return torch.tensor([bits], dtype=torch.bool)
+calls = [
+    (torch.ones(1, 3, 2), masks(1, 1, 0), masks(1, 1, 1)),
+    (torch.ones(1, 3, 2), masks(1, 1, 1), masks(0, 1, 1)),
+]
+""",
+    ),
+    Example(
         title="labels, written in place",
         before="""\
 class Labels(nn.Module):
@@ -490,6 +561,41 @@ calls = [(torch.tensor([[3.0, 2, 1, -1], [1, -2, -3, -4], [-1, -1, -1, -2]]) + b
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a mask is dropped because of another tensor",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, mask, gate):
+        if gate.sum() > 0:
+            mask = None
+        return x if mask is None else x * mask
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the number is read above: there the graph ends",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, mask):
+        partial = not bool(mask.all())
+        mask = mask if partial else None
+        return x if mask is None else x * mask
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="more than the mask is dropped",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, mask):
+        scale = 2.0
+        if mask.all():
+            mask = None
+            scale = 1.0
+        return x * scale if mask is None else x * mask
+""",
+        reported=True,
+    ),
     NearMiss(
         title="a side effect in the arm",
         source="""\

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
+from patcher.facts.syntax.written import short
 from patcher.rule import (
     Applicability,
     Code,
@@ -21,6 +22,7 @@ from patcher.rule import (
     Rule,
     block,
 )
+from rules.fc101_data_dependent_branch.dropped_tensors import DroppedTensor, DroppedTensors
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
 from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
 from rules.fc101_data_dependent_branch.picked_writes import PickedWrites
@@ -35,7 +37,8 @@ class DataDependentBranch(Rule):
         it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
         with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing. Where
         ``capture_dynamic_output_shape_ops`` is set, the same goes for what is computed of the places alone
-        (``x[mask] = f(y[mask])``): compiled code computes it of no places.
+        (``x[mask] = f(y[mask])``): compiled code computes it of no places. A test that does nothing but drop a mask
+        which masks nothing (``if not mask.any(): mask = None``) is left to eager code too: compiled code keeps it.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
@@ -50,8 +53,8 @@ class DataDependentBranch(Rule):
         just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
         tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
         dtype would depend on its data. Skipped writes are safe where it is proven that writing nothing is no error and
-        leaves gradients as they were; else, and always for what is computed of no places, the finding says what is
-        taken for granted. Anything else is reported and left alone.
+        leaves gradients as they were; else, and always for what is computed of no places and for a mask that is
+        dropped, the finding says what is taken for granted. Anything else is reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).
@@ -78,7 +81,10 @@ class DataDependentBranch(Rule):
         if isinstance(merge, str) and isinstance(node, ast.If):
             skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
             skipped = skipped or facts.ask(PickedWrites).of(node)
-        if skipped is not None:
+        dropped = facts.ask(DroppedTensors).of(node) if isinstance(merge, str) and skipped is None else None
+        if dropped is not None:
+            yield Finding(node, message, _kept(dropped, facts), _granted(dropped))
+        elif skipped is not None:
             granted = "taken for granted: " if skipped.doubts else ""
             yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))
         elif isinstance(merge, str):
@@ -105,6 +111,19 @@ def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix:
     code = Code(f"{compiling}() or {{0}}", (skipped.test,))
     how = Applicability.UNSAFE if skipped.doubts else Applicability.SAFE
     return Fix((Replace(skipped.test, code),), how)
+
+
+def _kept(dropped: DroppedTensor, facts: Facts) -> Fix:
+    """Compiled code keeps what eager code drops."""
+    compiling = facts.writing.spelling("torch.compiler.is_compiling", dropped.test)
+    template = f"{compiling}() or {{0}}" if dropped.kept else f"not {compiling}() and {{0}}"
+    return Fix((Replace(dropped.test, Code(template, (dropped.test,))),), Applicability.UNSAFE)
+
+
+def _granted(dropped: DroppedTensor) -> str:
+    names = " and ".join(f"`{name}`" for name in dropped.names)
+    where = f"not `{short(dropped.test)}`" if dropped.kept else f"`{short(dropped.test)}`"
+    return f"taken for granted: where {where}, {names} or None makes no difference to what reads it"
 
 
 class _Writer:
