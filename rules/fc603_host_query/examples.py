@@ -227,7 +227,6 @@ import os
 class Net(nn.Module):
     @staticmethod
     @torch.compiler.assume_constant_result
-    @torch.compiler.assume_constant_result
     def which(path: str, other: str | None = None) -> int:
         if os.path.isfile(path):
             return 1

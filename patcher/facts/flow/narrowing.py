@@ -19,6 +19,9 @@ class Ruling(enum.Enum):
 
 
 _TENSOR = frozenset({"torch.Tensor", "Tensor"})
+_IS_TENSOR = frozenset({"torch.is_tensor", "is_tensor"})
+#: What asks for the kind of an object: where it stands, the object may be one of several.
+_ASKING = frozenset({"isinstance", "hasattr", "callable", "type", "torch.is_storage"}) | _IS_TENSOR
 
 
 def rulings(test: ast.expr, outcome: bool) -> Iterator[tuple[str, Ruling]]:
@@ -37,6 +40,11 @@ def rulings(test: ast.expr, outcome: bool) -> Iterator[tuple[str, Ruling]]:
                 yield name, Ruling.TENSOR if outcome else Ruling.NOT_TENSOR
 
 
+def asks_what_it_is(node: ast.AST) -> bool:
+    """Whether ``node`` is a call that asks what kind of object an argument is."""
+    return isinstance(node, ast.Call) and dotted(node.func) in _ASKING
+
+
 def _name(e: ast.expr) -> str | None:
     if isinstance(e, ast.NamedExpr):
         e = e.target
@@ -47,4 +55,4 @@ def _asks_for_tensor(func: ast.expr, kinds: list[ast.expr]) -> bool:
     what = dotted(func)
     if what == "isinstance" and len(kinds) == 1:
         return dotted(kinds[0]) in _TENSOR
-    return what in ("torch.is_tensor", "is_tensor") and not kinds
+    return what in _IS_TENSOR and not kinds

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 
 from patcher.facts.flow.definitions import Definition, Flow, State
-from patcher.facts.flow.narrowing import Ruling
+from patcher.facts.flow.narrowing import Ruling, asks_what_it_is
 from patcher.facts.project.index import ClassSummary, Project
 from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
@@ -185,7 +185,7 @@ class Inference:
             if value in (FOREIGN, OBJECT):
                 return value
             if not all(
-                v.is_tensor or (v.kind is Kind.UNKNOWN and self._used_as_tensor(d))
+                v.is_tensor or (v.kind is Kind.UNKNOWN and v != OBJECT and self._used_as_tensor(d))
                 for d, v in zip(definitions, values, strict=True)
             ):
                 known = presumable(joined_dtype(v.dtype for v in values))
@@ -260,8 +260,11 @@ class Inference:
         value = self.defined(d)
         if state is None:
             return value
-        if value.kind is Kind.UNKNOWN and Ruling.TENSOR in state.ruled.get(d, ()):
+        ruled = state.ruled.get(d, ())
+        if value.kind is Kind.UNKNOWN and Ruling.TENSOR in ruled:
             value = tensor()
+        if Ruling.NOT_TENSOR in ruled and (value.is_tensor or value.kind is Kind.UNKNOWN):
+            return OBJECT
         return absolute(value) if d in state.earlier else value
 
     @cached_property
@@ -332,7 +335,7 @@ class Inference:
                 tests = (ast.Is, ast.IsNot)
                 checked = any(
                     (isinstance(p := self.syntax.parents[u], ast.Compare) and isinstance(p.ops[0], tests))
-                    or (isinstance(p, ast.Call) and dotted(p.func) in ("isinstance", "hasattr", "callable"))
+                    or asks_what_it_is(p)
                     or (isinstance(p, ast.Call) and self.syntax.qualified(p.func) in api.CONVERTING)
                     for u in uses
                 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import reduce
 
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.flow.narrowing import Ruling
+from patcher.facts.flow.narrowing import Ruling, asks_what_it_is
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.syntax.written import parsed
 from patcher.facts.tables import torch_api as api
@@ -131,10 +131,7 @@ class Presumed(Inference):
             return False
         uses = self.flow_of(function).uses.get(d, [])
         asked = (self.syntax.parents[u] for u in uses)
-        plain = not any(
-            isinstance(p, ast.Call) and dotted(p.func) in ("isinstance", "callable", "hasattr") for p in asked
-        )
-        return plain and any(self.is_tensor_use(u) for u in uses)
+        return not any(map(asks_what_it_is, asked)) and any(self.is_tensor_use(u) for u in uses)
 
     def _returned(self, func: ast.expr) -> Value:
         """What a method of this class that nothing overrides returns, as far as it can be said elsewhere."""
