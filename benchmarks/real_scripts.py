@@ -1,7 +1,7 @@
 """Scripts of others as they are and as `fix-compile` makes them, run on tiny random models: what they compute and save.
 
     python benchmarks/real_scripts.py nanogpt --work FOLDER --from REPOSITORY [--into docs/results/integrate.md]
-    python benchmarks/real_scripts.py lerobot | toto    the same
+    python benchmarks/real_scripts.py lerobot | toto | musubi    the same
 
 Runs with a Python that has what the repository asks for. Under FOLDER two copies are made, one of them rewritten
 (`integrate`, or `fix --unsafe` where it compiles already); each way runs in a process of its own, and what was run once
@@ -30,7 +30,10 @@ FIX = ("fix", "--unsafe", "--no-backup", "--select", "FC703,FC704,FC705,FC706,FC
 
 @dataclass(frozen=True)
 class Subject:
-    """A repository. ``tool`` rewrites its copy; ``ways``: which copy and backend ("": none); ``path``: to import."""
+    """A repository. ``tool`` rewrites its copy; ``ways``: which copy and backend ("": none); ``path``: to import.
+
+    Before the backend may stand what else the program is to do ("swap eager").
+    """
 
     tool: tuple[str, ...]
     ways: tuple[tuple[str, str], ...]
@@ -46,6 +49,15 @@ SUBJECTS = {
             "src/lerobot/configs/train.py",
         ),
         (("original", ""), *(("patched", b) for b in _EACH)),
+        "src",
+    ),
+    "musubi": Subject(
+        ("integrate", "--yes", "--no-backup", "src/musubi_tuner/hv_train.py"),
+        (
+            *(("original", way) for way in ("", "swap")),
+            *(("patched", way) for way in ("", "eager", "aot_eager", "inductor")),
+            *(("patched", f"swap{way}") for way in ("", " eager", " aot_eager", " inductor")),
+        ),
         "src",
     ),
     "toto": Subject(
@@ -104,11 +116,11 @@ def apart(some: list[str], others: list[str]) -> str:
 
 
 def rows(bench: Bench) -> Iterator[list[str]]:
-    """A line for each way, compared with the first."""
-    first: dict[str, Any] = {}
+    """A line for each way, compared with the first; those that swap blocks with the first of these."""
+    firsts: dict[bool, dict[str, Any]] = {}
     for copy, backend in bench.subject.ways:
         now = bench.result(copy, backend)
-        first = first or now
+        first = firsts.setdefault(backend.startswith("swap"), now)
         way = [copy, backend or "off"]
         if "failed" in now:
             yield [*way, "failed: " + now["failed"].strip().splitlines()[-1][:160], *[""] * 5]

@@ -128,6 +128,22 @@ def test_an_accelerator_of_the_same_file(given: str, told: bool) -> None:
     assert len(found(body)) == told  # that of the other file is another one
 
 
+@pytest.mark.parametrize(("given", "told"), [("dynamo_backend=args.dynamo_backend", True), ("project_dir=None", False)])
+def test_an_accelerator_that_a_function_of_the_file_makes(given: str, told: bool) -> None:
+    body = f"""def made(args):
+    accelerator = Accelerator({given})
+    print(accelerator.state)
+    return accelerator
+
+
+def train(args, model, path):
+    accelerator = made(args)
+    model = accelerator.prepare(model)
+    torch.save(accelerator.unwrap_model(model).state_dict(), path)
+"""
+    assert len(found(body)) == told
+
+
 SAVER = """def save_model(net, path, dtype=None):
     state_dict = {}
 

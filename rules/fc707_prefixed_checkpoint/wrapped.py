@@ -111,12 +111,25 @@ class Wrapped(Analysis):
 
     def _prepared_by(self, accelerator: ast.expr) -> Wraps:
         """What ``prepare`` of that object puts around a model."""
-        made = self.values(accelerator, 2) if is_place(accelerator) else [accelerator]
+        held = self.values(accelerator, 2) if is_place(accelerator) else [accelerator]
+        made = [m for value in held for m in self._made_by(value)]
         told = [(v, self._tells_dynamo(v)) for v in made]
         if wraps := [self._accelerator(v.lineno) for v, does in told if does]:
             return frozenset(wraps)
         unknown = not told or any(does is None for _, does in told)
         return frozenset({self.elsewhere}) if unknown and self.elsewhere is not None else _NONE
+
+    def _made_by(self, value: ast.expr) -> list[ast.expr]:
+        """What functions of this file return, where ``value`` calls one; else ``value``."""
+        names = self.callees.of(value) if isinstance(value, ast.Call) else ()
+        functions = [f for name in names if (f := self.callees.here(name)) is not None]
+        returned = [
+            r.value
+            for r in self.syntax.by_type[ast.Return]
+            if isinstance(r, ast.Return) and r.value is not None and self.syntax.function_of(r) in functions
+        ]
+        made = [m for r in returned for m in (self.values(r, 2) if is_place(r) else [r])]
+        return made if functions and made else [value]
 
     def _tells_dynamo(self, made: ast.expr) -> bool | None:
         return tells_dynamo(made, lambda _: self.syntax.qualified(made.func)) if isinstance(made, ast.Call) else None
