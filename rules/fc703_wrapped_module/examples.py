@@ -23,6 +23,23 @@ _NET = """class Net(nn.Module):
 
 """
 
+_STACK = (
+    _NET
+    + """class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Net() for _ in range(2)])
+        self.others = nn.Sequential(Net(), Net())
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+"""
+)
+
 INVALID: tuple[Example, ...] = (
     Example(
         title="a model that is trained and called",
@@ -344,6 +361,32 @@ def script(x):
         compiles=True,
     ),
     Example(
+        title="a list that is built anew of wrappers",
+        before=_STACK
+        + """def script(x):
+    stack = Stack()
+    stack.blocks = nn.ModuleList([torch.compile(b, dynamic=True) for b in stack.blocks])  # once each
+    b = stack(x)
+    stack.others = nn.Sequential(*(torch.compile(other) for other in stack.others))
+    return b + stack.others(x)
+""",
+        after=_STACK
+        + """def script(x):
+    stack = Stack()
+    # once each
+    for b_2 in stack.blocks:
+        b_2.compile(dynamic=True)
+    b = stack(x)
+    for other in stack.others:
+        other.compile()
+    return b + stack.others(x)
+""",
+        run=SCRIPT,
+        gain=False,
+        compiles=True,
+        unsafe=True,
+    ),
+    Example(
         title="a model that a function is given",
         before=_NET
         + """def prepared(model: Net, compiling):
@@ -480,6 +523,19 @@ def script(x):
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a list of wrappers beside the list, of some of its modules, and of another list",
+        source=_STACK
+        + """def script(x):
+    stack = Stack()
+    fast = nn.ModuleList([torch.compile(b) for b in stack.blocks])
+    stack.blocks = nn.ModuleList([torch.compile(b) for b in stack.blocks if b.width > 2])
+    stack.others = nn.Sequential(*[torch.compile(b) for b in stack.blocks])
+    stack.blocks = nn.ModuleList([torch.compile(b).eval() for b in stack.blocks])
+    return fast, stack(x)
+""",
+        reported=True,
+    ),
     NearMiss(
         title="the plain model is used as well",
         source=_NET

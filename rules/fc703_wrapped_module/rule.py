@@ -23,6 +23,7 @@ from patcher.rule import (
     Where,
 )
 from rules.fc703_wrapped_module.examples import INVALID, VALID
+from rules.fc703_wrapped_module.rebuilt import rebuilt
 from rules.fc703_wrapped_module.reports import decorated, returned, twice
 from rules.fc703_wrapped_module.uses import WrapperUses
 
@@ -32,10 +33,11 @@ class WrappedModule(Rule):
 
     What it does:
         Replaces ``model = torch.compile(model, dynamic=True)`` by ``model.compile(dynamic=True)``, and the same for
-        ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements. Reported, and left to
-        you: a model that is compiled twice, a decorator on a class or its ``forward``, and a function that returns
-        the wrapper. Seen on 2.13: what is wrapped twice is a plain function without parameters; of an instance whose
-        class has the decorator, compiling it again raises an AssertionError.
+        ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements, and a list that is
+        built anew (``model.blocks = nn.ModuleList([torch.compile(b) for b in model.blocks])``) a loop. Reported, and
+        left to you: a model that is compiled twice, a decorator on a class or its ``forward``, and a function that
+        returns the wrapper. Seen on 2.13: what is wrapped twice is a plain function without parameters; of an instance
+        whose class has the decorator, compiling it again raises an AssertionError.
 
     Why it breaks compilation:
         What ``torch.compile`` returns is another module around the one that it was given. The keys of its
@@ -82,6 +84,8 @@ class WrappedModule(Rule):
         told = twice(site, facts) or returned(site, facts)
         if told is not None:
             yield told
+        elif (built := rebuilt(site, facts)) is not None:
+            yield built
         elif isinstance(facts.syntax.parents.get(node), ast.Assign):
             yield from _wrapped(site, facts)
 
