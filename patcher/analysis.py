@@ -15,7 +15,7 @@ from patcher.discover import Exclude, discover
 from patcher.parallel import in_order
 from patcher.results import FileResult
 from patcher.rule import Rule
-from patcher.runner import Progress, engine_steps, few_collections
+from patcher.runner import Progress, compiling, engine_steps, few_collections
 from patcher.settings import Settings
 from patcher.share import Share
 from patcher.source import SourceError, read_bytes
@@ -41,7 +41,7 @@ class Analysis:
         exclude: Exclude | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.rules, self.settings, self._steps = tuple(rules), settings, engine_steps()
+        self.rules, self.settings, self._steps = tuple(rules), settings, compiling(engine_steps(), settings)
         entries = discover(paths, exclude)
         self.files = tuple(entry.path for entry in entries if not entry.error)
         self.around = Surroundings(self.files)

@@ -18,6 +18,8 @@ else:
     import tomli as tomllib
 
 _NAMED = re.compile(rb"fix[-_. ]?compile", re.IGNORECASE)
+#: What is compiled: a module, and in it a function, a method (``Class.method``) or a class.
+FUNCTION = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
 FORMATS = ("text", "json", "github")
 
 
@@ -58,6 +60,7 @@ class Config:
     format: str | None = None
     jobs: int | None = None
     exclude: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
     backup_dir: str | None = None
     all: bool = False
     cases: Mapping[str, ConfiguredCase] = field(default_factory=dict)
@@ -228,6 +231,14 @@ _DTYPES = ("float16", "bfloat16", "float32", "float64", "half", "float", "double
 # Devices that a model can run on; the names from npu on are those of backends that are installed beside torch.
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|hpu|xla|mtia|npu|mlu|musa|maia|privateuseone)(:\d+)?", re.ASCII)
 
+
+def _functions(value: object) -> tuple[str, ...]:
+    names = _strings(value)
+    if not all(FUNCTION.fullmatch(name) for name in names):
+        raise TypeError
+    return names
+
+
 # What may be said of a case, here or in its file: what it must be, and what makes it so (``TypeError``: it is not).
 CASE_SETTINGS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "train": ("true or false", _is(bool)),
@@ -247,6 +258,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "format": (f"one of {', '.join(FORMATS)}", _format),
     "jobs": ("a whole number from 1", _jobs),
     "exclude": ("a list of globs", _strings),
+    "compiled": ('a list of "module:function"', _functions),
     "backup-dir": ("a folder", _is(str)),
     "all": ("true or false", _is(bool)),
     "cases": ("a table", _cases),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from patcher.config import Config, ConfigError, nearest
+from patcher.config import FUNCTION, Config, ConfigError, nearest
 from patcher.rule import Rule
 from patcher.selftest.measured import Measured
 from patcher.settings import LATEST_TORCH, SEVERITIES, IgnoredIn, Settings
@@ -23,6 +23,7 @@ def settings_from(
     target_torch: str | None = None,
     measured: Measured | None = None,
     device_asserts: bool | None = None,
+    compiled: Sequence[str] = (),
 ) -> Settings:
     """The settings for the engine; raises ``ConfigError`` for a code, strategy or version that does not exist.
 
@@ -48,6 +49,7 @@ def settings_from(
             **_strategies(rules, strategy, "--strategy"),
         },
         target_torch=target,
+        compiled=(*_compiled(compiled), *config.compiled),
         line_length=config.line_length,
         distrusted=measured.distrusted(target if named else measured.minor),
     )
@@ -75,6 +77,13 @@ def strategy_key(rule: Rule) -> str:
 def strategies_of(rule: Rule) -> tuple[str, ...]:
     """The rule's strategies by name; none for most rules."""
     return tuple(getattr(rule, "strategies", ()))
+
+
+def _compiled(given: Sequence[str]) -> Sequence[str]:
+    for name in given:
+        if not FUNCTION.fullmatch(name):
+            raise ConfigError(f"--compiled {name}: write it as MODULE:FUNCTION, for example package.model:Decoder.step")
+    return given
 
 
 def _names(rules: Sequence[Rule]) -> list[str]:

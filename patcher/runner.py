@@ -7,10 +7,12 @@ import functools
 import gc
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from patcher.config import ConfigError
 from patcher.discover import Exclude, discover
 from patcher.parallel import in_order, run_shares
 from patcher.results import FileResult
@@ -53,7 +55,7 @@ def run(
     if known.complete:
         results = dict(known.results)
     else:
-        index = _Index(todo, engine_steps() if fixes else finding_steps(), around, known)
+        index = _Index(todo, compiling(engine_steps() if fixes else finding_steps(), settings), around, known)
         beside = frozenset() if every else frozenset(entry.path for entry in entries if entry.beside)
         make_share = functools.partial(Share, rules, settings, index.steps, beside=beside)
         answers = _answers(index, make_share, jobs, progress)
@@ -109,6 +111,20 @@ def finding_steps() -> Steps:
     from patcher.finding import find
 
     return Steps(summarise, Project, find, _asked_around)
+
+
+def compiling(steps: Steps, settings: Settings) -> Steps:
+    """``steps``, with what ``settings`` say to be compiled from outside: ConfigError for what is no function."""
+    if not settings.compiled:
+        return steps
+
+    def merge(summaries: Iterable[Any], around: Any) -> Any:
+        try:
+            return steps.merge(summaries, around, compiled=settings.compiled)
+        except LookupError as error:
+            raise ConfigError(f"compiled: there is no function {error}") from None
+
+    return replace(steps, merge=merge)
 
 
 def _asked_around(project: Any) -> bool:

@@ -150,7 +150,8 @@ class Settings:
     ``per_file_ignores``: what is silenced in some files. ``device_asserts``: whether a fix that asserts on the
     device may be safe. ``torch_settings``: what of PyTorch is set where the model is compiled, as a run has shown
     to help. ``models``: the dotted classes of the models that were run, as the run imports them; () when that is
-    not known. ``line_length``: how long the project lets its lines be; None: it does not say.
+    not known. ``compiled``: what code outside of the given files compiles (``module:function``). ``line_length``: how
+    long the project lets its lines be; None: it does not say.
     """
 
     select: tuple[str, ...] = ()
@@ -168,6 +169,7 @@ class Settings:
     device_asserts: bool = True
     torch_settings: tuple[TorchSetting, ...] = ()
     models: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
     line_length: int | None = None
 
     def wants(self, code: str, name: str) -> bool:

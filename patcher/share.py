@@ -7,7 +7,7 @@ import dataclasses
 import gc
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,13 @@ _DEEP = 120  # levels of a syntax tree; hand-written code has fewer than 50
 class Steps:
     """The engine as functions: a file's summary, summaries to a project, and a text to its patch.
 
-    ``merge`` also gets a function that finds the files around, tree and path of those that hold certain words (as
-    `Surroundings` has it).
+    ``merge`` gets the summaries, and a function that finds the files around, tree and path of those that hold certain
+    words (as `Surroundings` has it).
     ``asked_around``: whether the project has been asked for more than the given files.
     """
 
     summarise: Callable[[ast.Module, str], Any]
-    merge: Callable[[Iterable[Any], Callable[..., list[tuple[ast.Module | None, str]] | None]], Any]
+    merge: Callable[..., Any]
     patch: Callable[[str, str, Sequence[Rule], Settings, Any, ast.Module | None], PatchResult]
     asked_around: Callable[[Any], bool] = lambda project: True
 

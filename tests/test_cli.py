@@ -550,6 +550,55 @@ def test_what_an_assertion_on_the_device_costs(
     assert (tmp_path / "m.py").read_text() != text
 
 
+OUTSIDE = """import torch
+
+
+class Decoder:
+    def step(self, x):
+        return x * x.max().item()
+
+    def __call__(self, x):
+        return self.step(x)
+
+
+def decode(x):
+    return x + x.sum().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("named", "lines"),
+    [("package.model:decode", [13]), ("package.model:Decoder.step", [6]), ("package.model:Decoder", [6])],
+)
+def test_what_code_elsewhere_compiles_is_looked_at(
+    tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, lines: list[int]
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "RULES", load_rules())
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("from package.model import decode\n")
+    (tmp_path / "package" / "model.py").write_text(OUTSIDE)
+    assert tool("check", "package")[1].startswith("no findings")
+
+    def found(*options: str) -> list[int]:
+        told = json.loads(tool("check", *options, "--format", "json", "package")[1])
+        return [f["line"] for file in told["files"] for f in file["findings"]]
+
+    assert found("--compiled", named) == lines
+    assert found("--compiled", "package:decode") == [13]  # by the name that the package gives it
+    (tmp_path / "pyproject.toml").write_text(f'[tool.fix-compile]\ncompiled = ["{named}", "elsewhere:f"]\n')
+    assert found() == lines
+    assert found("--compiled", "package.model:decode") == sorted({*lines, 13})
+
+
+def test_what_is_compiled_elsewhere_is_a_function(tool: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(OUTSIDE)
+    assert "--compiled m.decode: write it as MODULE:FUNCTION" in tool("check", "--compiled", "m.decode", "m.py")[2]
+    status, _, err = tool("check", "--compiled", "m:decade", "m.py")
+    assert (status, "compiled: there is no function m:decade" in err) == (2, True)
+    (tmp_path / "pyproject.toml").write_text('[tool.fix-compile]\ncompiled = ["m"]\n')
+    assert 'must be a list of "module:function", not' in tool("check", "m.py")[2]
+
+
 LONG = """import torch
 from torch import nn
 

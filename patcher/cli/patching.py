@@ -93,6 +93,12 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
     @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
     @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
+    @click.option(
+        "--compiled",
+        multiple=True,
+        metavar="NAME",
+        help="What your own code compiles, e.g. package.model:Decoder.step.",
+    )
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
     @click.option("--format", "format_", type=click.Choice((*FORMATS, "markdown")), help="Format of the report.")
     @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
@@ -115,6 +121,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         every: bool,
         unsafe: bool,
         device_asserts: bool | None,
+        compiled: tuple[str, ...],
         strategy: tuple[str, ...],
         format_: str | None,
         target_torch: str | None,
@@ -139,7 +146,9 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         request = request_from(asked, config)
         paths = (*paths, *located(request))
         shown = measured(rules)
-        settings = settings_from(rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts)
+        settings = settings_from(
+            rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts, compiled
+        )
         store = calls.store_for(paths[0], config, backup_dir)
         try:
             kept = None if no_cache or piped else default_folder()

@@ -55,8 +55,7 @@ class SliceWrites(Analysis):
         if not moving or self.inference.of(target.value).kind is Kind.PYTHON:
             return None
         part = moving[0]
-        start = part.lower or part.upper
-        assert start is not None
+        start = next(b for b in (part.lower, part.upper, part.step) if b is not None and self._positions.is_tensor(b))
         size = self._size(part, statement)
         base = self._base(target, elements, part)
         reason = self._why_not(statement, target, moving)

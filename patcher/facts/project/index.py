@@ -6,7 +6,7 @@ import ast
 import builtins
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -473,10 +473,16 @@ class Project:
     """All summaries together. Reached: functions that run inside ``forward`` of a module or in a compiled callable.
 
     ``around`` finds the files beside them that have one of the given words in them; None stands for too many.
+    ``compiled``: what is compiled by code that is not among them (``module:function``, ``module:Class.method``).
+    Raises LookupError for one of which the module is here and the function is not.
     """
 
     def __init__(
-        self, summaries: Iterable[ModuleSummary] = (), around: Around | None = None, reach: bool = True
+        self,
+        summaries: Iterable[ModuleSummary] = (),
+        around: Around | None = None,
+        reach: bool = True,
+        compiled: Collection[str] = (),
     ) -> None:
         self.around = around
         self.modules = {s.path: s for s in summaries}
@@ -526,7 +532,7 @@ class Project:
         self.effects = Closure(self)
         self.catching = Catching(self)
         self.documented = Documented(self)
-        self._reached = self._reach() if reach else set()
+        self._reached = self._reach([f for name in compiled for f in self._named_so(name)]) if reach else set()
 
     def widened(self, words: frozenset[str]) -> Project | None:
         """With all files around that have one of ``words`` in them (reached: what is reached here); None: too many."""
@@ -840,8 +846,18 @@ class Project:
         """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
         return {module.module, *module.imports, *(i.rpartition(".")[0] for i in module.imports)}
 
-    def _reach(self) -> set[str]:
-        stack = []
+    def _named_so(self, text: str) -> list[str]:
+        """The functions that ``module:function`` means; of a class, what a call of its object runs."""
+        module, _, function = text.partition(":")
+        name = f"{module}.{function}"
+        called = [f"{name}.{method}" for method in ("forward", "__call__") if f"{name}.{method}" in self._functions]
+        found = [name] if name in self._functions else called or self.re_exported(name)
+        if not found and any(s.module == module for s in self.modules.values()):
+            raise LookupError(text)
+        return found
+
+    def _reach(self, also: Iterable[str] = ()) -> set[str]:
+        stack = [*also]
         home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
         visible: dict[str, set[str]] = {}
         for name, c in self._classes.items():
