@@ -76,7 +76,10 @@ def runs(work: Path) -> dict[str, Json]:
 def check(work: Path, only: tuple[str, ...]) -> None:
     """What the tool says of the packages, each read as a whole as far as the classes import it."""
     files: dict[tuple[str, str], set[str]] = {}
-    for told in runs(work).values():
+    compiled: dict[str, list[str]] = {}
+    for name, told in runs(work).items():
+        if what := zoo_unseen.COMPILED.get(name):
+            compiled.setdefault(what.partition(".")[0], []).append(what)
         for file in told["imported"]:
             if any(file.partition("/")[0] == other.partition("/")[0] for other in told["traced"]):
                 files.setdefault((told["root"], file.partition("/")[0]), set()).update([file])
@@ -85,6 +88,7 @@ def check(work: Path, only: tuple[str, ...]) -> None:
         if not package.startswith(only):
             continue
         command = [sys.executable, str(ROOT / "fix_compile.py"), "check", "--all", "--format", "json", "-q", "-j", "1"]
+        command += [f"--compiled={what}" for what in compiled.get(package, ())]
         done = subprocess.run(
             [*command, *(root + name for name in sorted(names))],
             cwd=root,

@@ -11,6 +11,8 @@ import zoo
 from zoo import Built, Class, lengths, normal, uniform, whole
 
 CLASSES: dict[str, Class] = {}
+#: By class, what is compiled here though nothing in its package compiles it (``--compiled``).
+COMPILED: dict[str, str] = {}
 
 
 def case(name: str) -> tuple[Any, Any]:
@@ -19,9 +21,11 @@ def case(name: str) -> tuple[Any, Any]:
     return zoo.case(name)
 
 
-def unseen(name: str, packages: str, family: str, *, train: bool = False) -> Any:
+def unseen(name: str, packages: str, family: str, *, train: bool = False, compiled: str = "") -> Any:
     def register(build: Any) -> None:
         assert name not in CLASSES, name
+        if compiled:
+            COMPILED[name] = compiled
         CLASSES[name] = Class(name, tuple(packages.split()), family, build, False, train)
 
     return register
@@ -35,7 +39,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, 8, 32), whole(50, rows, n)) for rows, n in ((1, 4), (2, 4), (1, 9))]
 
 
-@unseen("whisper.decode", "whisper", "speech, generation")
+@unseen("whisper.decode", "whisper", "speech, generation", compiled="whisper.decoding:decode")
 def _() -> Built:
     import whisper
     from whisper.model import ModelDimensions, Whisper
@@ -58,7 +62,7 @@ def _() -> Built:
     return model, lambda: [(whole(50, 1, b - a), torch.arange(a, b)) for a, b in places]
 
 
-@unseen("litgpt.generate", "litgpt", "language model, generation")
+@unseen("litgpt.generate", "litgpt", "language model, generation", compiled="litgpt.generate.base:generate")
 def _() -> Built:
     import torch
     from litgpt.config import Config
@@ -104,7 +108,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, n), lengths(rows, n, 40)) for rows, n in sizes]
 
 
-@unseen("torchaudio.WaveRNN-infer", "torchaudio.models", "vocoder")
+@unseen("torchaudio.WaveRNN-infer", "torchaudio.models", "vocoder", compiled="torchaudio.models.wavernn:WaveRNN.infer")
 def _() -> Built:
     from torchaudio.models import WaveRNN
 
