@@ -183,6 +183,26 @@ def make():
 """,
     ),
     Example(
+        title="a recurrent layer of a computed name, and no run",
+        before="""class Net(nn.Module):
+    def __init__(self, kind="LSTM"):
+        super().__init__()
+        self.cell = getattr(nn, kind)(4, 4, batch_first=True, bidirectional=True)
+
+    def forward(self, x):
+        self.cell.flatten_parameters()
+        out, _ = self.cell(x)
+        return out.relu()
+""",
+        after=None,
+        run="""
+calls = [(torch.ones(2, 4),), (torch.ones(2, 4) * 2,)]
+
+def make():
+    return Net()
+""",
+    ),
+    Example(
         title="in both arms",
         before=_SCALED
         + """def compiled(net, backend="inductor"):
@@ -246,14 +266,15 @@ VALID: tuple[NearMiss, ...] = (
 
 
 class Net(nn.Module):
-    def __init__(self, kind):
+    def __init__(self, kind, name):
         super().__init__()
         self.cell = nn.LSTMCell(4, 4)
         self.other = kind(4, 4)
+        self.named = getattr(nn, name)(4, 4, batch_first=True)
         self.layer = nn.GRU(4, 4)
 
     def forward(self, x):
-        return self.layer(self.other(self.cell(x)[0]))[0]
+        return self.layer(self.named(self.other(self.cell(x)[0])))[0]
 """,
     ),
     NearMiss(

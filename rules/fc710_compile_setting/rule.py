@@ -44,7 +44,7 @@ class CompileSetting(Rule):
     code: ClassVar[str] = "FC710"
     name: ClassVar[str] = "compile-setting"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN", b"bidirectional")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     where: ClassVar[Where] = Where.ANYWHERE
 
