@@ -3,7 +3,8 @@
 A file has ``build()``, which makes a model, and ``rounds()``, a list of functions of the model: each is a prefill and
 twenty decode steps, the batch has another size in each. It says of itself what is to come of it: ``PROMISE`` (figures
 of the patched source; ``launches`` are a step's, the rest is of all rounds), ``REFUSED`` (part of the reason), or
-``UNSEEN`` (why nothing is said).
+``UNSEEN`` (why FC302 says nothing). ``harder()``, in some, are calls that overflow, begin again, take turns, change the
+batch, branch from one past or go backward: what raises has to raise still.
 """
 
 from __future__ import annotations
@@ -47,13 +48,21 @@ REFUSED = [name for name in NAMES if said(name, "REFUSED")]
 UNSEEN = [name for name in NAMES if said(name, "UNSEEN")]
 
 
-def executed(text: str) -> str:
-    return f"{text}\n\nmake, calls = build, rounds\n"
+HARDER = [name for name in NAMES if said(name, "harder") is not None]
+
+
+def executed(text: str, calls: str = "rounds") -> str:
+    return f"{text}\n\nmake, calls, grad = build, {calls}, {calls == 'harder'}\n"
 
 
 @functools.cache
 def eagerly(text: str) -> Ran:
     return eager(executed(text))
+
+
+@functools.cache
+def hard(text: str) -> Ran:
+    return eager(executed(text, "harder"))
 
 
 def when_compiled(text: str) -> Counts:
@@ -82,6 +91,17 @@ def test_patched_cache_runs_the_same(name: str) -> None:
     assert not any(isinstance(output, Raised) for output in outputs(before))
     assert equal(list(before.outputs), list(after.outputs)) is None
     assert equal(list(before.aliases), list(after.aliases)) is None
+
+
+@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
+@pytest.mark.parametrize("name", HARDER)
+def test_patched_cache_does_the_same_when_it_gets_hard(name: str, unsafe: bool) -> None:
+    before = hard(source(name))
+    text = patch(source(name), f"{name}.py", tuple(load_rules()), Settings(unsafe=unsafe)).text
+    after = hard(text)
+    assert equal(list(before.outputs), list(after.outputs)) is None
+    assert equal(list(before.aliases), list(after.aliases)) is None
+    assert equal(outputs(before), list(compiled(executed(text, "harder")).outputs), TOLERANCE) is None
 
 
 @pytest.mark.parametrize("name", NAMES)
