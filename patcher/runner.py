@@ -7,12 +7,11 @@ import functools
 import gc
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from patcher.config import ConfigError
 from patcher.discover import Exclude, discover
 from patcher.parallel import in_order, run_shares
 from patcher.results import FileResult
@@ -114,17 +113,10 @@ def finding_steps() -> Steps:
 
 
 def compiling(steps: Steps, settings: Settings) -> Steps:
-    """``steps``, with what ``settings`` say to be compiled from outside: ConfigError for what is no function."""
-    if not settings.compiled:
-        return steps
-
-    def merge(summaries: Iterable[Any], around: Any) -> Any:
-        try:
-            return steps.merge(summaries, around, compiled=settings.compiled)
-        except LookupError as error:
-            raise ConfigError(f"compiled: there is no function {error}") from None
-
-    return replace(steps, merge=merge)
+    """``steps``, with what ``settings`` say to be compiled from outside."""
+    return (
+        replace(steps, merge=functools.partial(steps.merge, compiled=settings.compiled)) if settings.compiled else steps
+    )
 
 
 def _asked_around(project: Any) -> bool:

@@ -138,6 +138,10 @@ class Extent(NamedTuple):
     of_operators: int
 
 
+class NoFunctionError(LookupError):
+    """What `Settings.compiled` names is no function of the module, which is there; the message is one line."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The choices that reach the engine. ``select`` and ``ignore`` hold codes, code prefixes or rule names.

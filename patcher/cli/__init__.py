@@ -17,6 +17,7 @@ from patcher.cli.showing import OutputError, leave_output, open_streams, program
 from patcher.cli.words import is_word, split
 from patcher.config import ConfigError
 from patcher.rule import Rule
+from patcher.settings import NoFunctionError
 
 _BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
 
@@ -41,7 +42,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
         return done.exit_code
     except click.ClickException as error:
         error.show()
-    except (ConfigError, BackupError) as error:
+    except (ConfigError, BackupError, NoFunctionError) as error:
         click.echo(f"{called}: error: {error}", err=True)
     except BrokenPipeError:  # as when the output goes to `head`
         leave_output()

@@ -34,6 +34,7 @@ from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, walk
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
+from patcher.settings import NoFunctionError
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
@@ -474,7 +475,7 @@ class Project:
 
     ``around`` finds the files beside them that have one of the given words in them; None stands for too many.
     ``compiled``: what is compiled by code that is not among them (``module:function``, ``module:Class.method``).
-    Raises LookupError for one of which the module is here and the function is not.
+    Raises NoFunctionError for one of which the module is here and the function is not.
     """
 
     def __init__(
@@ -853,7 +854,7 @@ class Project:
         called = [f"{name}.{method}" for method in ("forward", "__call__") if f"{name}.{method}" in self._functions]
         found = [name] if name in self._functions else called or self.re_exported(name)
         if not found and any(s.module == module for s in self.modules.values()):
-            raise LookupError(text)
+            raise NoFunctionError(f"compiled: there is no function {text}")
         return found
 
     def _reach(self, also: Iterable[str] = ()) -> set[str]:
