@@ -58,6 +58,10 @@ class NonzeroIndex(Rule):
         elif (subscripts := facts.ask(PlaceLists).subscripts(places)) is not None:
             yield _written(node, message, places, subscripts, facts)
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether this rule tells of ``node``."""
+        return isinstance(node, ast.Call) and any(self.check(node, facts))
+
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
