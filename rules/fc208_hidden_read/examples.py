@@ -142,9 +142,53 @@ def make(): return Net()
 calls = [(torch.randn(4, 3), torch.tensor([4, 2])), (torch.randn(5, 3), torch.tensor([9, 2]))]
 """,
     ),
+    Example(
+        title="a mask that a method gives, handed on, and its rows",
+        before="""\
+class Match(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.least = 0.5
+
+    def stopped(self, scores: torch.Tensor, layer: int) -> torch.Tensor:
+        if layer < 3:
+            early = scores.mean(1) > self.least
+        else:
+            early = torch.ones(scores.shape[0], dtype=torch.bool)
+        return early
+
+    def match(self, x, which=None):
+        if which is not None:
+            x = x[which]
+        return x.sum()
+
+    def forward(self, x, layer: int):
+        stops = self.stopped(x, layer).repeat_interleave(2)
+        kept = torch.stack([x > 0, x < -1])
+        rows = [t[mask] for t, mask in zip((x, x), kept)]
+        return self.match(torch.cat([x, x]), which=stops), rows
+""",
+        after=None,
+        run="""\
+def make(): return Match()
+calls = [(torch.linspace(-1, 2, 8).view(2, 4), 1), (torch.linspace(-2, 1, 12).view(3, 4), 5)]
+""",
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="what is handed over may be numbers, or nothing",
+        source="""\
+class Pick(nn.Module):
+    def some(self, x, which=None):
+        return x if which is None else x[which]
+
+    def forward(self, x, names):
+        rows = [x[i] for i, name in zip((0, 1), names)]
+        return self.some(x, which=[0, 1]) + self.some(x, which=0) + self.some(x), rows
+""",
+    ),
     NearMiss(
         title="bounds that are sizes, and numbers of the caller",
         source="""\

@@ -15,6 +15,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.written import is_none
 from patcher.facts.tables.number_takers import (
     ANSWERING,
     ANSWERING_METHODS,
@@ -27,6 +28,7 @@ from patcher.facts.tables.number_takers import (
     SIZED_BY_DATA,
     Arguments,
 )
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Category, Kind, Value
 
 #: The types of nodes that may ask.
@@ -47,6 +49,11 @@ _TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
 #: Functions of NumPy that give one number for numbers of Python.
 _OF_NUMBERS = frozenset(f"numpy.{n}" for n in "prod ceil floor sqrt log log2 log10 round rint exp power".split())
 _READING = ("int", "float")
+#: Methods that give a mask of a mask.
+_KEEPING = frozenset(
+    "repeat_interleave repeat reshape view flatten squeeze unsqueeze clone contiguous expand expand_as masked_fill "
+    "transpose permute t roll flip".split()
+)
 
 
 @dataclass(frozen=True)
@@ -226,18 +233,54 @@ class AskedNumbers(Analysis):
         return False
 
     def _is_mask(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
-        """Whether ``e`` is made by a comparison of what is likely a tensor."""
+        """Whether ``e`` is made by a comparison of what is likely a tensor, also in a function of this file."""
+        if self.inference.of(e).is_boolean:
+            return True
         match e:
+            case ast.Name() if (over := self._gone_over(e)) is not None:
+                return self._is_mask(over, seen)  # a row of it
             case ast.Name():
                 found = self.inference.definitions(e) - seen
-                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
-                masks = all(self._is_mask(v, seen | found) for v in values)
-                return masks and 0 < len(values) == len(found)
+                return bool(found) and all(self._binds_mask(d, seen | found) for d in found)
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
                 return self._is_mask(operand, seen)
             case ast.Compare():
                 return self.is_tensor(e)
+            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _KEEPING and self._is_mask(
+                held, seen
+            ):
+                return True
+            case ast.Call():
+                functions = [self.facts.ask(Callees).here(name) for name in self.facts.ask(Callees).of(e)]
+                returned = [r for f in functions if f is not None for r in self._returned(f)]
+                return bool(returned) and None not in functions and all(self._is_mask(r, seen) for r in returned)
         return False
+
+    def _binds_mask(self, d: Definition, seen: frozenset[Definition]) -> bool:
+        value, path = d.part
+        if d.how == "parameter":
+            given = [e for e in self.facts.ask(Callees).given(d) if not is_none(e)]
+            return bool(given) and all(self._is_mask(e, seen) for e in given)
+        return d.how in ("assign", "augmented") and value is not None and not path and self._is_mask(value, seen)
+
+    def _gone_over(self, name: ast.Name) -> ast.expr | None:
+        """What the comprehension around ``name`` that binds it goes over, ``zip`` taken apart."""
+        for parent in self.syntax.ancestors(name):
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                return None
+            for g in getattr(parent, "generators", ()):
+                several = g.target.elts if isinstance(g.target, ast.Tuple) else [g.target]
+                for i, target in enumerate(several):
+                    if isinstance(target, ast.Name) and target.id == name.id:
+                        zipped = self.syntax.builtin(g.iter) == "zip" and isinstance(g.target, ast.Tuple)
+                        return (
+                            g.iter.args[i] if zipped and i < len(g.iter.args) else g.iter if len(several) == 1 else None
+                        )
+        return None
+
+    def _returned(self, function: FunctionNode) -> list[ast.expr]:
+        own = (r for r in self.syntax.own(function, ast.Return) if isinstance(r, ast.Return))
+        return [r.value for r in own if r.value is not None]
 
     def _is_input(self, e: ast.expr) -> bool:
         """Whether ``e`` comes into the graph as it is: PyTorch takes the number of one that is on the CPU as a size."""

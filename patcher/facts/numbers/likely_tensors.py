@@ -63,7 +63,9 @@ class LikelyTensors(Analysis):
         match e:
             case ast.Name():
                 definitions = self.inference.definitions(e) - seen
-                return not self._is_another(e) and any(self._bound(d, seen | definitions) for d in definitions)
+                return not self._is_asked_for_another_kind(e) and any(
+                    self._bound(d, seen | definitions) for d in definitions
+                )
             case ast.Attribute():
                 return self._kept(e, seen) or self._is_used(e)
             case ast.Subscript(value=value_of, slice=index):
@@ -83,7 +85,7 @@ class LikelyTensors(Analysis):
                 return self._promised(e)
         return False
 
-    def _is_another(self, name: ast.Name) -> bool:
+    def _is_asked_for_another_kind(self, name: ast.Name) -> bool:
         """Whether a test around ``name`` says that it is something else: ``isinstance(n, int)``."""
         child: ast.AST = name
         for parent in self.syntax.ancestors(name):
