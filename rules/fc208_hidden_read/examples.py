@@ -166,7 +166,9 @@ class Match(nn.Module):
         stops = self.stopped(x, layer).repeat_interleave(2)
         kept = torch.stack([x > 0, x < -1])
         rows = [t[mask] for t, mask in zip((x, x), kept)]
-        return self.match(torch.cat([x, x]), which=stops), rows
+        counts = torch.zeros(len(stops), dtype=torch.int32)
+        counts[~stops] += 1
+        return self.match(torch.cat([x, x]), which=stops), rows, counts
 """,
         after=None,
         run="""\

@@ -83,8 +83,6 @@ class MaskRead(Rule):
         assert isinstance(node, (ast.Subscript, ast.Call))
         if isinstance(node, ast.Call) and not last_name(node.func).endswith("masked_select"):
             return
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.Slice)):
-            return
         if (read := facts.ask(MaskedReads).of(node)) is None:
             return
         rows = facts.ask(RowCalls).of(facts.syntax.statement_of(node))

@@ -101,6 +101,42 @@ INVALID: tuple[Example, ...] = (
         run=_RUN,
     ),
     Example(
+        title="imported, or None where there is no such function",
+        before="""try:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    AVAILABLE = True
+except (ImportError, RuntimeError, OSError):
+    scaled_dot_product_attention = None
+    AVAILABLE = False
+
+
+class Net(nn.Module):
+    def forward(self, q, k, mask=None):
+        n = q.shape[2]
+        if not AVAILABLE or scaled_dot_product_attention is None:
+            return q
+        return scaled_dot_product_attention(q, k, k, is_causal=mask is None and n > 1)
+""",
+        after="""try:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    AVAILABLE = True
+except (ImportError, RuntimeError, OSError):
+    scaled_dot_product_attention = None
+    AVAILABLE = False
+
+
+class Net(nn.Module):
+    def forward(self, q, k, mask=None):
+        n = q.shape[2]
+        if not AVAILABLE or scaled_dot_product_attention is None:
+            return q
+        return scaled_dot_product_attention(q, k, k, is_causal=True if mask is None and n > 1 else False)
+""",
+        run=_RUN,
+    ),
+    Example(
         title="how far the text is, counted outside",
         before="""from torch.nn.functional import scaled_dot_product_attention as attend
 

@@ -101,7 +101,7 @@ INVALID: tuple[Example, ...] = (
         title="wrapped block by block, in a function, saved in another",
         before=_NET
         + """def prepare(model, **options):
-    model.blocks = nn.ModuleList([torch.compile(block, **options) for block in model.blocks])
+    model.blocks = nn.ModuleList([torch.compile(block, **options) for block in list(model.blocks)])
 
 
 def save(state, file):
@@ -121,7 +121,7 @@ def script(x):
 """,
         after=_NET
         + """def prepare(model, **options):
-    model.blocks = nn.ModuleList([torch.compile(block, **options) for block in model.blocks])
+    model.blocks = nn.ModuleList([torch.compile(block, **options) for block in list(model.blocks)])
 
 
 """

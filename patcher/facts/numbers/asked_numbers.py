@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.syntax.written import is_none
@@ -105,8 +106,9 @@ class AskedNumbers(Analysis):
                     yield from self._asked(bound, "tensor as end of a slice", "array as end of a slice")
             case ast.Subscript(value=value, slice=index, ctx=context):
                 yield from self._indexed(value, index)
-                for part in _parts(index) if isinstance(context, ast.Load) else ():
-                    if self._is_mask(part) and not self._is_truly(part):
+                read = isinstance(context, ast.Load) or self._is_counted_on(node)
+                for part in _parts(index) if read else ():
+                    if self._is_mask(part) and not self._is_known(node, part):
                         yield part, "mask index"  # of one that is known to be a mask, others tell
             case ast.Call():
                 yield from self._called(node)
@@ -176,7 +178,7 @@ class AskedNumbers(Analysis):
             held, method = call.func.value, call.func.attr
             if method in METHODS and self.is_tensor(held):
                 yield from self._sized(call, *METHODS[method])
-            elif method in SIZED_BY_DATA and not self._is_place(call) and self.is_tensor(held):
+            elif method in SIZED_BY_DATA and not self._is_place(call) and self._is_listed(held, method):
                 yield held, method
             elif method in ANSWERING_METHODS and self.is_tensor(held):
                 yield held, "equal"
@@ -262,6 +264,22 @@ class AskedNumbers(Analysis):
             given = [e for e in self.facts.ask(Callees).given(d) if not is_none(e)]
             return bool(given) and all(self._is_mask(e, seen) for e in given)
         return d.how in ("assign", "augmented") and value is not None and not path and self._is_mask(value, seen)
+
+    def _is_known(self, node: ast.Subscript, mask: ast.expr) -> bool:
+        """Whether it is plain to see that ``node`` goes through a mask."""
+        if isinstance(node.ctx, ast.Load):
+            return self.facts.ask(MaskedReads).of(node) is not None
+        held = self.inference.of(mask)
+        return held.is_boolean or (held.data and held.kind is Kind.UNKNOWN)
+
+    def _is_counted_on(self, node: ast.Subscript) -> bool:
+        """Whether ``x[mask] += 1`` reads the rows of ``node``, which FC401 does not tell of."""
+        statement = self.syntax.parents.get(node)
+        return isinstance(statement, ast.AugAssign) and statement.target is node
+
+    def _is_listed(self, held: ast.expr, method: str) -> bool:
+        """Whether ``held`` is a tensor, or compared: what lists the places where that is true is one, or an array."""
+        return self.is_tensor(held) or (method == "nonzero" and isinstance(held, ast.Compare))
 
     def _gone_over(self, name: ast.Name) -> ast.expr | None:
         """What the comprehension around ``name`` that binds it goes over, ``zip`` taken apart."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from patcher.facts.syntax.optional_imports import imported_or_none
 from patcher.facts.syntax.packages import NOWHERE, Package
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -437,10 +438,24 @@ class Syntax:
         for scope in self.around(expr).scopes:
             if isinstance(scope, _FUNCTIONS) and (scope, root) in self._local_imports:
                 return self.package.attribute(self._local_imports[scope, root], rest)
-            if root in self.bound.get(scope, ()):
+            if root in self.bound.get(scope, ()) and not (scope is self.tree and self._is_there(expr, root)):
                 return None
         what = self.imports.get(root)
         return None if what is None else self.package.attribute(what, rest)
+
+    def _is_there(self, expr: ast.AST, root: str) -> bool:
+        """Whether ``expr`` calls what was imported as ``root`` or None, or takes an attribute of it."""
+        parent = self.parents.get(expr)
+        called = isinstance(parent, ast.Call) and parent.func is expr
+        return (called or isinstance(expr, ast.Attribute)) and root in self._imported_or_none
+
+    @cached_property
+    def _imported_or_none(self) -> frozenset[str]:
+        names = (n.id for n in self.by_type[ast.Name] if not isinstance(n.ctx, ast.Load))
+        defined = (d.name for d in (*self.functions, *self.by_type[ast.ClassDef]))
+        others = (h.name or "" for h in self.by_type[ast.ExceptHandler])
+        blocks = (t for t in self.by_type[ast.Try] if self.around(t).scopes[0] is self.tree)
+        return frozenset(imported_or_none(blocks, Counter([*names, *defined, *others])))
 
     def only_truth(self, e: ast.expr) -> bool:
         """Whether nothing but the truth of ``e`` counts where it stands."""
