@@ -236,8 +236,6 @@ class AskedNumbers(Analysis):
 
     def _is_mask(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
         """Whether ``e`` is made by a comparison of what is likely a tensor, also in a function of this file."""
-        if self.inference.of(e).is_boolean:
-            return True
         match e:
             case ast.Name() if (over := self._gone_over(e)) is not None:
                 return self._is_mask(over, seen)  # a row of it
@@ -248,6 +246,8 @@ class AskedNumbers(Analysis):
                 return self._is_mask(operand, seen)
             case ast.Compare():
                 return self.is_tensor(e)
+            case ast.Call() if self.inference.of(e).is_boolean:
+                return True
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _KEEPING and self._is_mask(
                 held, seen
             ):
