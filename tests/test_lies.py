@@ -276,7 +276,8 @@ def test_what_only_compiled_code_runs_has_run(tool: Callable[..., Any], tmp_path
     (tmp_path / "m.py").write_text(source(planted))
     status, out, _ = tool(Lie(planted.before, planted.after), *MEASURE, "--dry-run", "--format", "json", "m.py")
     (verdict,) = json.loads(out)["verdicts"]
-    assert (status, verdict["status"], verdict["notes"]) == (0, "equivalent", []), verdict
+    notes = [note for note in verdict["notes"] if " is slower: " not in note]  # a busy machine says nothing of what ran
+    assert (status, verdict["status"], notes) == (0, "equivalent", []), verdict
 
 
 INVALID = {
