@@ -17,6 +17,7 @@ from patcher.report.diff import coloured, file_diff
 from patcher.report.outcome import AlteredFile
 from patcher.report.text import line, measurements, summary
 from patcher.restore import Restored, altered
+from patcher.results import Bug, FileResult, blamed, is_own_code
 
 OK, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
 
@@ -148,9 +149,27 @@ def complaints(outcome: Outcome) -> list[str]:
         error = outcome.error_of(result)
         if error:
             lines.append(f"{result.path}: error: {error}")
-        for bug in result.patch.bugs if result.patch else ():
-            lines.append(f"{result.path}:{bug.line}: internal error in {bug.code}, a bug in fix-compile: {bug.message}")
+        lines += [_of_bug(result, bug) for bug in _bugs(result) if _is_ours(bug)]
+    foreign: dict[str, list[str]] = {}
+    for result in outcome.results:  # one rule of another package fails again and again: that is told once
+        for bug in sorted(_bugs(result), key=lambda bug: bug.line):
+            if not _is_ours(bug):
+                foreign.setdefault(bug.code, []).append(_of_bug(result, bug))
+    for told in foreign.values():
+        lines.append(told[0] + (f" (and in {len(told) - 1} more places)" if len(told) > 1 else ""))
     return [" ".join(line.splitlines()) for line in lines]
+
+
+def _bugs(result: FileResult) -> tuple[Bug, ...]:
+    return result.patch.bugs if result.patch else ()
+
+
+def _is_ours(bug: Bug) -> bool:
+    return is_own_code(bug.code) or bug.code == "engine"
+
+
+def _of_bug(result: FileResult, bug: Bug) -> str:
+    return f"{result.path}:{bug.line}: internal error in {bug.code}, {blamed(bug.code)}: {bug.message}"
 
 
 def shown(path: Path) -> str:

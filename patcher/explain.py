@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from patcher.results import page
 from patcher.rule import Example, Rule
@@ -20,8 +20,11 @@ def coloured(told: str) -> str:
     return f"\x1b[1m{head}\x1b[0m{newline}" + _HEADING.sub(lambda m: f"\x1b[1;36m{m[0]}\x1b[0m", rest)
 
 
-def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str:
-    """One line per rule: code, name, what it is about; ``strategies`` go with ``rules`` and may be empty."""
+def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]], origins: Mapping[str, str]) -> str:
+    """One line per rule: code, name, what it is about; ``strategies`` go with ``rules`` and may be empty.
+
+    ``origins``: the package that a rule comes from, by its code; none for a rule of this project.
+    """
     width = max((len(rule.name) for rule in rules), default=0)
     lines = []
     for rule, names in zip(rules, strategies, strict=True):
@@ -29,6 +32,8 @@ def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str
         told = textwrap.wrap(_title(rule), max(_WIDTH - len(head), 20)) or [""]
         lines.append(f"{head}{told[0]}".rstrip() + "\n")
         lines += [f"{'':{len(head)}}{more}\n" for more in told[1:]]
+        if rule.code in origins:
+            lines.append(f"{'':{len(head)}}from {origins[rule.code]}\n")
         if names:
             told = textwrap.wrap(
                 f"strategies: {', '.join(names)}",
@@ -40,15 +45,18 @@ def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]]) -> str
     return "".join(lines) or "There are no rules.\n"
 
 
-def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str = "") -> str:
-    """The rule's documentation and its first examples, before and after; ``measured``: what selftest has shown."""
+def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str = "", origin: str = "") -> str:
+    """The rule's documentation and its first examples, before and after; ``measured``: what selftest has shown.
+
+    ``origin``: the package that it comes from; "" for a rule of this project.
+    """
     parts = [f"{rule.code} {rule.name}", _fitted(inspect.cleandoc(type(rule).__doc__ or ""))]
     if strategies:
         parts.append(_fitted(f"Strategies: --strategy {key}=NAME, where NAME is {', '.join(strategies)}."))
     if rule.fixed_in is not None:
         parts.append("PyTorch {}.{} and later have no trouble with this; see --target-torch.".format(*rule.fixed_in))
     costs = f"Costs: {', '.join(rule.costs)}. " if rule.costs else ""
-    parts.append(f"{costs}Its page: {page(rule.code)}")
+    parts.append(f"{costs}{f'It comes from {origin}.' if origin else f'Its page: {page(rule.code)}'}")
     if measured:
         parts.append(f"{measured[:1].upper()}{measured[1:]}.")
     shown = [example for example in rule.invalid if example.after is not None][:2]

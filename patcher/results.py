@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from patcher.settings import severity
 
+_OWN = re.compile(r"FC[0-8]\d\d")
+
+
+def is_own_code(code: str) -> bool:
+    """Whether the rule of that code is one of this project's, and not of another package."""
+    return _OWN.fullmatch(code) is not None
+
+
+def blamed(code: str) -> str:
+    """Whose bug it is when the rule of that code, or the engine, fails."""
+    return "a bug in fix-compile" if is_own_code(code) or code == "engine" else "a bug in the package it comes from"
+
 
 def page(code: str) -> str:
-    """The page of a rule, in the repository of the tool."""
-    return f"docs/rules/{code}.md"
+    """The page of a rule, in the repository of the tool; "" for a rule of another package."""
+    return f"docs/rules/{code}.md" if is_own_code(code) else ""
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,27 @@ import click
 
 from patcher import calls
 from patcher.backup import BackupError
+from patcher.cli.beginning import beginning
 from patcher.cli.explaining import rules_of, selftesting
 from patcher.cli.patching import patching
 from patcher.cli.restoring import forgetting, restoring
 from patcher.cli.showing import OutputError, leave_output, open_streams, program, say
 from patcher.cli.words import is_word, split
 from patcher.config import ConfigError
+from patcher.own_rules.found import NO_OWN_RULES, OwnRules
 from patcher.rule import Rule
 from patcher.settings import NoFunctionError
 
+#: Words for calls in which no rule takes part.
+_WITHOUT_RULES = frozenset({"restore", "forget", "integrate", "new-rule"})
 _BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
 
 
-def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
-    """Run the command line with these rules and return the exit status."""
+def main(rules: Sequence[Rule], argv: Sequence[str] | None = None, own: OwnRules = NO_OWN_RULES) -> int:
+    """Run the command line with these rules and return the exit status.
+
+    ``own``: those of ``rules`` that come from other packages, and what could not be used of them, which is a failure.
+    """
     open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -35,9 +42,13 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None) -> int:
         click.echo(f"{called}: error: the working folder is not there any more", err=True)
         return calls.FAILURE
     try:
-        command = _command(word, rules, given[0] if given else "")
+        command = _command(word, rules, given[0] if given else "", own)
         with command.make_context(called, arguments) as context:
-            return say(command.invoke(context))
+            problems = own.problems if word not in _WITHOUT_RULES else ()
+            for problem in problems:
+                click.echo(f"{called}: error: {problem}", err=True)
+            status = say(command.invoke(context))
+            return max(status, calls.FAILURE) if problems else status
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
@@ -63,14 +74,15 @@ def _is_somewhere() -> bool:
         return False
 
 
-def _command(word: str, rules: Sequence[Rule], said: str) -> click.Command:
+def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules) -> click.Command:
     makes: Mapping[str, Callable[[], click.Command]] = {
         "restore": restoring,
         "forget": forgetting,
-        "rules": lambda: rules_of(rules),
+        "rules": lambda: rules_of(rules, own.origins),
         "diagnose": lambda: _diagnosing(rules, said),
-        "selftest": lambda: selftesting(rules),
+        "selftest": lambda: selftesting(rules, own),
         "integrate": _integrating,
+        "new-rule": beginning,
     }
     return makes[word]() if word in makes else patching(rules, word)
 

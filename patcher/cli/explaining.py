@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
 from patcher import calls
 from patcher.cli.showing import colour, progress
+from patcher.config import ConfigError, nearest
 from patcher.explain import coloured, explanation, listing
 from patcher.ignores import OF_COMMENTS
 from patcher.options import chosen_rules, find_rule, strategies_of, strategy_key
+from patcher.own_rules.examined import examined
+from patcher.own_rules.found import OwnRules
 from patcher.rule import Rule
 from patcher.selftest.call import selftest
 from patcher.selftest.measured import measured
 
 
-def rules_of(rules: Sequence[Rule]) -> click.Command:
-    """The command that lists and explains rules."""
+def rules_of(rules: Sequence[Rule], origins: Mapping[str, str]) -> click.Command:
+    """The command that lists and explains rules; ``origins``: the package that a rule comes from, by its code."""
     rules = (*OF_COMMENTS, *rules)
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -27,23 +30,24 @@ def rules_of(rules: Sequence[Rule]) -> click.Command:
     def explain(code: str | None, no_color: bool) -> calls.Told:
         """List the rules (of a family: FC1), or explain the one with this code or name."""
         if code is None:
-            return calls.Told(calls.OK, listing(rules, [strategies_of(rule) for rule in rules]))
+            return calls.Told(calls.OK, listing(rules, [strategies_of(rule) for rule in rules], origins))
         family = [rule for rule in rules if rule.code.startswith(code.upper()) and rule.code != code.upper()]
         if family:
-            return calls.Told(calls.OK, listing(family, [strategies_of(rule) for rule in family]))
+            return calls.Told(calls.OK, listing(family, [strategies_of(rule) for rule in family], origins))
         rule = find_rule(rules, code)
         line = measured([rule]).line(rule.code)
-        told = explanation(rule, strategy_key(rule), strategies_of(rule), line)
+        told = explanation(rule, strategy_key(rule), strategies_of(rule), line, origins.get(rule.code, ""))
         return calls.Told(calls.OK, coloured(told) if colour(no_color) else told)
 
     return explain
 
 
-def selftesting(rules: Sequence[Rule]) -> click.Command:
-    """The command that tries the rules' examples."""
+def selftesting(rules: Sequence[Rule], own: OwnRules) -> click.Command:
+    """The command that tries the rules' examples; ``own``: those of ``rules`` that come from other packages."""
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
     @click.argument("codes", nargs=-1, metavar="[CODES]...")
+    @click.option("--rules", "package", metavar="NAME", help="Only the rules of this installed package.")
     @click.option("--python", metavar="EXE", help="The Python whose PyTorch is tried (default: this one).")
     @click.option("--format", "format_", type=click.Choice(("text", "json")), default="text", help="Of the report.")
     @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by CPUs, 8 at most).")
@@ -52,6 +56,7 @@ def selftesting(rules: Sequence[Rule]) -> click.Command:
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
     def tried(
         codes: tuple[str, ...],
+        package: str | None,
         python: str | None,
         format_: str,
         jobs: int | None,
@@ -62,14 +67,27 @@ def selftesting(rules: Sequence[Rule]) -> click.Command:
         """Run the rules' own examples on your PyTorch: which help there, which are no longer needed, which are wrong.
 
         CODES: codes, prefixes or names; all rules without any. A rule that is wrong there fixes nothing from then on.
-        Exit status: 0, 1 when a rule is wrong there, 2 when its examples cannot be run.
+        Rules of other packages are also examined: whether they find and write what their examples say.
+        Exit status: 0, 1 when a rule is wrong, 2 when its examples cannot be run.
         """
+        chosen = chosen_rules(rules, codes)
+        if package is not None:
+            chosen = tuple(rule for rule in chosen if rule.code in _of_package(own, package))
+        said = {rule.code: examined(rule, rules) for rule in chosen if rule.code in own.origins}
         shows_progress = not quiet and sys.stderr.isatty()
         show = progress("examples") if shows_progress else None
         try:
-            return selftest(chosen_rules(rules, codes), python or sys.executable, format_, jobs, not no_cache, show)
+            return selftest(chosen, python or sys.executable, format_, jobs, not no_cache, show, said)
         finally:
             if shows_progress:
                 click.echo("\r\x1b[K", err=True, nl=False)
 
     return tried
+
+
+def _of_package(own: OwnRules, name: str) -> tuple[str, ...]:
+    """The codes of the rules that the package ``name`` brings; raises ``ConfigError``."""
+    if name in own.packages:
+        return own.packages[name]
+    known = f"{nearest(name, own.packages)}" if own.packages else " (none has any; docs/own-rules.md says how)"
+    raise ConfigError(f"--rules: no installed package with rules is called {name!r}{known}")

@@ -50,6 +50,7 @@ Words, in the place of the first PATH:
   forget [RUN]        keep the changes and remove the originals of that run
   rules [CODE]        list the rules, or explain one
   selftest            run the rules' examples on your PyTorch
+  new-rule CODE       begin a package with a rule of your own
 \b
 "verify" is "check". Without a word and without such an option, the changes
 are shown and a question is asked; without a terminal they are made.

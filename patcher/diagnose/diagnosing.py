@@ -31,7 +31,7 @@ from patcher.harness.compare import Judgement, ended
 from patcher.harness.measured import CaseResult, Figures, Results
 from patcher.harness.run import Progress
 from patcher.report.diff import file_diff
-from patcher.results import FileResult
+from patcher.results import FileResult, blamed
 from patcher.settings import Settings, TorchSetting, Unit
 
 
@@ -382,7 +382,7 @@ class _Whole:
     def _problems(self) -> list[str]:
         told = [f"{file.path}: {file.error}" for file in self.analysis.first if file.error]
         told += [
-            f"{file.path}:{bug.line}: internal error in {bug.code}, a bug in fix-compile: {bug.message}"
+            f"{file.path}:{bug.line}: internal error in {bug.code}, {blamed(bug.code)}: {bug.message}"
             for file in self.analysis.first
             for bug in (file.patch.bugs if file.patch else ())
         ]

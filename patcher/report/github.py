@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from patcher.report.outcome import Entry, Outcome
+from patcher.results import blamed
 
 # A data part may hold anything but these; a property must also not end itself.
 _DATA: dict[str, str | int | None] = {"%": "%25", "\r": "%0D", "\n": "%0A"}
@@ -25,7 +26,7 @@ def _commands(outcome: Outcome) -> Iterator[str]:
             yield _command("error", {"file": result.path, "title": "fix-compile"}, error)
         for bug in result.patch.bugs if result.patch else ():
             place = {"file": result.path, "line": bug.line, "title": bug.code}
-            yield _command("error", place, f"a bug in fix-compile: {bug.message}")
+            yield _command("error", place, f"{blamed(bug.code)}: {bug.message}")
     for entry in outcome.entries:  # GitHub shows the first ten of a step: those that cost most
         item = entry.reported
         place = {"file": entry.path, "line": item.line, "endLine": item.end_line, "col": item.column}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from patcher.calls import FINDINGS, OK, Told
@@ -17,6 +17,7 @@ from patcher.version import VERSION
 
 Json = dict[str, Any]
 Progress = Callable[[int, int], None]
+NOTHING_SAID: Mapping[str, Sequence[str]] = {}
 
 
 def selftest(
@@ -26,10 +27,12 @@ def selftest(
     jobs: int | None = None,
     reading: bool = True,
     progress: Progress | None = None,
+    said: Mapping[str, Sequence[str]] = NOTHING_SAID,
 ) -> Told:
     """Run the rules' examples with ``python``. Status 1 when a rule is wrong there; raises ``ConfigError``.
 
-    ``reading``: what was executed before, with the same torch, is not executed again.
+    ``reading``: what was executed before, with the same torch, is not executed again. ``said``: by code, what is wrong
+    with a rule that its examples show before any of them is run.
     """
     made_by = interpreter(python)
     requests = {rule.code: [_request(e) for e in rewritten(rule)] for rule in rules}
@@ -39,10 +42,10 @@ def selftest(
         made_by.torch,
         [(v.code, {**_plain(v), "digest": records.rule_digest(rule)}) for v, rule in zip(verdicts, rules, strict=True)],
     )
-    status = FINDINGS if any(v.verdict == "wrong" for v in verdicts) else OK
+    status = FINDINGS if any(v.verdict == "wrong" for v in verdicts) or any(said.values()) else OK
     if shape == "json":
-        return Told(status, _document(made_by, verdicts))
-    return Told(status, "".join(f"{line}\n" for line in _lines(made_by, verdicts)))
+        return Told(status, _document(made_by, verdicts, said))
+    return Told(status, "".join(f"{line}\n" for line in _lines(made_by, verdicts, said)))
 
 
 def _request(e: Example) -> Json:
@@ -74,17 +77,20 @@ def _records(
     return found
 
 
-def _lines(made_by: Interpreter, verdicts: Sequence[RuleVerdict]) -> Iterator[str]:
+def _lines(made_by: Interpreter, verdicts: Sequence[RuleVerdict], said: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield f"torch {made_by.torch}, Python {made_by.python}"
     names = max((len(v.name) for v in verdicts), default=0)
     words = max((len(TOLD[v.verdict]) for v in verdicts), default=0)
     for v in verdicts:
         yield f"{v.code}  {v.name:{names}}  {TOLD[v.verdict]:{words}}  {_figures(v)}".rstrip()
+        yield from (f"    not as it says: {why}" for why in said.get(v.code, ()))
         for one in v.tried:
             if one.verdict in ("wrong", "not run"):
                 yield f"    {TOLD[one.verdict]}: {one.title}: {one.why}"
     counted = Counter(v.verdict for v in verdicts)
     yield f"{len(verdicts)} rules: " + ", ".join(f"{counted[v]} {TOLD[v]}" for v in TOLD if counted[v])
+    if unlike := sum(bool(why) for why in said.values()):
+        yield f"not what the examples say: {unlike} of them"
     if counted["wrong"]:
         yield "A rule that is wrong here does not fix here: its findings stay, and say so."
 
@@ -116,13 +122,13 @@ def _plain(v: RuleVerdict) -> Json:
     }
 
 
-def _document(made_by: Interpreter, verdicts: Sequence[RuleVerdict]) -> str:
+def _document(made_by: Interpreter, verdicts: Sequence[RuleVerdict], said: Mapping[str, Sequence[str]]) -> str:
     document = {
         "schema": 1,
         "tool": {"name": "fix-compile", "version": VERSION},
         "call": "selftest",
         "torch": made_by.torch,
         "python": made_by.python,
-        "rules": [_plain(v) for v in verdicts],
+        "rules": [{**_plain(v), "unlike": list(said.get(v.code, ()))} for v in verdicts],
     }
     return json.dumps(document, indent=2) + "\n"

@@ -1,0 +1,1 @@
+"""Our own rules for fix-compile: what is defined here is found."""
