@@ -14,6 +14,7 @@ from pathlib import Path
 from patcher import atomic
 from patcher.backup import BackupError
 from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
+from patcher.changes import Change
 from patcher.harness import plan
 from patcher.harness.carried import CarriedError, load
 from patcher.harness.cases import Case
@@ -42,6 +43,7 @@ class Request:
 
     ``export`` and ``imported``: a folder to carry to another machine, and one that has come back. ``python``: the
     interpreter that has the model's dependencies. ``tune``: how the ways to compile are tried, if they are.
+    ``change``: what is judged in the place of our own patch; nothing of it is written.
     """
 
     cases: tuple[Case, ...]
@@ -59,6 +61,7 @@ class Request:
     imported: Path | None = None
     wide: bool = True
     tune: plan.Tune | None = None
+    change: Change | None = None
 
 
 def test(
@@ -97,6 +100,30 @@ def test(
     except (RunError, CarriedError, ResultsError, plan.PlanError, OSError) as error:
         return Told(FAILURE, err=(*errors, f"--test: error: {error} (your files are as they were)"))
     return _told(outcome, results, judgement, format_, write, request, _without_compiler(request, options))
+
+
+def judged(
+    change: Change,
+    outcome: Outcome,
+    request: Request,
+    paths: Sequence[str],
+    command: Sequence[str],
+    format_: str,
+    progress: Progress | None,
+) -> Told:
+    """Measure what somebody else's change does, as `test` measures ours; nothing of it is written.
+
+    ``outcome``: one without results. Exit status: 0 equivalent (or no Python source differs), 1 not, 2 on failure.
+    """
+    change = change.without(case.file for case in request.cases)
+    said = () if outcome.quiet else (change.told, *change.notes)
+    if not change.results:
+        if format_ == "json":
+            return Told(OK, _json_without_verdicts(None, True), said)
+        return Told(OK, "" if outcome.quiet else "no Python source differs, so there is nothing to compare\n", said)
+    outcome, request = replace(outcome, results=change.results), replace(request, change=change)
+    told = test(outcome, request, paths, command, format_, progress, None)
+    return replace(told, err=(*said, *told.err))
 
 
 def _nothing(outcome: Outcome, format_: str, errors: tuple[str, ...]) -> Told:
@@ -160,6 +187,8 @@ def _told(
     if not judgement.equivalent:
         last = "a case failed" if judgement.invalid else "not equivalent"
         last += ": nothing was changed"
+    elif request.change is not None:
+        last = "equivalent; nothing was changed"
     elif write is None:
         last = "equivalent; nothing was changed, as --dry-run asks"
     elif not any(result.changed for result in ours):
@@ -205,7 +234,7 @@ def options_for(
     results: Sequence[FileResult], request: Request, paths: Sequence[str], command: Sequence[str]
 ) -> plan.Options:
     """How to measure what was asked for."""
-    fixed = [found for result in results if result.patch for found in result.patch.fixed]
+    change, fixed = request.change, [found for result in results if result.patch for found in result.patch.fixed]
     seconds = request.seconds or (_QUICK_SECONDS if request.quick else _SECONDS)
     return plan.Options(
         command=tuple(command),
@@ -213,12 +242,13 @@ def options_for(
         packages=request.packages,
         modes=request.modes,
         backend=request.backend or _standard_backend(request),
-        promise="bitwise" if all(found.applicability == "safe" for found in fixed) else "tolerance",
+        promise="bitwise" if not change and all(found.applicability == "safe" for found in fixed) else "tolerance",
         quick=request.quick,
         verbose=request.verbose,
         seconds=seconds,
         memory=request.memory or (None if request.export else available_memory()),
         tune=request.tune,
+        on_disk=change.on_disk if change else "",
     )
 
 

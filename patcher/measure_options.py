@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,12 +13,14 @@ from typing import Any, TypeVar
 
 import click
 
+from patcher.changes import Change, ChangeError, of_diff, since
 from patcher.config import Config, ConfigError
 from patcher.harness.cases import VARIATIONS, CaseError, find
 from patcher.harness.packages import PackageError, locate
 from patcher.harness.plan import Tune
 from patcher.harness.ways import GOALS, known
 from patcher.measure import BACKENDS, MODES, Request, quick_by_environment
+from patcher.source import reason
 
 _WAY, _QUICK_WAY = 600.0, 300.0  # seconds for each process of a way to compile
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -49,6 +52,8 @@ def _how(call: str) -> tuple[Callable[[_F], _F], ...]:
 _TEST = (
     click.option("--test", is_flag=True, help="Measure original against patched; patch only when they are equivalent."),
     *_how("--test: "),
+    click.option("--patch", metavar="DIFF", help="--test: Judge this diff (-: standard input); nothing is changed."),
+    click.option("--against", metavar="REV", help="--test: Judge all that differs from this git revision."),
     click.option("--wide", is_flag=True, help="--test: Tables as wide as they are (always so in files and pipes)."),
     click.option("--plot", type=click.Path(dir_okay=False), metavar="PNG", help="--test: Draw times and launches."),
     click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--test: For another machine."),
@@ -92,6 +97,8 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
         return None
     if asked["export"] and asked["import_results"]:
         raise click.UsageError("--export and --import-results exclude each other")
+    if asked["patch"] and asked["against"]:
+        raise click.UsageError("--patch and --against exclude each other")
     if asked["plot"] and importlib.util.find_spec("matplotlib") is None:
         raise click.UsageError("--plot needs matplotlib: pip install 'fix-compile[plot]'")
     without = bool(asked["import_results"])
@@ -102,6 +109,25 @@ def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
         export=_path(asked["export"]),
         imported=_path(asked["import_results"]),
     )
+
+
+def change_from(asked: Mapping[str, Any], request: Request, paths: Sequence[str]) -> Change:
+    """What ``--patch`` or ``--against`` names. Raises ``ConfigError``."""
+    try:
+        if asked["against"]:
+            return since(asked["against"], paths[0] if paths else os.curdir)
+        folders = (*paths, *map(str, request.packages.values()))
+        name = "standard input" if asked["patch"] == "-" else asked["patch"]
+        return of_diff(_diff(asked["patch"]), name, folders)
+    except ChangeError as error:
+        raise ConfigError(f"--{'against' if asked['against'] else 'patch'}: {error}") from None
+
+
+def _diff(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--patch {file}: cannot be read: {reason(error)}") from None
 
 
 def diagnose_request(asked: Mapping[str, Any], config: Config) -> Request:

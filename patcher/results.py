@@ -90,7 +90,7 @@ class FileResult:
 
     ``beside``: a test, an example or a script that was read only to know who uses the other files.
     ``other``: a file that was named, and is no Python. ``not_compiled``: as `PatchResult` has it. ``created``: the file
-    is new, and ``before`` is empty.
+    is new, and ``before`` is empty. ``removed``: it goes away, and ``after`` is empty.
     """
 
     path: str
@@ -103,8 +103,9 @@ class FileResult:
     other: bool = False
     not_compiled: int = 0
     created: bool = False
+    removed: bool = False
 
     @property
     def changed(self) -> bool:
-        """Whether the patched bytes are not the original ones."""
-        return not self.error and self.before != self.after
+        """Whether the patched bytes are not the original ones, or there are none in one of the two."""
+        return not self.error and (self.before != self.after or self.created or self.removed)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from test_compare import document, toy
@@ -725,6 +726,11 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
         (("--test", "--export", "a", "--import-results", "a", "m.py"), "exclude each other"),
         (("--test", "--export", "used", "--case", "case.py", "m.py"), "used is not empty"),
         (("--test", "--import-results", "used", "m.py"), "holds neither results.json nor plan.json"),
+        (("--against", "HEAD", "m.py"), "--against goes with --test"),
+        (("--test", "--against", "HEAD", "--patch", "a.diff", "m.py"), "--patch and --against exclude each other"),
+        (("--test", "--against", "HEAD", "--case", "case.py", "m.py"), "--against: m.py is in no git repository"),
+        (("--test", "--patch", "a.diff", "--case", "case.py", "m.py"), "--patch a.diff: cannot be read: no such file"),
+        (("--test", "--patch", "m.py", "--case", "case.py", "m.py"), "--patch: m.py: is no unified diff"),
     ],
 )
 def test_mistakes_are_told_in_one_line(tool: Run, arguments: tuple[str, ...], message: str) -> None:
@@ -745,6 +751,55 @@ def test_measuring_what_needs_no_patch(tool: Run, monkeypatch: pytest.MonkeyPatc
     told = json.loads(tool(*measure, "--format", "json", "clean.py")[1])
     assert (told["verdicts"], told["equivalent"], told["results"]["cases"][0]["name"]) == ([], True, "small")
     assert tool(*measure, "gone.py") == (2, "", "gone.py: error: no such file or folder\nnothing was changed\n")
+
+
+DIFF = """--- a/clean.py
++++ b/clean.py
+@@ -0,0 +1 @@
++x = 1
+--- a/case.py
++++ b/case.py
+@@ -1 +1,2 @@
++x = 1
+ {}
+--- a/notes.txt
++++ b/notes.txt
+@@ -0,0 +1 @@
++x
+"""
+
+
+@pytest.mark.parametrize(("more", "status"), [({}, 0), ({"pc": {"counts": {"limit_hits": 9}}}, 1)])
+def test_a_diff_is_judged_and_nothing_is_written(
+    tool: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: Any, status: int
+) -> None:
+    (tmp_path / "clean.py").write_bytes(b"")
+    first = (tmp_path / "case.py").read_text().splitlines()[0]
+    (tmp_path / "change.diff").write_text(DIFF.format(first))
+    before = {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+    measured: list[Any] = []
+
+    def seen(outcome: Any, request: Any, options: Any, progress: Any) -> Any:
+        measured.append((outcome.results, options))
+        return document(toy("small", **more))
+
+    monkeypatch.setattr("patcher.measure._document", seen)
+    ended, out, err = tool("test", "--patch", "change.diff", "--case", "case.py", "m.py")
+    assert (ended, out.splitlines()[-1]) == (
+        status, "equivalent; nothing was changed" if not status else "not equivalent: nothing was changed"
+    )  # fmt: skip
+    assert err.splitlines()[-3:] == [
+        "original: the files on disk; patched: these with change.diff",
+        "no Python source, so the same on both sides: notes.txt",
+        "case.py: a case is the same on both sides: as it is on disk",
+    ]
+    (((result,), options),) = measured
+    assert (result.path, result.after, options.promise, options.on_disk) == (
+        "clean.py", b"x = 1\n", "tolerance", "original"
+    )  # fmt: skip
+    assert {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()} == before
+    told = json.loads(tool("test", "--patch", "change.diff", "--case", "case.py", "--format", "json", "m.py")[1])
+    assert told["equivalent"] is (not status)
 
 
 @pytest.mark.parametrize("what", ["clean.py", "m.py"])

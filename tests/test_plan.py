@@ -550,3 +550,28 @@ def test_an_interpreter_that_does_not_answer(tmp_path: Path) -> None:
     broken.chmod(0o755)
     with pytest.raises(PackageError, match=r"broken cannot be asked for package 'click': it is broken$"):
         locate("click", str(broken))
+
+
+def test_both_sides_of_a_change(tmp_path: Path) -> None:
+    """Files that only one side has, and bytes for the side that is not on disk; imports start from the paths alone."""
+    (tmp_path / "other").mkdir()
+    for name in ("m.py", "other/new.py"):
+        (tmp_path / name).write_text("y\n")
+    results = [
+        FileResult(str(tmp_path / "m.py"), b"x\n", b"y\n"),
+        FileResult(str(tmp_path / "other/new.py"), b"", b"y\n", created=True),
+        FileResult(str(tmp_path / "old.py"), b"x\n", b"", removed=True),
+    ]
+    for on_disk in ("original", "patched"):
+        options = Options(paths=(str(tmp_path / "m.py"),), on_disk=on_disk)
+        document = read(write(tmp_path / on_disk, results, [], options))
+        assert document["on_disk"] == on_disk
+        assert str(tmp_path / "other") not in document["path"]
+        sides = [(e["shown"], bool(e["before"]), bool(e["after"]), e.get("patched"), e.get("original"))
+                 for e in document["overlay"]]  # fmt: skip
+        served = on_disk == "patched"
+        assert [(Path(shown).name, *rest) for shown, *rest in sides] == [
+            ("m.py", True, True, "patched/00001.m.py", "original/00001.m.py" if served else None),
+            ("new.py", False, True, "patched/00002.new.py", None),
+            ("old.py", True, False, None, "original/00003.old.py" if served else None),
+        ]

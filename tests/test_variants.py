@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -376,3 +377,40 @@ def test_what_is_told_is_documented(kind: str, jobs: Jobs) -> None:
     fields = set(jobs("", kind).told) - {"environment", "case", "sizes"}  # these are for run.py
     assert {field for field in fields if f"`{field}`" not in text} == set()
     assert len(fields) > 15
+
+
+SIDES = """
+def build():
+    from pkg.main import told
+    return lambda x: told()
+"""
+MAIN = "def told():\n    from pkg.{0} import name\n    try:\n        import pkg.{1} as other\n    except ImportError:\n"
+MAIN += "        other = None\n    return [name, other is None, __import__('inspect').getsource(name)]\n"
+
+
+@pytest.mark.parametrize("on_disk", ["original", "patched"])
+@pytest.mark.parametrize("tree", ["original", "patched"])
+def test_each_side_of_a_change_has_its_own_files(jobs: Jobs, tmp_path: Path, on_disk: str, tree: str) -> None:
+    """A module that is moved, into a new folder of a namespace, or into a package: there on one side alone."""
+    sides = {
+        "original": {"pkg/main.py": MAIN.format("before", "new.after"), "pkg/before.py": "def name(): return 1\n"},
+        "patched": {"pkg/main.py": MAIN.format("new.after", "before"), "pkg/new/after.py": "def name(): return 2\n"},
+    }
+    entries = []
+    for number, file in enumerate(sorted({*sides["original"], *sides["patched"]})):
+        entry = {"file": str(jobs.tree / file), "shown": file, "changed": [[1, 9]]}
+        for side, state in (("original", "before"), ("patched", "after")):
+            text = sides[side].get(file)
+            entry[state] = hashlib.sha256(text.encode()).hexdigest() if text is not None else ""
+            if text is not None and (side == "patched" or on_disk == "patched"):
+                (tmp_path / f"{side}{number}.py").write_text(text)
+                entry[side] = str(tmp_path / f"{side}{number}.py")
+        entries.append(entry)
+    job = jobs(SIDES, files=sides[on_disk], plan={"overlay": entries, "on_disk": on_disk}, job={"tree": tree})
+    kept, module = job.kept(), "before" if tree == "original" else "new/after"
+    assert kept["output[1]"] is True
+    assert f"return {1 if tree == 'original' else 2}" in kept["output[2]"]
+    assert f"pkg/{module}.py" in job["loaded"]
+    (jobs.tree / "pkg/main.py").write_text("changed = 1\n")
+    job = jobs(SIDES, plan={"overlay": entries, "on_disk": on_disk}, job={"tree": tree})
+    assert job.failure == ("case-error", "pkg/main.py: is another version here than the one that was patched")

@@ -21,8 +21,8 @@ from patcher.config import FORMATS, Config, load, nearest
 from patcher.discover import Exclude, missing
 from patcher.ignores import OF_COMMENTS
 from patcher.kept import default_folder
-from patcher.measure import TEST_FORMATS, test
-from patcher.measure_options import located, measure_options, request_from
+from patcher.measure import TEST_FORMATS, judged, test
+from patcher.measure_options import change_from, located, measure_options, request_from
 from patcher.options import settings_from
 from patcher.report import Outcome
 from patcher.report.outcome import Call
@@ -139,7 +139,9 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         if "-" in paths and (len(paths) > 1 or asked["test"]):
             raise click.UsageError("- (standard input) goes alone, and not with --test")
         piped = paths == ("-",)
-        paths = given_paths(paths, asked["package"], word, reads_only=verify_only or (dry_run and not asked["test"]))
+        judges = bool(asked["patch"] or asked["against"])
+        reads = verify_only or judges or (dry_run and not asked["test"])
+        paths = given_paths(paths, asked["package"], word, reads_only=reads)
         config = load(paths[0] if paths else os.curdir)
         shape = format_ or config.format or "text"
         if shape not in (TEST_FORMATS if asked["test"] else FORMATS):
@@ -150,6 +152,10 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         settings = settings_from(
             rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts, compiled
         )
+        if judges and request is not None:
+            empty = Outcome("dry-run", (), VERSION, settings.target_torch, settings.unsafe, quiet)
+            change, command = change_from(asked, request, paths), [*program_words(), *sys.argv[1:]]
+            return judged(change, empty, request, paths, command, shape, None if quiet else measuring())
         store = calls.store_for(paths[0], config, backup_dir)
         try:
             kept = None if no_cache or piped else default_folder()

@@ -28,7 +28,7 @@ _TOOL = "fix-compile"
 _PROGRAMS = (
     WORKER, "run.py", "differences.py", "probes.py", "forks.py", "parent.py", "tuning.py", "ways.py", "way.py",
 )  # fmt: skip
-_FOLDERS = ("patched", "tree", "cases", "work")  # of an exported folder; the worker makes the last
+_FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported folder; the worker makes the last
 
 
 class PlanError(Exception):
@@ -68,6 +68,9 @@ class Options:
     original compiled. ``probes``: names of experiments (``probes.py``) on each case. ``settings``: of PyTorch, in force
     while what is patched runs compiled; the original runs without. ``tune``: whether the ways to compile each case are
     tried, and how.
+
+    ``on_disk``: of somebody else's change, which side of it the files on disk are; "": what is measured is our own
+    patch of them. Imports then start from ``paths`` alone: a change may have files anywhere.
     """
 
     command: tuple[str, ...] = ()
@@ -90,6 +93,7 @@ class Options:
     probes: tuple[str, ...] = ()
     settings: tuple[TorchSetting, ...] = ()
     tune: Tune | None = None
+    on_disk: Literal["", "original", "patched"] = ""
 
 
 def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
@@ -185,15 +189,19 @@ def _written(folder: Path, results: Sequence[FileResult], options: Options) -> l
             continue
         known.add(real)
         stem = re.sub(r"[^\w.-]", "_", Path(real).stem, flags=re.ASCII)[:100]
-        name = f"patched/{len(known):05d}.{stem}.py"
-        (folder / name).write_bytes(result.after)
+        name = f"{len(known):05d}.{stem}.py"
         entry = {
             "shown": _shown(result.path, options),
-            "patched": name,
-            "before": _sha256(result.before),
-            "after": _sha256(result.after),
+            "before": "" if result.created else _sha256(result.before),
+            "after": "" if result.removed else _sha256(result.after),
             "changed": changed(result.before, result.after),
         }
+        served = {"patched": result.after} if not result.removed else {}
+        served |= {"original": result.before} if options.on_disk == "patched" and not result.created else {}
+        for side, data in served.items():
+            (folder / side).mkdir(exist_ok=True)
+            (folder / side / name).write_bytes(data)
+            entry[side] = f"{side}/{name}"
         entries.append((result.path, entry))
     return entries
 
@@ -224,6 +232,7 @@ def _asked_for(options: Options) -> dict[str, Any]:
     asked: dict[str, Any] = {"counting": options.counting, "untimed": options.untimed}
     asked |= {"repeat": options.repeat, "keep": options.keep}
     asked["probes"] = list(options.probes)
+    asked["on_disk"] = options.on_disk
     asked["settings"] = settings
     asked |= {
         key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path
@@ -278,7 +287,8 @@ def _exported(folder: Path, results: Sequence[FileResult], cases: Sequence[Case]
     overlay = []
     for path, entry in _written(folder, results, options):
         place = _installed(path, options) or {"file": layout.place(trees.absolute(path))}
-        if "file" not in place or (folder / place["file"]).is_file():
+        # a file that only one side has need not be on disk
+        if "file" not in place or (folder / place["file"]).is_file() or "" in (entry["before"], entry["after"]):
             overlay.append({**entry, **place})
         else:
             left.append(Path(path))
@@ -358,7 +368,7 @@ def _clear(folder: Path) -> None:
 def _subjects(results: Sequence[FileResult], options: Options) -> list[Path]:
     """What is patched, other than installed packages: the user's paths, and files that are not below one."""
     paths = [trees.absolute(path) for path in options.paths if not _installed(path, options)]
-    files = _changed_files(results, options)
+    files = [] if options.on_disk else _changed_files(results, options)
     return [*paths, *(file for file in files if not any(file.is_relative_to(path) for path in paths))]
 
 
@@ -368,7 +378,7 @@ def _changed_files(results: Sequence[FileResult], options: Options) -> list[Path
 
 def import_roots(results: Sequence[FileResult], options: Options) -> tuple[str, ...]:
     """Where imports start: the roots of the user's paths, and of the packages in them that have changed files."""
-    packaged = filter(trees.package_of, _changed_files(results, options))
+    packaged = filter(trees.package_of, [] if options.on_disk else _changed_files(results, options))
     return trees.roots([*_subjects(results, options), *packaged])
 
 

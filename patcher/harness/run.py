@@ -151,7 +151,9 @@ class _Run:
             if not keep:
                 shutil.rmtree(self._work, ignore_errors=True)
         told = ("tool", "command", "tree", "modes", "backend", "promise", "quick", "settings")
-        overlay = [{k: entry[k] for k in ("shown", "before", "after", "changed")} for entry in self._plan["overlay"]]
+        keys = ("shown", "before", "after", "changed")
+        there = [entry for entry in self._plan["overlay"] if entry["after"]]  # what is gone cannot run
+        overlay = [{key: entry[key] for key in keys} for entry in there]
         results = {
             "schema": SCHEMA,
             "plan": {**{key: self._plan.get(key) for key in told}, "overlay": overlay},
@@ -674,7 +676,7 @@ def absolute(plan: Json, folder: Path) -> Json:
     def full(path: str) -> str:
         return str(folder / path) if path else path
 
-    keys = ("file", "patched")
+    keys = ("file", "patched", "original")
     overlay = [{k: full(v) if k in keys else v for k, v in entry.items()} for entry in plan["overlay"]]
     cases = [{**case, "file": full(case["file"])} for case in plan["cases"]]
     path = [full(root) for root in plan["path"]]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+
+from patcher.git import GitError, git
 
 LARGEST = 10 * 2**20  # bytes of a file that is still copied
 
@@ -229,18 +230,7 @@ def _files(top: Path, skip: Callable[[Path], bool], unreadable: list[str]) -> It
 
 def _git(folder: str, *arguments: str) -> str | None:
     """What git says; None where it is not installed, knows no repository there, or takes too long."""
-    named = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")  # set inside of a hook, for another repository
-    environment = {key: value for key, value in os.environ.items() if key not in named}
-    environment["GIT_OPTIONAL_LOCKS"] = "0"  # the index is not to be touched
     try:
-        ended = subprocess.run(
-            ["git", "-C", folder, *arguments],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_GIT_SECONDS,
-            check=True,
-            env=environment,
-        )
-    except (OSError, subprocess.SubprocessError):
+        return git(folder, *arguments, seconds=_GIT_SECONDS).decode("utf-8", "replace").strip()
+    except GitError:
         return None
-    return ended.stdout.decode("utf-8", "replace").strip()

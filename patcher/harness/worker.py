@@ -7,7 +7,8 @@ SPEC.json is a plan (docs/harness.md) with one more key: ``job`` says which case
 computed. The answer is ``result.json`` in that folder. A plan without a job is handed to ``run.py`` beside this file.
 
 It is one file so that it can be carried alone. The patched variants import the same paths as the original; for the
-files in the plan's ``overlay`` the patched bytes are compiled instead. Nothing is written outside the job's folder.
+files in the plan's ``overlay`` the patched bytes are compiled instead (and for the original its own, where the files on
+disk are the patched ones). Nothing is written outside the job's folder.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import faulthandler
 import functools
 import gc
 import hashlib
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import inspect
@@ -151,8 +153,13 @@ class Overlay:
     traced: set[tuple[str, int, int]] = field(default_factory=set)
 
     def install(self, patched: bool) -> None:
-        """Take over the compiling of the files; without ``patched`` it is only noted that they are imported."""
+        """Take over the compiling of the files; where they are on disk it is only noted that they are imported."""
         original = importlib.machinery.SourceFileLoader.get_code
+        side, state = ("patched", "after") if patched else ("original", "before")
+        if any("" in (entry["before"], entry["after"]) for entry in self.entries.values()):
+            there = {file: bool(entry[state]) for file, entry in self.entries.items()}
+            at = sys.meta_path.index(importlib.machinery.PathFinder)  # what is built in and frozen comes first
+            sys.meta_path.insert(at, _Moved(there))
 
         def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> types.CodeType | None:
             file = loader.get_filename(name)
@@ -160,10 +167,12 @@ class Overlay:
             if entry is None:
                 return original(loader, name)
             self.loaded[file] = entry
-            if not patched:
+            if side not in entry:
                 return original(loader, name)
-            data = Path(entry["patched"]).read_bytes()
-            self.code[file] = code = compile(data, file, "exec", dont_inherit=True)
+            data = Path(entry[side]).read_bytes()
+            code: types.CodeType = compile(data, file, "exec", dont_inherit=True)
+            if patched:
+                self.code[file] = code
             text = importlib.util.decode_source(data)
             linecache.cache[file] = (len(data), None, text.splitlines(keepends=True), file)  # for inspect and messages
             return code
@@ -219,6 +228,76 @@ class Overlay:
         return {"executed": executed, "of": executed + len(missed), "missed": missed}
 
 
+class _Moved(importlib.abc.MetaPathFinder):
+    """Finds modules that are not on disk, and not those that are there and should not be.
+
+    ``there``: by real path, whether a file has a side of the change, for files that may only have the other one.
+    """
+
+    def __init__(self, there: Mapping[str, bool]) -> None:
+        self._there = there
+        self._names = {name for file in there for name in _module_names(file)}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """As Python's own finder, for modules with the name of such a file, or of a folder with one."""
+        last = name.rpartition(".")[2]
+        if last not in self._names:
+            return None
+        portions = []
+        for folder in sys.path if path is None else path:
+            found = self._in(folder or os.getcwd(), name, last)
+            if found is not None and found.loader is not None:
+                return found
+            portions += found.submodule_search_locations or [] if found is not None else []
+        if portions:
+            spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = portions
+            return spec
+        if importlib.machinery.PathFinder.find_spec(name, path) is not None:  # it would be found by those that follow
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+    def _in(self, folder: str, name: str, last: str) -> importlib.machinery.ModuleSpec | None:
+        package, module = os.path.join(folder, last), os.path.join(folder, last + ".py")
+        initial = os.path.join(package, "__init__.py")
+        if self._is_there(initial):
+            return _spec_of(name, initial, [package])
+        spec = importlib.machinery.PathFinder.find_spec(name, [folder])
+        if spec is not None and spec.loader is not None and self._there.get(os.path.realpath(str(spec.origin)), True):
+            return spec
+        if self._is_there(module):
+            return _spec_of(name, module, None)
+        if not self._holds_source(package):
+            return None
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [package]
+        return spec
+
+    def _is_there(self, file: str) -> bool:
+        real = os.path.realpath(file)
+        return self._there[real] if real in self._there else os.path.isfile(file)
+
+    def _holds_source(self, folder: str) -> bool:
+        inside = os.path.join(os.path.realpath(folder), "")
+        if any(there and file.startswith(inside) for file, there in self._there.items()):
+            return True
+        files = (os.path.join(below, file) for below, _, names in os.walk(folder) for file in names)
+        return any(self._is_there(file) for file in files if file.endswith(".py"))
+
+
+def _spec_of(name: str, file: str, inside: list[str] | None) -> importlib.machinery.ModuleSpec | None:
+    loader = importlib.machinery.SourceFileLoader(name, file)
+    return importlib.util.spec_from_file_location(name, file, loader=loader, submodule_search_locations=inside)
+
+
+def _module_names(file: str) -> Iterator[str]:
+    """What a module may be called for which the file matters: its own name, and the folders around it."""
+    path = Path(file)
+    yield from (path.stem, *(folder.name for folder in path.parents if folder.name))
+
+
 def _lines_of(code: types.CodeType) -> dict[int, tuple[str, int, int]]:
     """What has to run for each line to have run: the name and first line of the innermost function, and the line.
 
@@ -247,11 +326,14 @@ def overlay_of(plan: Json) -> Overlay:
             file = os.path.join(next(iter(spec.submodule_search_locations)), entry["within"])
         else:
             file = entry["file"]
+        expected = entry["after" if plan.get("on_disk") == "patched" else "before"]
         try:
             now = hashlib.sha256(Path(file).read_bytes()).hexdigest()
         except OSError:
-            raise CaseError(f"{entry['shown']}: the original is not at {file}") from None
-        if now != entry["before"]:
+            now = ""
+        if expected and not now:
+            raise CaseError(f"{entry['shown']}: the original is not at {file}")
+        if now != expected:
             raise CaseError(f"{entry['shown']}: is another version here than the one that was patched")
         entries[os.path.realpath(file)] = entry
     return Overlay(entries)
