@@ -194,6 +194,41 @@ def script(x):
     assert [any("is compiled already" in f.message for f in found) for found in told] == [True, False]
 
 
+MAY_BE_TWICE = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+def script(flag, other, x):
+    model = Net()
+    {}
+    return model(x)
+"""
+ONE, TWO = "model = torch.compile(model)", "model = torch.compile(model, dynamic=True)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ((f"if flag:\n        {ONE}", TWO), "line 13, where `flag` holds"),
+        ((f"if flag:\n        pass\n    else:\n        {ONE}", TWO), "line 15, where `flag` does not hold"),
+        ((f"if flag:\n        {ONE}\n    else:\n        {TWO}",), ""),
+        ((f"if flag:\n        {ONE}\n        return model", TWO), ""),
+        ((f"if flag:\n        {ONE}", f"if not flag:\n        {TWO}"), ""),
+        ((f"if flag:\n        {ONE}\n        model = Net()", TWO), ""),
+        ((f"if flag:\n        if other:\n            {ONE}", TWO), ""),  # two tests: not told
+    ],
+)
+def test_what_a_flag_may_have_compiled_already_is_told(lines: tuple[str, ...], told: str) -> None:
+    found = patch(MAY_BE_TWICE.format("\n    ".join(lines)), "m.py", (WrappedModule(),), Settings()).found
+    already = [f.message for f in found if "is compiled already" in f.message]
+    assert [told in message for message in already] == [True] * bool(told)
+
+
 @pytest.mark.parametrize("example", [pytest.param(e, id=e.title) for e in WrappedModule.invalid if e.after])
 def test_a_wrapped_module_has_its_graphs_in_place(example: Any) -> None:
     before, after = (compiled(text_of(source, example.run)) for source in (example.before, example.after))

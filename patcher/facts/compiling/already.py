@@ -30,7 +30,10 @@ class Already:
 
 
 class CompiledAlready(Analysis):
-    """Sites of one module whose model surely is compiled when they are reached. No answer is no proof of anything."""
+    """Sites of one module whose model is compiled when they are reached, always or in a case that is told.
+
+    No answer is no proof of anything.
+    """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -71,11 +74,12 @@ class CompiledAlready(Analysis):
             first = self.syntax.statement_of(other.node)
             if other.model is None or first.lineno >= statement.lineno or ast.unparse(other.model) != text:
                 continue
-            if other.function is not site.function or not self._leads_to(first, statement) or _may_be_off(other):
+            condition = self._leads_to(first, statement)
+            if other.function is not site.function or condition is None or _may_be_off(other):
                 continue
             if any(first.lineno < line < statement.lineno for line in stores):
                 continue
-            where = f"line {other.node.lineno}"
+            where = f"line {other.node.lineno}{condition}"
             if other.by_forward:
                 if other.form == "again" and not site.by_forward:
                     yield Already("forward", where)
@@ -139,10 +143,31 @@ class CompiledAlready(Analysis):
             if not isinstance(n.ctx, ast.Load) and ast.unparse(n) in (root, text)  # type: ignore[attr-defined]
         ]
 
-    def _leads_to(self, first: ast.stmt, statement: ast.stmt) -> bool:
-        """Whether ``first`` is run before ``statement`` is: it stands in a block around it, in the same function."""
-        around = [statement, *self.syntax.ancestors(statement)]
-        return any(isinstance(s, ast.stmt) and first in self.syntax.block_of(s) for s in around)
+    def _leads_to(self, first: ast.stmt, statement: ast.stmt) -> str | None:
+        """Where ``first`` is run before ``statement`` is: always (""), where a test comes out so (told); else None.
+
+        ``first`` stands in a block around ``statement``, in the same function, or in an arm of an ``if``
+        that does. What comes below other tests than that is not told: they may exclude each other.
+        """
+        around = [s for s in (statement, *self.syntax.ancestors(statement)) if isinstance(s, ast.stmt)]
+        if any(first in self.syntax.block_of(s) for s in around):
+            return ""
+        arm: ast.AST | None = self.syntax.parents.get(first)
+        if not isinstance(arm, ast.If) or arm in around:
+            return None
+        holds = first in arm.body
+        if _leaves(arm.body if holds else arm.orelse):
+            return None
+        for s in around:
+            if arm in self.syntax.block_of(s):
+                told = f"`{ast.unparse(arm.test)}` {'holds' if holds else 'does not hold'}"
+                return f", where {told}" if s is statement else None
+        return None
+
+
+def _leaves(block: list[ast.stmt]) -> bool:
+    """Whether a block does not go on to what stands below it."""
+    return isinstance(block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
 def _may_be_off(site: CompileSite) -> bool:
