@@ -20,7 +20,7 @@ else:
 _NAMED = re.compile(rb"fix[-_. ]?compile", re.IGNORECASE)
 #: What is compiled: a module, and in it a function, a method (``Class.method``) or a class.
 FUNCTION = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
-FORMATS = ("text", "json", "github")
+FORMATS = ("text", "json", "github", "sarif", "junit")
 
 
 class ConfigError(Exception):
@@ -62,6 +62,7 @@ class Config:
     exclude: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
     backup_dir: str | None = None
+    baseline: str | None = None
     all: bool = False
     cases: Mapping[str, ConfiguredCase] = field(default_factory=dict)
     line_length: int | None = None
@@ -260,6 +261,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "exclude": ("a list of globs", _strings),
     "compiled": ('a list of "module:function"', _functions),
     "backup-dir": ("a folder", _is(str)),
+    "baseline": ("a file", _is(str)),
     "all": ("true or false", _is(bool)),
     "cases": ("a table", _cases),
 }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from patcher.edits import apply, choose
 from patcher.facts.project.index import Project
 from patcher.finding import Found, line_of, prepared, reported, result_of, search
+from patcher.replacements import replacements
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Rule
 from patcher.settings import Settings
@@ -56,6 +58,31 @@ def patch(
     else:
         bugs.append(Bug("engine", 0, f"still finding things to fix after {MAX_PASSES} passes"))
     return result_of(text, first, fixed, current, found, bugs, len(idle))
+
+
+def suggest(
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project | None = None,
+    tree: ast.Module | None = None,
+) -> PatchResult:
+    """What `find` finds, each finding with what its fix alone would change (``Reported.edits``).
+
+    Fixes that ``settings`` do not allow, and those that are refused, have none. Raises as `patch`.
+    """
+    tree, project, active = prepared(text, path, rules, settings, project, tree)
+    bugs: list[Bug] = []
+    idle: set[ast.AST] = set()
+    found = search(tree, text, path, active, settings, project, bugs, rules, idle)
+    result = result_of(text, found, [], text, found, bugs, len(idle))
+    compiles = any(_allowed(f, settings) for f in found) and _compiles(text)
+    edits = []
+    for f in found:
+        after = _attempt(text, [f], compiles, settings.line_length) if _allowed(f, settings) else text
+        edits.append(replacements(text, after) if isinstance(after, str) else ())
+    return replace(result, found=tuple(replace(r, edits=e) for r, e in zip(result.found, edits, strict=True)))
 
 
 def _is_last(f: Found) -> bool:

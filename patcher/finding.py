@@ -304,9 +304,7 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         finding = replace(finding, fix=_unsafe(finding.fix), assumption=_ONLY_SHOWN)
     finding = _told_of_devices(finding, facts, settings)
     at = finding.node
-    line, end = at.lineno, at.end_lineno or at.lineno  # type: ignore[attr-defined]
-    if isinstance(at, ast.stmt) and hasattr(at, "body"):
-        end = max(line, at.body[0].lineno - 1)
+    line, end = at.lineno, _head_end(at)  # type: ignore[attr-defined]
     statement = facts.syntax.statement_of(at)
     by = quiet.covering(rule.code, rule.name, line, end)
     by |= quiet.covering(rule.code, rule.name, statement.lineno, statement.lineno)
@@ -417,7 +415,31 @@ def _report(f: Found, lines: list[str]) -> Reported:
         reached=str(f.reach),
         rarity=f.reach.often,
         rewritten=tuple(filter(None, map(rewritten, f.finding.fix.edits if f.finding.fix else ()))),
+        about=_head(node),
+        head_end=_head_end(node),
     )
+
+
+def _head_end(node: ast.AST) -> int:
+    """The last line of ``node``; of a statement with others in it, the last one above them."""
+    if isinstance(node, ast.stmt) and hasattr(node, "body"):
+        return max(node.lineno, int(node.body[0].lineno) - 1)
+    return int(node.end_lineno or node.lineno)  # type: ignore[attr-defined]
+
+
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases", "decorator_list")
+
+
+def _head(node: ast.AST) -> str:
+    """The code of ``node``; of a statement with others in it, what stands before them."""
+    if isinstance(node, ast.stmt) and hasattr(node, "body"):
+        parts = {name: value for name, value in ast.iter_fields(node) if name not in _BLOCKS}
+        parts |= {name: [] for name in _BLOCKS if name in node._fields}
+        node = ast.copy_location(type(node)(**parts), node)
+    try:
+        return ast.unparse(node)
+    except (RecursionError, ValueError):
+        return type(node).__name__
 
 
 def _characters(lines: list[str], line: int, column: int) -> int:

@@ -27,12 +27,41 @@ def page(code: str) -> str:
 
 
 @dataclass(frozen=True)
+class RuleText:
+    """A rule for people: ``title`` is one line, ``text`` and ``markdown`` all there is, ``url`` a page on the web."""
+
+    code: str
+    name: str
+    title: str
+    text: str
+    markdown: str
+    url: str = ""
+    costs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TextEdit:
+    """Text that comes in the place of a region of another; lines and columns from 1, the end exclusive.
+
+    A region that ends with a newline ends in column 1 of the line below.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+@dataclass(frozen=True)
 class Reported:
     """A finding with its place in the text. Lines and columns count from 1, columns in characters.
 
     ``scope``: the qualified name of the innermost function or class that it is in, ``""`` at module level. ``reached``:
     how often compiled code gets there, in words; ``rarity``: the same in order, 0 for what costs most. ``rewritten``:
-    the first and last lines of what its fix rewrites.
+    the first and last lines of what its fix rewrites. ``about``: the code that it is about (of a statement with a body:
+    its head), as ``ast.unparse`` spells it, which stays when lines move or are formatted. ``edits``: what its fix alone
+    would change, where that was asked for. ``known``: a baseline has it. ``head_end``: the last line of ``about``.
     """
 
     code: str
@@ -50,6 +79,10 @@ class Reported:
     reached: str = ""
     rarity: int = 0
     rewritten: tuple[tuple[int, int], ...] = ()
+    about: str = ""
+    edits: tuple[TextEdit, ...] = ()
+    known: bool = False
+    head_end: int = 0
 
     @property
     def severity(self) -> str:

@@ -119,7 +119,12 @@ class Reuse:
 
 
 def question(
-    rules: Sequence[Rule], settings: Settings, paths: Sequence[str], fixes: bool, every: bool = True
+    rules: Sequence[Rule],
+    settings: Settings,
+    paths: Sequence[str],
+    fixes: bool,
+    every: bool = True,
+    each: bool = False,
 ) -> str | None:
     """The name of what is asked; None when an answer must not be kept.
 
@@ -133,10 +138,10 @@ def question(
     asked = {
         "sources": sources,
         "python": (sys.version, platform.python_implementation()),
-        "libcst": importlib.metadata.version("libcst") if fixes else "",
+        "libcst": importlib.metadata.version("libcst") if fixes or each else "",
         "rules": [f"{type(rule).__module__}.{type(rule).__qualname__}" for rule in rules],
         "settings": [(f.name, _plain(getattr(settings, f.name))) for f in fields(settings)],
-        "where": (str(Path.cwd()), tuple(paths), fixes, every),
+        "where": (str(Path.cwd()), tuple(paths), fixes, every, each),
     }
     return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -36,6 +36,7 @@ def run(
     fixes: bool = True,
     kept: Path | None = None,
     every: bool = True,
+    each: bool = False,
 ) -> list[FileResult]:
     """One result per file and per path that is not one, in the order in which they were found; nothing is written.
 
@@ -44,17 +45,19 @@ def run(
     are made, in memory; without, the results say what was found, and no file is changed. ``kept``: the folder where
     results are kept from one run to the next, which do not depend on it either. ``every``: tests, examples and scripts
     are worked on as well; without, they are read only, for what they say of the others, and have a result that says so.
+    ``each``: without ``fixes``, each finding has what its fix alone would change.
     """
     entries = discover(paths, exclude)
     todo = [entry.path for entry in entries if not entry.error]
     around = Surroundings(tuple(todo))
-    name = question(rules, settings, paths, fixes, every) if kept is not None else None
+    name = question(rules, settings, paths, fixes, every, each) if kept is not None else None
     reuse = Reuse(kept, name, around) if kept is not None and name is not None else None
     known = reuse.recall(todo) if reuse is not None else Known()
     if known.complete:
         results = dict(known.results)
     else:
-        index = _Index(todo, compiling(engine_steps() if fixes else finding_steps(), settings), around, known)
+        steps = engine_steps() if fixes else suggesting_steps() if each else finding_steps()
+        index = _Index(todo, compiling(steps, settings), around, known)
         beside = frozenset() if every else frozenset(entry.path for entry in entries if entry.beside)
         make_share = functools.partial(Share, rules, settings, index.steps, beside=beside)
         answers = _answers(index, make_share, jobs, progress)
@@ -102,6 +105,14 @@ def engine_steps() -> Steps:
     from patcher.facts.project.index import Project, summarise
 
     return Steps(summarise, Project, patch, _asked_around)
+
+
+def suggesting_steps() -> Steps:
+    """The same for looking, and for what each fix alone would change."""
+    from patcher.engine import suggest
+    from patcher.facts.project.index import Project, summarise
+
+    return Steps(summarise, Project, suggest, _asked_around)
 
 
 def finding_steps() -> Steps:

@@ -15,9 +15,11 @@ import click
 
 from patcher import calls
 from patcher.backup import Store, project_root
+from patcher.check import Against, checked, known_file
 from patcher.cli.showing import asks, colour, measuring, program, program_words, progress, say
 from patcher.cli.words import OTHERS, SPELLED, is_word
 from patcher.config import FORMATS, Config, load, nearest
+from patcher.described import described
 from patcher.discover import Exclude, missing
 from patcher.ignores import OF_COMMENTS
 from patcher.kept import default_folder
@@ -81,6 +83,11 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("--dry-run", is_flag=True, help="Print what would change as a unified diff and write nothing.")
     @click.option("--verify-only", is_flag=True, help="Report what is still to fix; write nothing.")
     @click.option("--strict", is_flag=True, help="--verify-only: A patched file that was altered since fails, too.")
+    @click.option(
+        "--diff-base", metavar="REV", help="--verify-only: Only what is on lines changed since this git revision."
+    )
+    @click.option("--baseline", metavar="FILE", help="--verify-only: Be quiet about the findings that it knows.")
+    @click.option("--write-baseline", is_flag=True, help="--verify-only: Write all findings into it.")
     @click.option("-y", "--yes", is_flag=True, help="Write the fixes without showing and asking first.")
     @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
@@ -114,6 +121,9 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         dry_run: bool,
         verify_only: bool,
         strict: bool,
+        diff_base: str | None,
+        baseline: str | None,
+        write_baseline: bool,
         yes: bool,
         backup: bool,
         backup_dir: str | None,
@@ -134,8 +144,16 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     ) -> calls.Told:
         if verify_only and (dry_run or asked["test"]):
             raise click.UsageError(f"--verify-only and {'--dry-run' if dry_run else '--test'} exclude each other")
-        if strict and not verify_only:
-            raise click.UsageError("--strict goes with --verify-only")
+        for option, given in (
+            ("strict", strict),
+            ("diff-base", diff_base),
+            ("baseline", baseline),
+            ("write-baseline", write_baseline),
+        ):
+            if given and not verify_only:
+                raise click.UsageError(f"--{option} goes with --verify-only")
+        if write_baseline and diff_base:
+            raise click.UsageError("--write-baseline and --diff-base exclude each other: a baseline is of all findings")
         if "-" in paths and (len(paths) > 1 or asked["test"]):
             raise click.UsageError("- (standard input) goes alone, and not with --test")
         piped = paths == ("-",)
@@ -161,7 +179,8 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
             kept = None if no_cache or piped else default_folder()
             data = sys.stdin.buffer.read() if piped else b""
             with _in_a_file(data) if piped else contextlib.nullcontext(paths) as files:
-                results = _results(files, rules, settings, config, jobs, quiet, not verify_only, kept, every)
+                each = verify_only and shape == "sarif"
+                results = _results(files, rules, settings, config, jobs, quiet, not verify_only, kept, every, each)
             results = [replace(result, path=_STDIN) for result in results] if piped else results
         except KeyboardInterrupt:
             return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
@@ -169,8 +188,11 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         outcome = Outcome(
             call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet, measured=shown.lines
         )
+        if shape == "sarif":
+            outcome = replace(outcome, described={rule.code: described(rule) for rule in rules})
         if verify_only:
-            told = calls.verify(replace(outcome, strict=strict), store, paths, shape, program())
+            against = Against(diff_base, known_file(baseline, config, write_baseline), write_baseline)
+            told = checked(replace(outcome, strict=strict), against, store, paths, shape, program())
             return _painted(told, shape, no_color)
         originals = store if backup else None
         if request is not None:
@@ -240,7 +262,7 @@ def _hide(command: click.Command, word: str) -> None:
         if isinstance(parameter, click.Option):
             parameter.hidden = (
                 parameter.name in _MODES
-                or (parameter.name == "strict" and not checks)
+                or ((parameter.help or "").startswith("--verify-only: ") and not checks)
                 or (parameter.name == "backup" and (checks or word == "diff"))
                 or ((parameter.help or "").startswith("--test: ") and not measures)
             )
@@ -289,12 +311,13 @@ def _results(
     fixes: bool,
     kept: Path | None,
     every: bool,
+    each: bool,
 ) -> list[FileResult]:
     exclude = Exclude(config.exclude, str(config.root or os.curdir))
     every = every or config.all
     if quiet or not sys.stderr.isatty():
-        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes, kept, every)
+        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes, kept, every, each)
     try:
-        return run(paths, rules, settings, jobs or config.jobs, progress(), exclude, fixes, kept, every)
+        return run(paths, rules, settings, jobs or config.jobs, progress(), exclude, fixes, kept, every, each)
     finally:
         click.echo("\r\x1b[K", err=True, nl=False)

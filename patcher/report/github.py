@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
-from patcher.report.outcome import Entry, Outcome
+from patcher.report.outcome import Outcome
+from patcher.report.remedy import remedy
 from patcher.results import blamed
 
 # A data part may hold anything but these; a property must also not end itself.
@@ -35,26 +35,11 @@ def _commands(outcome: Outcome) -> Iterator[str]:
         if entry.status != "fixed":
             kind = "warning" if entry.status == "fixable" else "notice"
             told = f"{item.message} ({item.reached})" if item.reached else item.message
-            yield _command(kind, {**place, "title": item.code}, f"{told}\n{_remedy(entry)}")
+            yield _command(kind, {**place, "title": item.code}, f"{told}\n{remedy(entry)}")
     for file in outcome.altered:
         told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
         kind = "warning" if outcome.strict else "notice"
         yield _command(kind, {"file": file.path, "title": "fix-compile"}, told)
-
-
-def _remedy(entry: Entry) -> str:
-    """What to do about a finding."""
-    item = entry.reported
-    path = shlex.quote(entry.path)
-    strategy = f" (strategy {item.strategy})" if item.strategy else ""
-    more = f"\nMore: fix-compile rules {item.code}"
-    if item.applicability == "safe":
-        return f"Fix: fix-compile fix --select {item.code} {path}{strategy}{more}"
-    if item.applicability == "unsafe":
-        fix = f"fix-compile fix --unsafe --select {item.code} {path}{strategy}"
-        return f"Fix, if this holds: {item.assumption}: {fix}{more}"
-    because = f"No fix: {item.assumption}. " if item.assumption else ""
-    return f"{because}What to do: fix-compile rules {item.code}"
 
 
 def _command(kind: str, properties: dict[str, str | int], message: str) -> str:

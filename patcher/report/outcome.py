@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from patcher.results import FileResult, Reported
+from patcher.results import FileResult, Reported, RuleText
 
 Call = Literal["apply", "dry-run", "verify-only"]
 
@@ -40,7 +40,9 @@ class Outcome:
     ``call``: what was asked for. ``quiet``: no notes. ``written``: the paths whose patch is on disk. ``refused``: path
     to the reason why a patch could not be written. ``run``, ``store``: the number and folder of the originals.
     ``measured``: what selftest has shown of rules on the torch that is installed, a line each, by code.
-    ``strict``: a patched file that was altered since fails the check.
+    ``strict``: a patched file that was altered since fails the check. ``described``: rules for people, by code, where
+    the format has room for them. ``baseline``: whether findings were compared with those that are known; ``gone``: how
+    many of these are not there any more.
     """
 
     call: Call
@@ -56,15 +58,29 @@ class Outcome:
     store: str = ""
     measured: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
+    described: Mapping[str, RuleText] = field(default_factory=dict)
+    baseline: bool = False
+    gone: int = 0
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """All findings that are not suppressed: first what compiled code reaches most often, then by file and place."""
-        found = (entry for result in self.results for entry in self.entries_of(result))
+        """All findings, neither suppressed nor known: first what is reached most often, then by file and place."""
+        return self._in_order(known=False)
+
+    @cached_property
+    def known(self) -> tuple[Entry, ...]:
+        """The findings that a baseline has, in the same order."""
+        return self._in_order(known=True)
+
+    def _in_order(self, known: bool) -> tuple[Entry, ...]:
+        found = (entry for result in self.results for entry in self._entries_of(result, known))
         return tuple(sorted(found, key=lambda entry: entry.reported.rarity))
 
     def entries_of(self, result: FileResult) -> list[Entry]:
         """The findings of one file: first what compiled code reaches most often, then by line and column."""
+        return self._entries_of(result, known=False)
+
+    def _entries_of(self, result: FileResult, known: bool) -> list[Entry]:
         if result.patch is None:
             return []
         path, patch = result.path, result.patch
@@ -73,7 +89,7 @@ class Outcome:
             found += [Entry(path, item, self._status(item)) for item in patch.remaining if not item.suppressed]
         else:
             found = [Entry(path, item, self._status(item)) for item in patch.found if not item.suppressed]
-        items = ((entry, entry.reported) for entry in found)
+        items = ((entry, entry.reported) for entry in found if entry.reported.known is known)
         return [e for e, item in sorted(items, key=lambda x: (x[1].rarity, x[1].line, x[1].column, x[1].code))]
 
     def error_of(self, result: FileResult) -> str:

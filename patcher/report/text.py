@@ -58,13 +58,17 @@ def summary(outcome: Outcome) -> str:
         parts += [f"{outcome.count('unsafe')} unsafe", f"{outcome.count('no-fix')} without a fix"]
         told = f"{_some(total, 'finding')}: {', '.join(parts)} in {_some(files, 'file')}"
     else:
-        told = f"no findings in {_some(looked_at, 'file')}"
+        told = f"no {'new ' if outcome.baseline else ''}findings in {_some(looked_at, 'file')}"
     if outcome.not_compiled:
         told += f"; {_some(outcome.not_compiled, 'function')} left alone that nothing compiles"
     if outcome.beside:
         told += f"; {_some(outcome.beside, 'test or script', 'tests, examples and scripts')} passed over (see --all)"
     if outcome.suppressed:
         told += f"; {outcome.suppressed} suppressed"
+    if outcome.known:
+        told += f"; {len(outcome.known)} known"
+    if outcome.gone:
+        told += f"; {outcome.gone} known no more there (--write-baseline forgets)"
     if outcome.altered:
         told += f"; {_some(len(outcome.altered), 'patched file')} altered since"
     failures = sum(bool(outcome.error_of(result)) for result in outcome.results)

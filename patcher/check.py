@@ -1,0 +1,62 @@
+"""What ``check`` compares the findings with before it tells of them: a revision, and a file of those that are known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from patcher import baseline
+from patcher.backup import Store
+from patcher.baseline import BaselineError
+from patcher.calls import FAILURE, OK, Told, complaints, shown, verify
+from patcher.changed_lines import DiffBaseError, changed_lines, on_changed_lines
+from patcher.config import Config, ConfigError
+from patcher.report import Outcome
+
+FILE = "fix-compile-baseline.json"
+
+
+@dataclass(frozen=True)
+class Against:
+    """``diff_base``: a git revision. ``known``: a baseline; ``writes``: it is written instead of read."""
+
+    diff_base: str | None = None
+    known: Path | None = None
+    writes: bool = False
+
+
+def known_file(given: str | None, config: Config, writes: bool) -> Path | None:
+    """The baseline that is in force: the option, else the configuration; where one is to be written, there is one."""
+    if given:
+        return Path(given)
+    if config.baseline is not None and config.root is not None:
+        return config.root / config.baseline
+    return Path(FILE) if writes else None
+
+
+def checked(outcome: Outcome, against: Against, store: Store, paths: Sequence[str], format_: str, program: str) -> Told:
+    """The end of a check. Raises ``ConfigError`` for a revision or a baseline that cannot be followed."""
+    try:
+        if against.diff_base:
+            changed = changed_lines(against.diff_base, next((p for p in paths if Path(p).exists()), os.curdir))
+            outcome = replace(outcome, results=tuple(on_changed_lines(outcome.results, changed)))
+        if against.known is not None and against.writes:
+            return _written(outcome, against.known)
+        if against.known is not None:
+            outcome = baseline.marked(outcome, baseline.read(against.known))
+    except DiffBaseError as error:
+        raise ConfigError(f"--diff-base: {error}") from None
+    except BaselineError as error:
+        raise ConfigError(f"--baseline: {error}") from None
+    return verify(outcome, store, paths, format_, program)
+
+
+def _written(outcome: Outcome, file: Path) -> Told:
+    errors = tuple(complaints(outcome))
+    if outcome.failed:
+        return Told(FAILURE, err=(*errors, "no baseline was written"))
+    count = baseline.write(outcome, file)
+    told = "" if outcome.quiet else f"{count} finding{'' if count == 1 else 's'} written to {shown(file)}\n"
+    return Told(OK, told, errors)
