@@ -89,6 +89,9 @@ def page(rule: Rule) -> str:
     parts = [f"# {rule.code} {rule.name}", WRITTEN, said[""]]
     costs = f"Costs: {', '.join(rule.costs)}. " if rule.costs else ""
     parts.append(f"{costs}Fixes: {fixes(rule)}. [All rules](../rules.md).")
+    if rule.switch:
+        on = f"`--select {rule.code}`, or `{rule.switch} = true` in `[tool.fix-compile.fusions]`"
+        parts.append(f"Off by default: {on} switches it on.")
     if rule.fixed_in:
         parts.append(f"No longer breaks on torch {'.'.join(map(str, rule.fixed_in))}.")
     parts += [f"## {heading}\n\n{said[heading]}" for heading in HEADINGS[:3] if heading in said]

@@ -46,7 +46,8 @@ class ConfiguredCase:
 class Config:
     """What the file says; None where it says nothing. ``root``: its folder, where its paths and globs start.
 
-    ``line_length``: as the project's formatter or linter is told.
+    ``fusions``: which rules that are off by themselves are on. ``line_length``: as the project's formatter or linter is
+    told.
     """
 
     root: Path | None = None
@@ -65,6 +66,7 @@ class Config:
     baseline: str | None = None
     all: bool = False
     cases: Mapping[str, ConfiguredCase] = field(default_factory=dict)
+    fusions: Mapping[str, bool] = field(default_factory=dict)
     line_length: int | None = None
 
 
@@ -145,6 +147,12 @@ def _per_file(value: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict):
         raise TypeError
     return {pattern: _strings(codes) for pattern, codes in value.items()}
+
+
+def _fusions(value: object) -> dict[str, bool]:
+    if not isinstance(value, dict) or not all(isinstance(on, bool) for on in value.values()):
+        raise TypeError
+    return value
 
 
 def _strategies(value: object) -> tuple[str, ...]:
@@ -264,4 +272,5 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "baseline": ("a file", _is(str)),
     "all": ("true or false", _is(bool)),
     "cases": ("a table", _cases),
+    "fusions": ("a table (layer-norm = true)", _fusions),
 }

@@ -84,7 +84,8 @@ def prepared(
         tree = ast.parse(text)
     if project is None:
         project = Project([summarise(tree, path)])
-    return tree, project, [r for r in rules if settings.wants(r.code, r.name) and not _settled(r, settings)]
+    wanted = [r for r in rules if settings.wants(r.code, r.name, r.switch)]
+    return tree, project, [r for r in wanted if not _settled(r, settings)]
 
 
 def result_of(
@@ -264,7 +265,7 @@ def _of_comments(
         return any(other == ignore and (item is None or means(item, code, names[code])) for other, code in work)
 
     told = []
-    complete = all(rule.code in active or _settled(rule, settings) for rule in every)
+    complete = all(rule.code in active or rule.switch or _settled(rule, settings) for rule in every)
     for rule, finding in ignores.findings(quiet, every, active, complete, used, text):
         line = line_of(finding)
         by = frozenset(i for i in quiet.covering(rule.code, rule.name, line, line) if i.names is not None)

@@ -51,6 +51,7 @@ def settings_from(
         target_torch=target,
         compiled=(*_compiled(compiled), *config.compiled),
         line_length=config.line_length,
+        switches=_switches(rules, config.fusions),
         distrusted=measured.distrusted(target if named else measured.minor),
     )
 
@@ -129,6 +130,15 @@ def _strategies(rules: Sequence[Rule], given: Sequence[str], option: str) -> Map
             raise ConfigError(f"{option} {item}: no strategy {name!r}{nearest(name, strategies_of(match[0]))}")
         chosen[strategy_key(match[0])] = name.strip()
     return chosen
+
+
+def _switches(rules: Sequence[Rule], given: Mapping[str, bool]) -> frozenset[str]:
+    """Those that are on."""
+    known = [rule.switch for rule in rules if rule.switch]
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"unknown key {name!r} in [tool.fix-compile.fusions]{nearest(name, known)}")
+    return frozenset(name for name, on in given.items() if on)
 
 
 def _version(text: str | None, option: str) -> tuple[int, int]:

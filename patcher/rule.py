@@ -211,7 +211,8 @@ class Example:
     ``before``, the path of which is "", as of ``extents``; ``torch_settings``: of PyTorch, that it has shown to help.
     ``after=None``: reported, not rewritten. ``gain=False``: the rewrite is for a cost that this run cannot show.
     ``compiles``: the source asks for compiling by itself, so that to come to no graph at all is the worst of costs.
-    ``raises``: each call of it raises, and none of what it becomes does.
+    ``raises``: each call of it raises, and none of what it becomes does. ``tolerance``: how far outputs and gradients
+    may be off, relative and absolute, where the fix is unsafe because it rounds in another way.
     """
 
     before: str
@@ -226,6 +227,7 @@ class Example:
     torch_settings: tuple[TorchSetting, ...] = ()
     compiles: bool = False
     raises: bool = False
+    tolerance: float = 0.0
 
     def cost(self, figures: Mapping[str, int]) -> tuple[int, int, int]:
         """Of one run, by its figures; smaller is better. What runs eagerly for good comes first: it hides the rest."""
@@ -267,7 +269,8 @@ class Rule(Protocol):
     with which it does none, all of them. ``costs``: what a run may show of it.
     ``where``: the nodes it is asked about. ``yields_to``: the codes of rules that come first: it is not asked about
     what one of them handles. ``counts_on``: the codes of rules that decide, by taking part in a run, what it may do.
-    ``needs_extents``: it is silent until a run has shown how much stands under a function.
+    ``needs_extents``: it is silent until a run has shown how much stands under a function. ``switch``: its name in
+    ``[tool.fix-compile.fusions]``, for a rule that is off unless it is switched on there or selected.
     """
 
     code: ClassVar[str]
@@ -283,6 +286,7 @@ class Rule(Protocol):
     yields_to: ClassVar[tuple[str, ...]] = ()
     counts_on: ClassVar[tuple[str, ...]] = ()
     needs_extents: ClassVar[bool] = False
+    switch: ClassVar[str] = ""
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether this rule, where it takes part in a run, answers for ``node``, and those that yield to it do not."""

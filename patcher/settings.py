@@ -155,7 +155,8 @@ class Settings:
     device may be safe. ``torch_settings``: what of PyTorch is set where the model is compiled, as a run has shown
     to help. ``models``: the dotted classes of the models that were run, as the run imports them; () when that is
     not known. ``compiled``: what code outside of the given files compiles (``module:function``). ``line_length``: how
-    long the project lets its lines be; None: it does not say.
+    long the project lets its lines be; None: it does not say. ``switches``: of rules that are off by themselves, those
+    that are on.
     """
 
     select: tuple[str, ...] = ()
@@ -175,9 +176,15 @@ class Settings:
     models: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
     line_length: int | None = None
+    switches: frozenset[str] = frozenset()
 
-    def wants(self, code: str, name: str) -> bool:
-        """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins."""
+    def wants(self, code: str, name: str, switch: str = "") -> bool:
+        """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins.
+
+        ``switch``: that of a rule that takes part only where it is selected or switched on.
+        """
+        if switch and not self.select and switch not in self.switches:
+            return False
         chosen = _strength(self.select, code, name) if self.select else 0
         return chosen >= 0 and _strength(self.ignore, code, name) < max(chosen, 1)
 

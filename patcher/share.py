@@ -99,7 +99,7 @@ class Share:
         self._steps = steps
         self._room = kept_bytes
         asked = (rule for rule in rules if settings.extents or not rule.needs_extents)
-        self._triggers = tuple(rule.triggers for rule in asked if settings.wants(rule.code, rule.name))
+        self._triggers = tuple(rule.triggers for rule in asked if settings.wants(rule.code, rule.name, rule.switch))
         self._known: dict[str, _Held | Answer] = {}
         self._worked_on = 0
         self._beside = beside

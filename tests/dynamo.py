@@ -96,9 +96,17 @@ def compiled(text: str) -> Counts:
     return _remembered("compiled", text, examples.compiled)
 
 
-def run_example(before: str, after: str, run: str) -> Compared:
-    """As `examples.run_example`."""
-    return examples.run_example(before, after, run, eagerly=eager, compiling=compiled)
+def run_example(before: str, after: str, run: str, tolerance: float = 0.0) -> Compared:
+    """As `examples.run_example`; ``tolerance`` is that of an `Example`."""
+    return examples.run_example(
+        before,
+        after,
+        run,
+        tolerance=tolerance,
+        gradient_tolerance=max(tolerance, 1e-5),
+        eagerly=eager,
+        compiling=compiled,
+    )
 
 
 def lost(before: str, after: str, run: str) -> list[str]:

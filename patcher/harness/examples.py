@@ -580,7 +580,8 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
         except Exception as error:
             told = (str(error).strip().splitlines() or [""])[0]
             return {"error": f"{type(error).__name__}: {told}", "of": which}
-    found = compared(ran["before"], ran["after"])
+    tolerance = float(request.get("tolerance", 0.0))
+    found = compared(ran["before"], ran["after"], tolerance, max(tolerance, 1e-5))
     return {
         "difference": found.difference,
         "aliasing": found.aliasing,

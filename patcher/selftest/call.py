@@ -49,7 +49,8 @@ def selftest(
 
 
 def _request(e: Example) -> Json:
-    return {"before": e.before, "after": str(e.after), "run": e.run, "modes": not e.unsafe}
+    asked = {"before": e.before, "after": str(e.after), "run": e.run, "modes": not e.unsafe}
+    return {**asked, "tolerance": e.tolerance} if e.tolerance else asked
 
 
 def _key(request: Json) -> str:

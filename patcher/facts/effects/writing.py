@@ -45,6 +45,12 @@ class Writing(Analysis):
         """How new code at ``at`` says ``what``: with the imports that are there, else in full."""
         return self.spelled(what, at) or what
 
+    def functional(self, name: str, at: ast.AST) -> str:
+        """How new code at ``at`` says that function of ``torch.nn.functional``: through its own import, if any."""
+        own = [n for n, what in self.syntax.runtime_imports.items() if what == "torch.nn.functional"]
+        near = next((n for n in sorted(own, key=len) if not self._shadowed(n, at)), "")
+        return f"{near}.{name}" if near else self.spelling(f"torch.nn.functional.{name}", at)
+
     def importable(self, name: str, at: ast.AST) -> bool:
         """Whether ``import name`` at the top of the module would make ``name`` known at ``at``, and change nothing.
 

@@ -1,0 +1,81 @@
+"""SiLU and GELU, written out."""
+
+from __future__ import annotations
+
+import math
+
+from patcher.facts.operators.shapes import Shape
+from patcher.facts.operators.terms import (
+    Leaf,
+    Op,
+    Polynomial,
+    Product,
+    Sum,
+    Term,
+    addends,
+    factors,
+    is_close,
+    number,
+    polynomial,
+    product,
+    quotient,
+    subterms,
+)
+
+_HALF = math.sqrt(0.5)
+_TANH = math.sqrt(2 / math.pi)
+_CUBE = 0.044715
+_X: Term = Leaf("x")
+
+
+def silu(term: Term) -> Shape | None:
+    """``x * sigmoid(x)``, and ``x / (1 + exp(-x))``."""
+    for gate, exponent in factors(term).powers:
+        x: Term | None = None
+        if isinstance(gate, Op) and gate.name == "sigmoid" and exponent == 1:
+            x = gate.args[0]
+        elif exponent == -1 and (raised := _one_plus_exp(gate)) is not None:
+            x = product([(raised, 1.0)], -1.0)
+        if x is not None and quotient(term, product([(gate, exponent)])) == x:
+            return Shape("silu", {"x": x})
+    return None
+
+
+def _one_plus_exp(term: Term) -> Term | None:
+    """``z`` of ``1 + exp(z)``."""
+    parts = addends(term)
+    if parts.constant != 1 or len(parts.parts) != 1:
+        return None
+    ((inner, coefficient),) = parts.parts
+    return inner.args[0] if coefficient == 1 and isinstance(inner, Op) and inner.name == "exp" else None
+
+
+def gelu(term: Term) -> Shape | None:
+    """``x / 2 * (1 + erf(x / sqrt(2)))``, and the form with ``tanh``; with exactly these constants."""
+    curved = [t for t in subterms(term) if isinstance(t, Op) and t.name in ("erf", "tanh")]
+    if len(set(curved)) != 1:
+        return None
+    curve = curved[0]
+    half: Polynomial = {frozenset(): 0.5, frozenset({(curve, 1.0)}): 0.5}
+    inside: Polynomial = {frozenset({(_X, 1.0)}): _HALF}
+    if curve.name == "tanh":
+        inside = {frozenset({(_X, 1.0)}): _TANH, frozenset({(_X, 3.0)}): _TANH * _CUBE}
+    for x in dict.fromkeys(subterms(curve.args[0])):
+        rest = None if x == number(1.0) else quotient(term, x)
+        if rest is None or not is_close(polynomial(rest, frozenset({curve})), half):
+            continue
+        if is_close(polynomial(_with(curve.args[0], x), frozenset({_X})), inside):
+            return Shape("gelu", {"x": x}, form=curve.name)
+    return None
+
+
+def _with(term: Term, x: Term) -> Term:
+    """``term`` where ``x`` is not looked into."""
+    if term == x:
+        return _X
+    match term:
+        case Product(coefficient=coefficient, powers=powers):
+            return product(((_with(t, x), n) for t, n in powers), coefficient)
+        case Sum(constant=constant, parts=parts):
+            return Sum(constant, frozenset((_with(t, x), c) for t, c in parts))
+    return term

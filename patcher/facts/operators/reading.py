@@ -1,0 +1,317 @@
+"""From the expressions of a function to terms, through the names that it gives to what it has computed."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Hashable
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.operators.terms import Leaf, Op, Term, constant, number, power, product, total
+from patcher.facts.syntax.written import integer
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.types import FOREIGN, Kind
+
+_DEPTH = 40
+#: Functions of one tensor that matter here, by the last name that PyTorch gives them.
+_PLAIN = {"sigmoid": "sigmoid", "expit": "sigmoid", "tanh": "tanh", "erf": "erf", "exp": "exp"}
+_POWERS = {"rsqrt": -0.5, "sqrt": 0.5, "square": 2.0, "reciprocal": -1.0}
+_BINARY = {
+    "add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*",
+    "div": "/", "divide": "/", "true_divide": "/", "pow": "**", "matmul": "@", "bmm": "@",
+}  # fmt: skip
+_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
+_REDUCED = ("mean", "sum", "var", "softmax")
+_MODULES = {"torch.nn.Sigmoid": "sigmoid", "torch.nn.Tanh": "tanh"}
+_MATH = {"math.sqrt": 0.5, "numpy.sqrt": 0.5}
+
+
+class Reading(Analysis):
+    """What the expressions of one module compute. Terms are kept per node."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._terms: dict[ast.expr, Term] = {}
+        self._depth = 0
+
+    def of(self, e: ast.expr) -> Term:
+        """What ``e`` computes where it stands."""
+        known = self._terms.get(e)
+        if known is None:
+            self._terms[e] = Leaf(e)  # what is defined by itself, in a loop, ends here
+            self._depth += 1
+            known = self._terms[e] = self._of(e) if self._depth < _DEPTH else self._leaf(e)
+            self._depth -= 1
+        return known
+
+    def expanded(self, name: ast.Name) -> Definition | None:
+        """The one assignment that gave ``name`` what it holds where it is read, if no other can have."""
+        function = self.syntax.function_of(name)
+        found = self.inference.definitions(name)
+        if function is None or len(found) != 1 or self.syntax.is_lambda_parameter(name):
+            return None
+        (d,), flow, state = found, self.flow_of(function), self.inference.state(name)
+        single = d.how == "assign" and not d.path and d.value is not None and flow.by_node.get(d.node) is d
+        hidden = d.name in flow.captured | flow.shared | flow.deleted or state is None or d in state.earlier
+        return d if single and not hidden else None
+
+    def is_leaf(self, e: ast.expr) -> bool:
+        """Whether ``e`` is not looked into."""
+        return isinstance(self.of(e), Leaf)
+
+    # --- expressions ------------------------------------------------------------------------------------------------
+
+    def _of(self, e: ast.expr) -> Term:
+        match e:
+            case ast.Constant(value=bool()):
+                return self._leaf(e)
+            case ast.Constant(value=int() | float() as value):
+                return number(value)
+            case ast.Name():
+                d = self.expanded(e)
+                return self.of(d.value) if d is not None and d.value is not None else self._leaf(e)
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return product([(self.of(inner), 1.0)], -1.0)
+            case ast.BinOp():
+                return self._operation(e)
+            case ast.Attribute(value=base, attr=attr):
+                return self._attribute(e, base, attr)
+            case ast.Call():
+                return self._call(e)
+            case ast.Subscript(value=base, slice=index):
+                place = integer(index)
+                if place is not None and isinstance(base, ast.Attribute) and base.attr == "shape":
+                    return Op("size", (self.of(base.value),), (place,))
+        return self._leaf(e)
+
+    def _leaf(self, e: ast.expr) -> Leaf:
+        return Leaf(self._key(e), self.inference.of(e).is_number)
+
+    def _key(self, e: ast.expr) -> Hashable:
+        """What is equal for two reads of one and the same thing."""
+        match e:
+            case ast.Name():
+                state = self.inference.state(e)
+                return e.id, self.inference.definitions(e), state.version if state is not None else None
+            case ast.Attribute(value=base, attr=attr):
+                return self._key(base), attr
+            case ast.Constant(value=value):
+                return type(value), value
+            case ast.Subscript(value=base, slice=index) if _is_plain(index):
+                return self._key(base), ast.unparse(index)
+        return e
+
+    def _operation(self, e: ast.BinOp) -> Term:
+        sign = _OPERATORS.get(type(e.op))
+        if sign in ("+", "-"):
+            return total(self._addends(e, 1.0))
+        if sign in ("*", "/"):
+            return self._averaged(product(self._factors(e, 1.0)))
+        return self._binary(sign, e.left, e.right) or self._leaf(e)
+
+    def _addends(self, e: ast.expr, coefficient: float) -> list[tuple[Term, float]]:
+        """What is added up where it stands: what has a name of its own stays whole."""
+        match e:
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+                other = -coefficient if isinstance(op, ast.Sub) else coefficient
+                return [*self._addends(left, coefficient), *self._addends(right, other)]
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return self._addends(inner, -coefficient)
+        return [(self.of(e), coefficient)]
+
+    def _factors(self, e: ast.expr, exponent: float) -> list[tuple[Term, float]]:
+        match e:
+            case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right):
+                other = -exponent if isinstance(op, ast.Div) else exponent
+                return [*self._factors(left, exponent), *self._factors(right, other)]
+        return [(self.of(e), exponent)]
+
+    def _binary(self, sign: str | None, left: ast.expr, right: ast.expr) -> Term | None:
+        a, b = self.of(left), self.of(right)
+        if sign in ("+", "-"):
+            return total([(a, 1.0), (b, 1.0 if sign == "+" else -1.0)])
+        if sign in ("*", "/"):
+            return self._averaged(product([(a, 1.0), (b, 1.0 if sign == "*" else -1.0)]))
+        if sign == "@":
+            return Op("matmul", (a, b))
+        value = constant(b)
+        base = constant(a)
+        if sign == "**" and value is not None and (base is None or base > 0):
+            return power(a, value)
+        return None
+
+    def _averaged(self, term: Term) -> Term:
+        """A sum over a dimension that is divided by the size of that dimension is a mean."""
+        powers = dict(getattr(term, "powers", {}))
+        sums = [t for t, n in powers.items() if isinstance(t, Op) and t.name == "sum" and n == 1]
+        for t in sums:
+            for size, n in powers.items():
+                fits = isinstance(size, Op) and size.name == "size" and n == -1 and size.given == t.given[0]
+                if fits and isinstance(size, Op) and size.args[0] in _alike(t.args[0]):
+                    rest = [(u, m) for u, m in powers.items() if u not in (t, size)]
+                    return product([*rest, (Op("mean", t.args, t.given), 1.0)], getattr(term, "coefficient", 1.0))
+        return term
+
+    def _attribute(self, e: ast.Attribute, base: ast.expr, attr: str) -> Term:
+        what = self.syntax.qualified(e)
+        if what in ("math.pi", "numpy.pi", "torch.pi"):
+            return number(math.pi)
+        if what is not None or self.inference.of(base) == FOREIGN:
+            return self._leaf(e)
+        if attr == "dtype":
+            return self._dtype_of(self.of(base))
+        if attr == "mT":
+            return Op("transpose", (self.of(base),), ((-2, -1),))
+        return self._leaf(e)
+
+    def _dtype_of(self, term: Term) -> Term:
+        if isinstance(term, Op) and term.name == "cast" and isinstance(term.given[0], (Leaf, Op)):
+            return term.given[0]
+        return Op("dtype", (term,))
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _call(self, e: ast.Call) -> Term:
+        if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
+            return self._leaf(e)
+        what = self.syntax.qualified(e.func)
+        if what in _MATH or what in ("math.pow", "float", "torch.tensor"):
+            return self._host(e, what or "")
+        if what is not None:
+            owner, _, name = what.rpartition(".")
+            if owner not in ("torch", "torch.nn.functional", "torch.special") or not e.args:
+                return self._leaf(e)
+            return self._tensor_call(e, name, e.args[0], e.args[1:]) or self._leaf(e)
+        if not isinstance(e.func, ast.Attribute):
+            return self._leaf(e)
+        module = self.inference.of(e.func)
+        if module.kind is Kind.MODULE:
+            name = _MODULES.get(module.module, "")
+            return Op(name, (self.of(e.args[0]),)) if name and len(e.args) == 1 else self._leaf(e)
+        receiver = self.inference.of(e.func.value)
+        if receiver.kind in (Kind.MODULE, Kind.PYTHON) or receiver == FOREIGN:
+            return self._leaf(e)
+        return self._tensor_call(e, e.func.attr, e.func.value, e.args) or self._leaf(e)
+
+    def _host(self, e: ast.Call, what: str) -> Term:
+        """A number that is worked out on the host."""
+        values = [constant(self.of(a)) for a in e.args]
+        if what in _MATH and len(values) == 1:
+            if values[0] is not None and values[0] > 0:
+                return number(values[0] ** _MATH[what])
+            if self.inference.of(e.args[0]).is_number:
+                return power(self.of(e.args[0]), _MATH[what])
+        if (
+            what == "math.pow"
+            and len(values) == 2
+            and values[0] is not None
+            and values[1] is not None
+            and values[0] > 0
+        ):
+            return number(values[0] ** values[1])
+        return self._leaf(e)
+
+    def _tensor_call(self, e: ast.Call, name: str, x: ast.expr, rest: list[ast.expr]) -> Term | None:
+        """``name`` of ``x``, as a method or a function of PyTorch; None for what is not known here."""
+        keywords = {str(k.arg): k.value for k in e.keywords}
+        if name in _PLAIN and not rest and not keywords:
+            return Op(_PLAIN[name], (self.of(x),))
+        if name in _POWERS and not rest and not keywords:
+            return power(self.of(x), _POWERS[name])
+        if name in _BINARY:
+            other = rest[0] if len(rest) == 1 and not keywords else None
+            other = keywords.get("exponent") if name == "pow" and not rest and len(keywords) == 1 else other
+            return self._binary(_BINARY[name], x, other) if other is not None else None
+        if name in _REDUCED:
+            return self._reduced(name, x, rest, keywords)
+        if name in api.CASTS and not rest and not keywords:
+            return self._cast(x, api.CASTS[name])
+        if name in ("to", "type", "type_as"):
+            return self._converted(name, x, rest, keywords)
+        if name in ("transpose", "swapaxes", "swapdims") and len(rest) == 2 and not keywords:
+            dims = [integer(d) for d in rest]
+            return Op("transpose", (self.of(x),), (tuple(sorted(d for d in dims if d is not None)),))
+        if name == "size" and len(rest) == 1 and not keywords and (place := integer(rest[0])) is not None:
+            return Op("size", (self.of(x),), (place,))
+        return None
+
+    def _reduced(self, name: str, x: ast.expr, rest: list[ast.expr], keywords: dict[str, ast.expr]) -> Term | None:
+        """A reduction over dimensions that are written down; ``given``: they, and whether they stay."""
+        names = {"softmax": ("dim", "dtype"), "var": ("dim", "unbiased", "keepdim")}.get(name, ("dim", "keepdim"))
+        found = {**dict(zip(names, rest, strict=False)), **keywords}
+        if len(rest) > len(names) or found.keys() - {*names, "axis", "correction", "dtype", "keepdims"}:
+            return None
+        dims = _dimensions(found.get("dim", found.get("axis")))
+        keep = _flag(found.get("keepdim", found.get("keepdims")))
+        source = self.of(x)
+        if "dtype" in found:
+            if (to := self._dtype(found["dtype"])) is None:
+                return None
+            source = Op("cast", (source,), (to,))
+        if dims is None or keep is None:
+            return None
+        if name == "var":
+            correction = self._correction(found)
+            return None if correction is None else Op(name, (source,), (dims, keep, correction))
+        return Op(name, (source,), (dims,) if name == "softmax" else (dims, keep))
+
+    def _correction(self, found: dict[str, ast.expr]) -> int | None:
+        if "correction" in found:
+            return integer(found["correction"])
+        if "unbiased" not in found:
+            return 1
+        biased = _flag(found["unbiased"])
+        return None if biased is None else int(biased)
+
+    def _dtype(self, e: ast.expr) -> Hashable | None:
+        """What stands for the dtype that ``e`` is."""
+        constant = self.inference.of(e).constant
+        if isinstance(constant, str) and constant in api.DTYPES:
+            return {"torch.float": "torch.float32", "torch.half": "torch.float16"}.get(constant, constant)
+        term = self.of(e)
+        return term if isinstance(term, Op) and term.name == "dtype" else None
+
+    def _cast(self, x: ast.expr, to: Hashable) -> Term:
+        return Op("cast", (self.of(x),), (to,))
+
+    def _converted(self, name: str, x: ast.expr, rest: list[ast.expr], keywords: dict[str, ast.expr]) -> Term | None:
+        given = [*rest, *(v for k, v in keywords.items() if k == "dtype")]
+        if len(given) != 1 or keywords.keys() - {"dtype"}:
+            return None
+        if name == "type_as":
+            return self._cast(x, self._dtype_of(self.of(given[0])))
+        to = self._dtype(given[0])
+        return self._cast(x, to) if to is not None else None
+
+
+def _alike(term: Term) -> list[Term]:
+    """What has the sizes that ``term`` has, as far as it shows: what it is made of alone."""
+    found = [term]
+    while True:
+        match found[-1]:
+            case Op(name="cast", args=(inner,)):
+                found.append(inner)
+            case _ if len(pairs := list(getattr(found[-1], "powers", ()))) == 1:
+                found.append(pairs[0][0])
+            case _:
+                return found
+
+
+def _dimensions(e: ast.expr | None) -> tuple[int, ...] | None:
+    elements = e.elts if isinstance(e, (ast.Tuple, ast.List)) else [e]
+    dims = [integer(d) for d in elements if d is not None]
+    return tuple(sorted(d for d in dims if d is not None)) if dims and None not in dims else None
+
+
+def _flag(e: ast.expr | None) -> bool | None:
+    if e is None:
+        return False
+    return e.value if isinstance(e, ast.Constant) and isinstance(e.value, bool) else None
+
+
+def _is_plain(index: ast.expr) -> bool:
+    """Whether nothing but numbers is in an index."""
+    allowed = (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp, ast.USub, ast.Load)
+    return all(isinstance(n, allowed) for n in ast.walk(index))

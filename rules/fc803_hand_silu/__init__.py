@@ -1,0 +1,1 @@
+"""FC803: SiLU, written out by hand."""

@@ -1,0 +1,1 @@
+"""FC804: RMS norm, written out by hand."""
