@@ -131,7 +131,7 @@ def question(
     That is so when the answer depends on more than the settings (what a run has shown) or when a rule is not fully
     described by source files.
     """
-    sources = _sources(rules)
+    sources = tool_digest(rules)
     shown = settings.evidence or settings.traced or settings.extents or settings.torch_settings
     if sources is None or settings.only is not None or shown:
         return None
@@ -146,7 +146,7 @@ def question(
     return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _sources(rules: Sequence[Rule]) -> str | None:
+def tool_digest(rules: Sequence[Rule]) -> str | None:
     """The digest of the source of the tool and of the rules; None when it cannot be told."""
     tops = {Path(__file__).parent}
     for rule in rules:

@@ -83,6 +83,7 @@ def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules) -> clic
         "selftest": lambda: selftesting(rules, own),
         "integrate": _integrating,
         "new-rule": beginning,
+        "fleet": lambda: _fleeting(rules),
     }
     return makes[word]() if word in makes else patching(rules, word)
 
@@ -91,6 +92,12 @@ def _integrating() -> click.Command:
     from patcher.cli.integrating import integrating  # it loads LibCST
 
     return integrating()
+
+
+def _fleeting(rules: Sequence[Rule]) -> click.Command:
+    from patcher.cli.fleet import fleeting  # as the next
+
+    return fleeting(rules)
 
 
 def _diagnosing(rules: Sequence[Rule], said: str) -> click.Command:

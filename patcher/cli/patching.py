@@ -47,6 +47,7 @@ Words, in the place of the first PATH:
                       results are equivalent           (or: --test)
   diagnose PATH...    run your model; tell what costs time, and why
   prove PATH...       the same, and keep the fixes that help (or: --prove)
+  fleet MANIFEST      many models and cases, here or on many machines
   integrate SCRIPT... give a script arguments for torch.compile, and the call
   restore [RUN]       put the originals of the last (or that) run back
   forget [RUN]        keep the changes and remove the originals of that run

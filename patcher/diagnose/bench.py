@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from patcher.diagnose.diagnosis import Totals
 from patcher.diagnose.events import Seen, seen_in
@@ -20,6 +21,9 @@ from patcher.harness.measured import Figures, Results, Tree, from_json
 from patcher.harness.run import Event, Progress, forking, run
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
+
+#: Measures a state of the tree for these cases on another machine, and returns what ``results.json`` holds there.
+Elsewhere = Callable[[Sequence[FileResult], Sequence[Case], plan.Options], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,10 @@ def totals(figures: Sequence[Figures]) -> Totals:
 
 @dataclass
 class Bench:
-    """Where states are measured. Use it as a context: the folders go when it is left. ``measured``: how many so far."""
+    """Where states are measured. Use it as a context: the folders go when it is left. ``measured``: how many so far.
+
+    ``elsewhere``: what measures them when that is not this machine; the original is then measured beside each.
+    """
 
     cases: tuple[Case, ...]
     options: plan.Options
@@ -75,6 +82,7 @@ class Bench:
     places: Places
     tolerance: float | None = None
     progress: Progress | None = None
+    elsewhere: Elsewhere | None = None
     measured: int = 0
     _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="fix-compile-")))
     _kept: dict[tuple[bool, str], str] = field(default_factory=dict)
@@ -119,17 +127,22 @@ class Bench:
             keep=fresh or known is None,
             settings=tuple(settings),
         )
-        folder = self._folder / f"{self.measured:03d}"
-        folder.mkdir()
-        document = run(plan.write(folder, files, self.cases, asked), self.python, self._progress, self._forks)
-        if asked.keep and not fresh:
-            self._kept[asked.quick, asked.backend] = str(folder / "work")
-        results = from_json(document)
+        results = from_json(self._document(files, asked, fresh))
         lines = self._lines(files)
         mode = results.modes[0]
         before = tuple(s for case in results.cases if (s := seen_in(case, "original", mode, lines)))
         after = tuple(s for case in results.cases if (s := seen_in(case, "patched", mode, lines)))
         return State(tuple(files), results, judge(results, self.tolerance), before, after)
+
+    def _document(self, files: Sequence[FileResult], asked: plan.Options, fresh: bool) -> dict[str, Any]:
+        if self.elsewhere is not None:
+            return self.elsewhere(files, self.cases, asked)
+        folder = self._folder / f"{self.measured:03d}"
+        folder.mkdir()
+        document = run(plan.write(folder, files, self.cases, asked), self.python, self._progress, self._forks)
+        if asked.keep and not fresh:
+            self._kept[asked.quick, asked.backend] = str(folder / "work")
+        return document
 
     def _progress(self, event: Event) -> None:
         """What a run tells, with the time since the first one began."""

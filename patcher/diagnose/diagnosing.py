@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patcher.analysis import Analysis
-from patcher.diagnose.bench import Bench, State, totals
+from patcher.diagnose.bench import Bench, Elsewhere, State, totals
 from patcher.diagnose.better import TIMED, change
 from patcher.diagnose.counted import BACKEND as COUNTING
 from patcher.diagnose.counted import Rules, counting, differing, first_report, remaining, with_missing
@@ -42,7 +42,8 @@ class Wanted:
     ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``prove``: keep the fixes
     that earn it. ``strategies``: for each rule's key the names to try. ``command``: the call as it was typed;
     ``spelled``: makes one with these options in front of cases and paths. ``count_first``: count with a quicker backend
-    before anything is timed; ``say`` is then told what was counted, in lines.
+    before anything is timed; ``say`` is then told what was counted, in lines. ``elsewhere``: what measures, when that
+    is not this machine.
     """
 
     cases: tuple[Case, ...]
@@ -58,6 +59,7 @@ class Wanted:
     progress: Progress | None = None
     count_first: bool = False
     say: Callable[[Sequence[str]], None] | None = None
+    elsewhere: Elsewhere | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     if wanted.prove:  # comes last, on what the tree will be
         wanted = replace(wanted, options=replace(wanted.options, tune=None))
     options = _options(wanted)
-    with Bench(wanted.cases, options, wanted.python, places, wanted.tolerance, wanted.progress) as bench:
+    how = (wanted.python, places, wanted.tolerance, wanted.progress, wanted.elsewhere)
+    with Bench(wanted.cases, options, *how) as bench:
         stamps = {path: _stamp(path) for path in analysis.files}
         counted = _counted(bench, analysis, wanted)
         state = bench.measure(() if wanted.only or _searches_alone(wanted) else analysis.first)

@@ -113,7 +113,7 @@ def run(
     ``forks``: from ``forking``, for several runs with one ``python``. However this is left, also by an exception,
     Ctrl-C, SIGTERM or SIGHUP, no worker is running any more. Raises ``RunError``.
     """
-    with _signals_as_exceptions(), contextlib.ExitStack() as stack:
+    with signals_as_exceptions(), contextlib.ExitStack() as stack:
         starting = forks or stack.enter_context(forking(python))
         return _Run(plan_file.resolve(), python, progress, starting).everything()
 
@@ -540,8 +540,11 @@ def _uncompiled(identity: Json) -> Json:
 
 
 @contextlib.contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    """Turn the signals that would end us at once into ``SystemExit``, unless someone else has decided about them."""
+def signals_as_exceptions() -> Iterator[None]:
+    """Turn the signals that would end us at once into ``SystemExit``, unless someone else has decided about them.
+
+    Only the main thread can; in others nothing is changed.
+    """
 
     def leave(number: int, frame: object) -> None:
         raise SystemExit(128 + number)

@@ -27,10 +27,12 @@ def article(name: str, title: Child, *children: Child, beside: Child = "", class
     return element("article", header, *children, id=name, class_=classes or False, aria_labelledby=f"{name}-title")
 
 
-def table(label: str, head: Sequence[str], rows: Iterable[Sequence[Child]], classes: str = "") -> Markup:
+def table(
+    label: str, head: Sequence[str], rows: Iterable[Sequence[Child]], classes: str = "", marks: Sequence[str] = ()
+) -> Markup:
     """A table in a box that scrolls by itself; columns of figures stand to the right. ``label``: for who cannot see.
 
-    One that is wider than a phone is a block for each row there.
+    One that is wider than a phone is a block for each row there. ``marks``: of each row, its classes.
     """
     kept = [[join(cell) for cell in row] for row in rows]
     figures = [bool(kept) and all(_FIGURE.fullmatch(row[i]) for row in kept) for i in range(len(head))]
@@ -38,7 +40,14 @@ def table(label: str, head: Sequence[str], rows: Iterable[Sequence[Child]], clas
         "tr",
         (element("th", name, scope="col", class_="figure" if figures[i] else False) for i, name in enumerate(head)),
     )
-    body = (element("tr", (_cell(i, cell, figures[i], head[i]) for i, cell in enumerate(row))) for row in kept)
+    body = (
+        element(
+            "tr",
+            (_cell(i, cell, figures[i], head[i]) for i, cell in enumerate(row)),
+            class_=marks[n] if marks else False,
+        )
+        for n, row in enumerate(kept)
+    )
     stacked = "stacked" if len(head) > _NARROW or classes in _LONG else ""
     classes = " ".join(filter(None, (classes, stacked)))
     inside = element("table", element("thead", columns), element("tbody", body), class_=classes or False)

@@ -18,8 +18,11 @@ _LABEL, _SHORTEST = 36, 12  # characters of a label, and of the name of a case i
 _Entry = tuple[str, str, Measurement]  # what its bar is called, its kind
 
 
-class _Bar(NamedTuple):
-    """``low``, ``high``: the quartiles, where there are some."""
+class Bar(NamedTuple):
+    """One value. ``kind``: "eager", "before" or "after", for its colour.
+
+    ``low``, ``high``: the quartiles, where there are some.
+    """
 
     name: str
     kind: str
@@ -29,12 +32,12 @@ class _Bar(NamedTuple):
     high: float | None = None
 
 
-class _Group(NamedTuple):
+class Group(NamedTuple):
     """A case in one mode, "" where there is only one; ``scale``: the largest value of the case in any mode."""
 
     name: str
     mode: str
-    bars: tuple[_Bar, ...]
+    bars: tuple[Bar, ...]
     scale: float
 
 
@@ -50,7 +53,7 @@ def charts(results: Results) -> Markup:
     return element("div", shown, class_="charts") if shown else Markup("")
 
 
-def _groups(results: Results, bars: Callable[[Sequence[_Entry]], Iterable[_Bar]]) -> list[_Group]:
+def _groups(results: Results, bars: Callable[[Sequence[_Entry]], Iterable[Bar]]) -> list[Group]:
     patched = any(v.tree == "patched" and v.status != "skipped" for case in results.cases for v in case.variants)
     groups = []
     for case in results.cases:
@@ -70,24 +73,24 @@ def _groups(results: Results, bars: Callable[[Sequence[_Entry]], Iterable[_Bar]]
             )
         values = [max(bar.value, bar.high or 0) for _, shown in own for bar in shown]
         finite = [value for value in values if math.isfinite(value)]
-        groups += [_Group(case.name, mode, shown, max(finite, default=0)) for mode, shown in own if shown]
+        groups += [Group(case.name, mode, shown, max(finite, default=0)) for mode, shown in own if shown]
     return groups
 
 
-def _launches(known: Sequence[_Entry]) -> Iterable[_Bar]:
+def _launches(known: Sequence[_Entry]) -> Iterable[Bar]:
     for name, kind, variant in known:
         if kind != "eager":
             counted = variant.figures and str(variant.figures.launches)
-            yield _Bar(name, kind, variant.figures.launches if variant.figures else 0, counted or _ended(variant))
+            yield Bar(name, kind, variant.figures.launches if variant.figures else 0, counted or _ended(variant))
 
 
-def _times(known: Sequence[_Entry]) -> Iterable[_Bar]:
+def _times(known: Sequence[_Entry]) -> Iterable[Bar]:
     for name, kind, variant in known:
         warm = variant.figures.warm if variant.figures else None
         if warm:
-            yield _Bar(name, kind, warm.median_ms, f"{_short(warm.median_ms)} ms", warm.low_ms, warm.high_ms)
+            yield Bar(name, kind, warm.median_ms, f"{_short(warm.median_ms)} ms", warm.low_ms, warm.high_ms)
         else:
-            yield _Bar(name, kind, 0, _ended(variant))
+            yield Bar(name, kind, 0, _ended(variant))
 
 
 def _ended(variant: Measurement) -> str:
@@ -98,9 +101,15 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _chart(name: str, title: str, meaning: str, groups: list[_Group]) -> Markup:
+def _chart(name: str, title: str, meaning: str, groups: list[Group]) -> Markup:
     if not groups:
         return Markup("")
+    caption = element("figcaption", element("h3", title), element("p", f"{meaning} Each case has its own scale."))
+    return element("figure", caption, drawing(f"chart-{name}", title, groups))
+
+
+def drawing(name: str, title: str, groups: Sequence[Group]) -> Markup:
+    """The bars of some groups, one below the other; ``name`` is for the ids in it."""
     y, drawn = 0, []
     for group in groups:
         drawn.append(element("text", _cut(group), x=0, y=y + 15, class_="name"))
@@ -110,8 +119,8 @@ def _chart(name: str, title: str, meaning: str, groups: list[_Group]) -> Markup:
             y += _STEP
         y += _GAP
     told = "; ".join(f"{g.name}{g.mode}: {', '.join(f'{bar.name} {bar.text}' for bar in g.bars)}" for g in groups)
-    ids = {"title": f"chart-{name}", "desc": f"chart-{name}-figures"}
-    picture = element(
+    ids = {"title": name, "desc": f"{name}-figures"}
+    return element(
         "svg",
         element("title", title, id=ids["title"]),
         element("desc", told, id=ids["desc"]),
@@ -122,18 +131,16 @@ def _chart(name: str, title: str, meaning: str, groups: list[_Group]) -> Markup:
         aria_labelledby=ids["title"],
         aria_describedby=ids["desc"],
     )
-    caption = element("figcaption", element("h3", title), element("p", f"{meaning} Each case has its own scale."))
-    return element("figure", caption, picture)
 
 
-def _cut(group: _Group) -> str:
+def _cut(group: Group) -> str:
     """Short enough for a phone; the whole name is in the description and in the table."""
     room = max(_LABEL - len(group.mode), _SHORTEST)
     name = group.name if len(group.name) <= room else group.name[: room - 3] + "..."
     return name + group.mode
 
 
-def _drawn(bar: _Bar, y: int, scale: float) -> Markup:
+def _drawn(bar: Bar, y: int, scale: float) -> Markup:
     def along(value: float) -> float:
         share = value / scale if scale > 0 and math.isfinite(value) else 0
         return round(max(_LONGEST * min(share, 1), _SHORTEST_BAR if share > 0 else 0), 2)

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable
 
-_VOID = frozenset({"meta", "wbr"})
+_VOID = frozenset({"input", "meta", "wbr"})
 _CODE = re.compile(r"(``?)([^`\n]+)\1")
 _SHORT = 32  # characters of a path that stays on one line
 

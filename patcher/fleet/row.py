@@ -1,0 +1,123 @@
+"""What a fleet does, job by job, and what came of each: frozen, picklable, and fit for JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from patcher.fleet.manifest import Model
+from patcher.harness.cases import Case
+
+#: ``ok``: there is an answer, and nothing speaks against the patch. ``not equivalent``: the patch is refused.
+Answer = Literal["ok", "not equivalent", "failed"]
+ANSWERS: tuple[Answer, ...] = ("ok", "not equivalent", "failed")
+
+#: The figures of a row in their order, with what they are called; "before" is the original compiled.
+FIGURES: Mapping[str, str] = {
+    "safe": "safe fixes",
+    "unsafe": "unsafe fixes",
+    "noted": "without a fix",
+    "causes": "causes",
+    "breaks_before": "breaks before",
+    "breaks_after": "breaks after",
+    "recompiles_before": "recompiles before",
+    "recompiles_after": "recompiles after",
+    "launches_before": "launches before",
+    "launches_after": "launches after",
+    "eager_ms": "eager ms",
+    "before_ms": "compiled before ms",
+    "after_ms": "compiled after ms",
+    "speedup": "speedup",
+    "mae": "MAE",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to do. ``do``: of ``manifest.DOINGS``. ``case``: None for a scan. ``key``: its content, as a hash.
+
+    ``wrong``: why it cannot be done at all, in one line.
+    """
+
+    model: Model
+    do: str
+    case: Case | None = None
+    mode: str = ""
+    key: str = ""
+    wrong: str = ""
+
+    @property
+    def name(self) -> str:
+        """For people: ``test nanovlm/decode (default)``."""
+        return named(self.do, self.model.name, self.case.name if self.case else "", self.mode)
+
+
+def named(do: str, model: str, case: str, mode: str) -> str:
+    """A job for people."""
+    return f"{do} {model}{'/' + case if case else ''}{f' ({mode})' if mode else ''}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a job. ``told``: its answer in a few words, or why it failed; ``notes``: what else is to be known.
+
+    ``machine``, ``device``, ``torch``: where it was measured ("" for a scan). ``seconds``: of the whole job, from when
+    it had a slot; ``measuring``: what its (last) plan took where it ran. ``tries``: how often it was begun.
+    ``figures``: by the names of ``FIGURES``; milliseconds are those of one warm pass. ``noise``: whether the quartiles
+    of the two compiled times overlap.
+    """
+
+    model: str
+    do: str
+    case: str
+    mode: str
+    key: str
+    answer: Answer
+    told: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    machine: str = ""
+    device: str = ""
+    torch: str = ""
+    seconds: float = 0.0
+    measuring: float = 0.0
+    tries: int = 1
+    noise: bool = False
+
+    @property
+    def name(self) -> str:
+        """For people: ``test nanovlm/decode (default)``."""
+        return named(self.do, self.model, self.case, self.mode)
+
+
+def of(job: Job, answer: Answer, told: str, **more: Any) -> Row:
+    """The row of a job."""
+    case = job.case.name if job.case else ""
+    return Row(job.model.name, job.do, case, job.mode, job.key, answer, " ".join(told.split()), **more)
+
+
+def to_json(row: Row) -> str:
+    """One line."""
+    values = asdict(row)
+    values["figures"] = {key: value for key, value in row.figures.items() if math.isfinite(value)}
+    return json.dumps(values, ensure_ascii=False)
+
+
+def from_json(line: str) -> Row | None:
+    """The row in a line; None when there is none, as in a line that was not written to its end."""
+    try:
+        values = json.loads(line)
+        known = {name: values[name] for name in _NAMES if name in values}
+        known["notes"] = tuple(known.get("notes", ()))
+        row = Row(**known)
+    except (ValueError, TypeError, KeyError):
+        return None
+    texts = (row.model, row.do, row.case, row.mode, row.key, row.told, row.machine, row.device, row.torch, *row.notes)
+    whole = row.answer in ANSWERS and isinstance(row.figures, dict) and all(isinstance(text, str) for text in texts)
+    return row if whole and all(isinstance(figure, int | float) for figure in row.figures.values()) else None
+
+
+_NAMES = tuple(entry.name for entry in fields(Row))

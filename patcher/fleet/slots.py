@@ -1,0 +1,107 @@
+"""Several jobs at a time: one thread for each slot, which does one after the other where its slot is."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from patcher.fleet.row import Job, Row, of
+from patcher.harness.run import signals_as_exceptions
+
+LISTEN_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A job has begun at a place, or goes on at another."""
+
+    job: Job
+    where: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job is over."""
+
+    job: Job
+    row: Row
+
+
+Event = Begun | Done
+
+
+class FleetError(Exception):
+    """Nothing more can be done by this call; the message is one line. What is done is kept."""
+
+
+class Slot(Protocol):
+    """Where jobs are done, one at a time."""
+
+    def do(self, job: Job, begun: Callable[[str], None]) -> Row:
+        """The row of a job. ``begun`` is told where it runs. Raises ``FleetError``."""
+        ...
+
+    def close(self) -> None:
+        """End whatever it has started, also while ``do`` runs in its thread. May be called twice."""
+        ...
+
+
+def run(jobs: Sequence[Job], slots: Sequence[Slot]) -> Iterator[Event]:
+    """Do all jobs, in their order as far as slots get free; events as they come.
+
+    However this is left, the slots are closed, also by SIGTERM. Raises the ``FleetError`` of a slot.
+    """
+    waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    events: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
+    stop = threading.Event()
+    for job in jobs:
+        waiting.put(job)
+
+    def work(slot: Slot) -> None:
+        while not stop.is_set():
+            try:
+                job = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                events.put(Done(job, _done(slot, job, events)))
+            except BaseException as error:
+                events.put(error)
+                return
+
+    threads = [threading.Thread(target=work, args=(slot,), daemon=True) for slot in slots[: len(jobs)]]
+    with signals_as_exceptions():
+        try:
+            for thread in threads:
+                thread.start()
+            left = len(jobs)
+            while left:
+                try:
+                    event = events.get(timeout=LISTEN_SECONDS)  # a wait without end would not hear Ctrl-C everywhere
+                except queue.Empty:
+                    continue
+                if isinstance(event, BaseException):
+                    raise event
+                left -= isinstance(event, Done)
+                yield event
+        finally:
+            stop.set()
+            for slot in slots:
+                slot.close()
+
+
+def _done(slot: Slot, job: Job, events: queue.SimpleQueue[Event | BaseException]) -> Row:
+    start = time.monotonic()
+    if job.wrong:
+        return of(job, "failed", job.wrong)
+    try:
+        row = slot.do(job, lambda where: events.put(Begun(job, where)))
+    except FleetError:
+        raise
+    except Exception as error:
+        row = of(job, "failed", f"internal error, a bug in fix-compile: {type(error).__name__}: {error}")
+    return row if row.seconds else replace(row, seconds=round(time.monotonic() - start, 1))
