@@ -375,6 +375,17 @@ WALLS: dict[str, set[str]] = {
         "patcher.measure",
         "patcher.report.markdown",
     },
+    "patcher.newcase": {"patcher.discover", "patcher.harness.cases", "patcher.harness.trees", "patcher.source"},
+    "patcher.newcase.call": {
+        "patcher.backup",
+        "patcher.calls",
+        "patcher.config",
+        "patcher.diagnose.sites",
+        "patcher.discover",
+        "patcher.harness.cases",
+        "patcher.newcase",
+        "patcher.source",
+    },
     "patcher.fleet.jobs": {
         "patcher.config",
         "patcher.discover",

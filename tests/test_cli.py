@@ -694,7 +694,7 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "Missing argument 'PATH...'"),
+        (("--yes",), "Missing argument 'PATH...'"),
         (("-", "m.py"), "- (standard input) goes alone"),
         (("--selct", "FC901", "."), "--select"),
         (("--select", "FC801", "."), "did you mean 'FC901'"),

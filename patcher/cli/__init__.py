@@ -42,6 +42,8 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None, own: OwnRules
         click.echo(f"{called}: error: the working folder is not there any more", err=True)
         return calls.FAILURE
     try:
+        if not given:
+            return say(_seen())
         command = _command(word, rules, given[0] if given else "", own)
         with command.make_context(called, arguments) as context:
             problems = own.problems if word not in _WITHOUT_RULES else ()
@@ -84,6 +86,7 @@ def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules) -> clic
         "integrate": _integrating,
         "new-rule": beginning,
         "fleet": lambda: _fleeting(rules),
+        "case": _casing,
     }
     return makes[word]() if word in makes else patching(rules, word)
 
@@ -92,6 +95,18 @@ def _integrating() -> click.Command:
     from patcher.cli.integrating import integrating  # it loads LibCST
 
     return integrating()
+
+
+def _seen() -> calls.Told:
+    from patcher.cli.starting import seeing
+
+    return seeing()
+
+
+def _casing() -> click.Command:
+    from patcher.cli.starting import casing  # as the next
+
+    return casing()
 
 
 def _fleeting(rules: Sequence[Rule]) -> click.Command:

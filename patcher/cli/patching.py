@@ -45,6 +45,7 @@ Words, in the place of the first PATH:
   fix PATH...         make the changes                 (or: --yes)
   test PATH...        your model before and after; make the changes when the
                       results are equivalent           (or: --test)
+  case FILE:CLASS     write a first case: how a model is built and called
   diagnose PATH...    run your model; tell what costs time, and why
   prove PATH...       the same, and keep the fixes that help (or: --prove)
   fleet MANIFEST      many models and cases, here or on many machines
@@ -56,7 +57,8 @@ Words, in the place of the first PATH:
   new-rule CODE       begin a package with a rule of your own
 \b
 "verify" is "check". Without a word and without such an option, the changes
-are shown and a question is asked; without a terminal they are made.
+are shown and a question is asked; without a terminal they are made. Without
+anything at all it says what there is in this project.
 A file or folder whose name is a word is written ./check, ./test ...
 PATH may be - for standard input: fixed, it goes to standard output."""
 

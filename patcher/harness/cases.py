@@ -16,11 +16,13 @@ from patcher.config import CASE_SETTINGS, ConfiguredCase, nearest
 from patcher.source import SourceError, read, reason
 
 VARIATIONS = ("batch", "sequence")
+FILL_IN = "FILL IN"  # in a comment of a case that was written for somebody: this is still a blank
 
 _NEEDED = {"build": "build(), which returns the model", "calls": "calls(), which returns the calls to make"}
 _FUNCTIONS = (*_NEEDED, "compile", "loss", "optimizer")
 _NAMES = {*_FUNCTIONS, *CASE_SETTINGS}
 _MAY_BE_NONE = {"device", "dtype", "compile", "loss", "optimizer"}  # which is as good as leaving it out
+_BLANK = re.compile(rf"\.\.\.,?\s*#\s*{FILL_IN}:?[ \t]*([^\n]*)")
 _HOW = (
     f"a case is a .py file with {_NEEDED['build']}, and {_NEEDED['calls']}; give its path, "
     'or name it in pyproject.toml: [tool.fix-compile.cases] NAME = "PATH"'
@@ -70,6 +72,11 @@ def find(
         _check(Path(file))
     varied = [(case, *(replace(case, name=f"{case.name}[{word}]", vary=word) for word in vary)) for case in cases]
     return _once(case for family in varied for case in family)
+
+
+def as_case(file: Path) -> Case | None:
+    """The case that a file seems to be; None for others."""
+    return _case(file.stem, file, None) if _seems_case(file) else None
 
 
 def _once(cases: Iterable[Case]) -> tuple[Case, ...]:
@@ -257,6 +264,9 @@ def _seems_case(file: Path) -> bool:
 def _check(file: Path) -> None:
     """Raise ``CaseError`` for what is certain to go wrong; what cannot be said without running the file is left."""
     bound = list(_bindings(_parsed(file)))
+    blank = _BLANK.search(read(str(file)).text)
+    if blank:
+        raise _error(file, f"is still a blank: {blank[1]}", blank.string.count("\n", 0, blank.start()) + 1)
     names = {name for name, _ in bound}
     missing = [name for name in _NEEDED if name not in names and "*" not in names]
     if missing:

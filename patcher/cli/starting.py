@@ -1,0 +1,39 @@
+"""``case``, and the call without any argument: the first minutes with a project."""
+
+from __future__ import annotations
+
+import click
+
+from patcher import calls
+from patcher.cli.showing import program
+from patcher.newcase.call import Asked, case, overview
+
+_EPILOG = """\b
+Exit status: 0 there is a case, 2 there is no such model, or the file is
+there already."""
+
+
+def casing() -> click.Command:
+    """The command that writes a first case."""
+
+    @click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.argument("model", metavar="PATH/TO/MODEL.py:CLASS")
+    @click.option("-o", "--output", metavar="FILE", help="Where it goes (default: cases/ of the project; -: stdout).")
+    @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+    @click.option("-q", "--quiet", is_flag=True, help="Not where things are from; only the file and errors.")
+    @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
+    def first(model: str, output: str | None, force: bool, quiet: bool, no_color: bool) -> calls.Told:
+        """Write a first case file: how a model is built and called, as far as its project says so.
+
+        Arguments come from calls in its tests, configuration classes, defaults, layers, type hints and docstrings.
+        What none of them says is a marked blank, with the reason. Nothing of the project is run or imported.
+        """
+        told = case(Asked(model, output, force, program()))
+        return calls.Told(told.status, told.out) if quiet and told.status == calls.OK else told
+
+    return first
+
+
+def seeing() -> calls.Told:
+    """What there is in the project of the working folder."""
+    return overview(program())

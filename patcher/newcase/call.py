@@ -1,0 +1,163 @@
+"""What the calls ``case`` and no word at all do: a first case file, and what there is to see in a project."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patcher.backup import project_root
+from patcher.calls import FAILURE, OK, Told
+from patcher.config import Config, ConfigError, load, nearest
+from patcher.diagnose.sites import compile_sites
+from patcher.discover import Exclude
+from patcher.harness.cases import Case, CaseError, as_case, find
+from patcher.newcase.inputs import inputs
+from patcher.newcase.text import Written, file_for, written
+from patcher.newcase.tree import Seen, Tree
+from patcher.newcase.values import building
+from patcher.source import SourceError, read
+
+_LISTED = 5  # of each kind
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``model``: ``path/to/model.py:Class``. ``output``: None: where cases go; "-": stdout. ``force``: overwrite."""
+
+    model: str
+    output: str | None
+    force: bool
+    program: str
+
+
+def case(asked: Asked) -> Told:
+    """Write a first case. Exit status: 0, also with blanks; 2 when there is no such model or the file is there."""
+    path, _, name = asked.model.rpartition(":") if ":" in asked.model else (asked.model, "", "")
+    file = Path(path).absolute()
+    tree = _tree(path)
+    if not file.is_file() or file.suffix != ".py":
+        return Told(FAILURE, err=(f"{path}: error: there is no such .py file; write it as path/to/model.py:Class",))
+    found = [seen for seen in tree.classes(file) if tree.method(seen, "forward")]
+    names = [seen.name for seen in found]
+    chosen = [seen for seen in found if seen.name == name] if name else [s for s in tree.outer() if s.path == file]
+    if not chosen or len(chosen) > 1:
+        return Told(FAILURE, err=(f"{path}: error: {_no_class(name, names, [seen.name for seen in chosen])}",))
+    model = chosen[0]
+    made = building(tree, model)
+    result = written(tree, model, made, inputs(tree, model, made))
+    if asked.output == "-":
+        return Told(OK, result.text, tuple(_told(result, "-", asked, path)))
+    target = Path(asked.output) if asked.output else file_for(model, tree.root)
+    if target.exists() and not asked.force:
+        return Told(FAILURE, err=(f"{target}: error: is there already; -o names another file, --force overwrites it",))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(result.text, encoding="utf-8")
+    except OSError as error:
+        return Told(FAILURE, err=(f"{target}: error: {error.strerror}",))
+    return Told(OK, f"{target}\n", tuple(_told(result, str(target), asked, path)))
+
+
+def overview(program: str) -> Told:
+    """What there is in the project of the working folder, and the next three commands. Nothing is written."""
+    root = Path(project_root(os.curdir))
+    tree = _tree(os.curdir)
+    config = load(os.curdir)
+    if not tree.files:
+        return Told(FAILURE, err=("there is no Python file here; go to a model's repository, or see --help",))
+    models, sites, cases = tree.outer(), _sites(tree), _cases(config, tree)
+    lines = [f"{_shown(root)}: {_many(len(tree.files), 'Python file')}", ""]
+    lines += _list(f"{_many(len(tree.models), 'model')} (classes with a forward)", [_model(tree, m) for m in models])
+    lines += _list(_many(len(sites), "place") + " that compile or set how", sites)
+    lines += _list(_many(len(cases), "case"), [f"{case.name}: {_shown(Path(case.file))}" for case in cases])
+    lines += [_torch(), "", "Next:"]
+    return Told(OK, "".join(f"{line}\n" for line in (*lines, *_next(program, tree, models, cases))))
+
+
+def _next(program: str, tree: Tree, models: Sequence[Seen], cases: Sequence[Case]) -> list[str]:
+    commands = [(f"{program} check", "what is to fix, from the source alone")]
+    if cases:
+        file = shlex.quote(_shown(Path(cases[0].file)))
+        commands += [(f"{program} diagnose --case {file} .", "run it: what costs, where, and the fix")]
+        commands += [(f"{program} prove --case {file} .", "keep the fixes that help")]
+    elif models:
+        model = shlex.quote(_model(tree, models[0]))
+        case_file = shlex.quote(str(file_for(models[0], tree.root)))
+        commands += [(f"{program} case {model}", "a first case: how it is built and called")]
+        commands += [(f"{program} diagnose --case {case_file} .", "then run it: what costs, where, and the fix")]
+    else:
+        commands += [(f"{program} diff", "the changes; writes nothing"), (f"{program} --help", "all that there is")]
+    width = max(len(command) for command, _ in commands)
+    return [f"  {command:<{width}}   # {meaning}" for command, meaning in commands]
+
+
+def _tree(path: str) -> Tree:
+    config = load(path)
+    return Tree(Path(project_root(path)).absolute(), Exclude(config.exclude, str(config.root or os.curdir)))
+
+
+def _sites(tree: Tree) -> list[str]:
+    texts = []
+    for file in tree.naming("compile", "dynamo", "inductor"):
+        try:
+            texts.append((_shown(file), read(str(file)).text))
+        except SourceError:
+            continue
+    return [f"{site.where}: {site.call}" for site in compile_sites(texts)]
+
+
+def _cases(config: Config, tree: Tree) -> tuple[Case, ...]:
+    """Those that are configured, and the files that hold both functions of one."""
+    found: list[Case] = []
+    with contextlib.suppress(CaseError, ConfigError):
+        found += find((), config.cases, config.root) if config.cases else ()
+    found += [known for file in tree.naming("def calls(") if (known := as_case(file)) is not None]
+    return tuple({case.file: case for case in found}.values())
+
+
+def _model(tree: Tree, seen: Seen) -> str:
+    return f"{_shown(seen.path)}:{seen.name}"
+
+
+def _list(title: str, items: Sequence[str]) -> list[str]:
+    more = [f"  ... and {len(items) - _LISTED} more"] if len(items) > _LISTED else []
+    return [title, *(f"  {item[:110]}" for item in items[:_LISTED]), *more]
+
+
+def _torch() -> str:
+    try:
+        return f"torch {importlib.metadata.version('torch')} is installed beside fix-compile"
+    except importlib.metadata.PackageNotFoundError:
+        return "no torch beside fix-compile: --python names the Python that has it"
+
+
+def _told(result: Written, target: str, asked: Asked, path: str) -> list[str]:
+    lines = list(result.sources)
+    lines += [f"{target}:{line}: fill in: {why}" for line, why in result.blanks]
+    case_file, given = shlex.quote(target), shlex.quote(path)
+    if target != "-":
+        then = "then" if result.blanks else "next"
+        lines.append(f"{then}: {asked.program} diagnose --case {case_file} {given}")
+    return lines
+
+
+def _no_class(name: str, names: Sequence[str], chosen: Sequence[str]) -> str:
+    if not names:
+        return "no class in it has a forward"
+    if name:
+        return f"no class {name!r} with a forward{nearest(name, names)}"
+    return f"which class? {', '.join(chosen or names)}: write it as path/to/model.py:Class"
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.absolute().relative_to(here)) if path.absolute().is_relative_to(here) else str(path)
+
+
+def _many(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"

@@ -1,0 +1,194 @@
+"""A value for each thing that must be given, or a blank with the reason why there is none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from patcher.newcase.parameters import UNKNOWN, Parameter, constructor, worth
+from patcher.newcase.tree import Seen, Tree
+from patcher.newcase.used import Use, built
+
+BLANK = "..."  # a value that has to be filled in; its line says so
+_PLAIN = {"int", "float", "str", "bool", "complex"}
+_CONFIGURATION = re.compile(r"(config|cfg|args|opts?|params|hparams|settings)$", re.IGNORECASE)
+_DEPTH = 3  # of configurations in configurations
+
+
+@dataclass(frozen=True)
+class Value:
+    """``text``: an expression, ``BLANK`` for none; ``why``: where it is from, or why there is none."""
+
+    name: str
+    text: str
+    why: str = ""
+    lines: tuple[Value, ...] = ()
+
+    @property
+    def blanks(self) -> tuple[Value, ...]:
+        """Itself, or those inside it, that have to be filled in."""
+        inside = tuple(blank for value in self.lines for blank in value.blanks)
+        return (self,) if self.text == BLANK else inside
+
+
+@dataclass
+class Building:
+    """How a model is built. ``call``: the class's name. ``values``: its arguments by name, in order.
+
+    ``known``: what names in its source come to (``width``, ``config.width``). ``classes``: that the case imports.
+    ``use``: the call in the project that this is taken from, if one is.
+    """
+
+    values: tuple[Value, ...] = ()
+    known: dict[str, object] = field(default_factory=dict)
+    classes: list[Seen] = field(default_factory=list)
+    use: Use | None = None
+
+
+def building(tree: Tree, model: Seen) -> Building:
+    """How the project says that a model is built: by a call of its own, else by configuration classes and defaults."""
+    made = Building(classes=[model])
+    wanted = constructor(tree, model)
+    use = built(tree, model)
+    given = _given(use, wanted) if use else {}
+    if use is not None and all(p.name in given for p in wanted if p.required):
+        made.use = use
+        made.classes += use.classes
+        made.values = tuple(Value(name, text) for name, text in given.items())
+    else:
+        made.values = tuple(_value(tree, model, parameter, made) for parameter in wanted if parameter.required)
+    made.known = _known(tree, model, wanted, made)
+    return made
+
+
+def _given(use: Use, wanted: Sequence[Parameter]) -> dict[str, str]:
+    """The arguments of a call by the names of the parameters; those beyond them make it none."""
+    if len(use.arguments) > len(wanted):
+        return {}
+    found = dict(zip((parameter.name for parameter in wanted), use.arguments, strict=False))
+    return {**found, **dict(use.keywords)}
+
+
+def _value(tree: Tree, model: Seen, parameter: Parameter, made: Building) -> Value:
+    configuration = _configuration(tree, model, parameter)
+    if configuration is not None:
+        made.classes.append(configuration)
+        return _built(tree, configuration, parameter.name, made, 0)
+    return Value(parameter.name, BLANK, _reason(parameter, model))
+
+
+def _built(tree: Tree, seen: Seen, name: str, made: Building, depth: int) -> Value:
+    """A call of a configuration class with what it does not give itself."""
+    lines = []
+    for parameter in constructor(tree, seen):
+        if not parameter.required:
+            continue
+        inner = tree.named(parameter.hint, seen.path) if parameter.hint.isidentifier() and depth < _DEPTH else None
+        if inner is not None:
+            made.classes.append(inner)
+            lines.append(_built(tree, inner, parameter.name, made, depth + 1))
+        else:
+            lines.append(Value(parameter.name, BLANK, _reason(parameter, seen)))
+    return Value(name, seen.name, "" if lines else f"all defaults of {seen.name}", tuple(lines))
+
+
+def _reason(parameter: Parameter, seen: Seen) -> str:
+    what = f"{parameter.name} is {_a(parameter.hint)}" if parameter.hint else f"{parameter.name} has no type"
+    return f"{what}, no default, and in no call of {seen.name} that can be copied"
+
+
+def _a(hint: str) -> str:
+    return f"an {hint}" if hint[:1] in "aeiouAEIO" else f"a {hint}"
+
+
+def _configuration(tree: Tree, model: Seen, parameter: Parameter) -> Seen | None:
+    """The class that a parameter holds: by its type, by ``config_class``, or by what is read of it."""
+    hint = parameter.hint.split("|")[0].strip().removeprefix("Optional[").removesuffix("]")
+    if hint.rpartition(".")[2].isidentifier() and hint not in _PLAIN:
+        seen = tree.named(hint, model.path)
+        if seen is not None and not tree.is_model(seen):
+            return seen
+    if hint or not _CONFIGURATION.search(parameter.name):
+        return None
+    for above in tree.above(model):
+        for node in above.node.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "config_class":
+                return tree.named(ast.unparse(node.value), above.path)
+    read = {
+        node.attr
+        for above in tree.above(model)
+        for node in ast.walk(above.node)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in (parameter.name, f"self.{parameter.name}")
+    }
+    fitting = [seen for seen in _configurations(tree, model) if read and read <= _fields(tree, seen)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _configurations(tree: Tree, model: Seen) -> Iterator[Seen]:
+    """The classes that can be configurations: those of the model's file, else all in the project."""
+    near = [seen for seen in tree.classes(model.path) if _CONFIGURATION.search(seen.name)]
+    if near:
+        yield from near
+        return
+    for file in tree.naming("Config", "Args", "Params"):
+        if not tree.is_test(file):
+            yield from (seen for seen in tree.classes(file) if _CONFIGURATION.search(seen.name))
+
+
+def _fields(tree: Tree, seen: Seen) -> set[str]:
+    names = {parameter.name for parameter in constructor(tree, seen)}
+    for above in tree.above(seen):
+        for node in ast.walk(above.node):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+            elif isinstance(node, ast.FunctionDef):
+                names.add(node.name)  # a property
+            elif isinstance(node, ast.AnnAssign | ast.Assign) and node in above.node.body:
+                targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def _known(tree: Tree, model: Seen, wanted: Sequence[Parameter], made: Building) -> dict[str, object]:
+    """What the names of the constructor's source come to: arguments, defaults, and fields of configurations."""
+    known: dict[str, object] = {}
+    given = {value.name: value for value in made.values}
+    for parameter in wanted:
+        value = given.get(parameter.name)
+        expression = _parsed(value.text) if value is not None and value.text != BLANK else parameter.default
+        if expression is None:
+            continue
+        known[parameter.name] = worth(expression, {})
+        name = expression.func.id if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name) else ""
+        name = expression.id if isinstance(expression, ast.Name) else name
+        seen = tree.named(name, model.path) if name else None
+        if seen is not None:
+            known |= {f"{parameter.name}.{field}": worth for field, worth in _worths(tree, seen, expression).items()}
+    return {name: value for name, value in known.items() if value is not UNKNOWN}
+
+
+def _worths(tree: Tree, seen: Seen, expression: ast.expr) -> Mapping[str, object]:
+    """The fields of a configuration that is built like that."""
+    wanted = constructor(tree, seen)
+    found: dict[str, object] = {}
+    for parameter in wanted:  # one field may be made of those above it
+        found[parameter.name] = worth(parameter.default, found)
+    for above in reversed(tree.above(seen)):
+        for node in above.node.body:  # attributes of the class
+            if isinstance(node, ast.AnnAssign | ast.Assign) and node.value is not None:
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                found.setdefault(ast.unparse(target), worth(node.value, found))
+    if isinstance(expression, ast.Call):
+        for parameter, argument in zip(wanted, expression.args, strict=False):
+            found[parameter.name] = worth(argument, {})
+        found |= {str(keyword.arg): worth(keyword.value, {}) for keyword in expression.keywords}
+    return {name: value for name, value in found.items() if value is not UNKNOWN}
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
