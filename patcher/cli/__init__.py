@@ -22,7 +22,7 @@ from patcher.rule import Rule
 from patcher.settings import NoFunctionError
 
 #: Words for calls in which no rule takes part.
-_WITHOUT_RULES = frozenset({"restore", "forget", "integrate", "new-rule"})
+_WITHOUT_RULES = frozenset({"case", "restore", "forget", "integrate", "new-rule"})
 _BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
 
 
