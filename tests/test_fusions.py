@@ -129,6 +129,45 @@ def test_an_rms_norm_in_many_spellings(square: str, mean: str, root: str) -> Non
     assert returned(forward(f"spread = {spread}\nreturn {root.format('spread')}")) == _RMS
 
 
+_TANHS = (
+    "0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))",
+    "0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))",
+    "x * (0.5 + 0.5 * torch.tanh(x * 0.7978845608028654 * (1 + 0.044715 * x * x)))",
+    "(1 + (0.7978845608028654 * x + 0.7978845608028654 * 0.044715 * x.pow(3)).tanh()) * x / 2",
+    "0.5 * (x + x * torch.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x * x * x)))",
+)
+_ERFS = (
+    "0.5 * x * (1 + torch.erf(x / math.sqrt(2)))",
+    "x * 0.5 * (1.0 + torch.erf(x / 2**0.5))",
+    "x / 2 * (torch.erf(x * 0.7071067811865476) + 1)",
+    "torch.mul(x, (x * math.sqrt(0.5)).erf() * 0.5 + 0.5)",
+    "0.5 * (x + x * torch.special.erf(x / 1.4142135623730951))",
+)
+
+
+@pytest.mark.parametrize("spelled", _TANHS + _ERFS)
+def test_a_gelu_in_many_spellings(spelled: str) -> None:
+    expected = 'F.gelu(x, approximate="tanh")' if spelled in _TANHS else "F.gelu(x)"
+    assert returned(forward(f"return {spelled}")) == expected
+    assert returned(forward(f"y = {spelled}\nreturn y * 2")) == "y * 2"
+    assert expected in fused(forward(f"y = {spelled}\nreturn y * 2")).text
+
+
+@pytest.mark.parametrize(
+    ("exact", "other"),
+    [
+        ("0.7978845608", "0.79788"),
+        ("0.044715", "0.0447"),
+        ("1 +", "1.0001 +"),
+        ("0.5 *", "0.49999 *"),
+        ("x**3", "x**2"),
+    ],
+)
+def test_constants_that_are_not_those_of_the_formula(exact: str, other: str) -> None:
+    assert exact in _TANHS[0]
+    assert fused(forward(f"return {_TANHS[0].replace(exact, other, 1)}")).found == ()
+
+
 def test_what_is_far_from_an_operator_costs_nothing() -> None:
     deep = "x + " * 400 + "torch.sigmoid(x)"
     assert fused(forward(f"return {deep}")).found == ()

@@ -12,6 +12,8 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.operators.activations import gelu, silu
+from patcher.facts.operators.attention import attention
+from patcher.facts.operators.embeddings import modulate, rope
 from patcher.facts.operators.norms import layer_norm, rms_norm
 from patcher.facts.operators.reading import Reading
 from patcher.facts.operators.rows import Rows
@@ -25,7 +27,7 @@ from patcher.facts.values.types import Category, Kind
 _CONVERSIONS = frozenset({"to", "type", "type_as", *api.CASTS})
 #: What a function has to say for any operator to be in it.
 _PARTS = frozenset({"Sigmoid", "Tanh", "Softmax"})
-_SIGNS = frozenset("rsqrt sqrt pow sigmoid exp erf tanh softmax".split())
+_SIGNS = frozenset("rsqrt sqrt pow sigmoid exp erf tanh softmax view_as_real".split())
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class _Walk:
     inner: dict[Definition, None] = field(default_factory=dict)
     nodes: set[ast.AST] = field(default_factory=set)
     strange: str = ""
+    around: dict[Definition, ast.stmt] = field(default_factory=dict)
 
 
 class Operators(Analysis):
@@ -97,8 +100,8 @@ class Operators(Analysis):
         """All in ``function``, the last ones first: what one is made of is none by itself."""
         own = [n for n in self.syntax.own(function, ast.BinOp, ast.Call) if isinstance(n, ast.expr)]
         said = {last_name(n.func) for n in own if isinstance(n, ast.Call)}
-        raised = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Pow) for n in own)
-        if said.isdisjoint(_SIGNS) and not raised and not self._has_modules:
+        added = any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Pow, ast.Add)) for n in own)
+        if said.isdisjoint(_SIGNS) and not added and not self._has_modules:
             return {}
         found: dict[ast.expr, Found] = {}
         refused: list[tuple[Found, set[ast.AST]]] = []
@@ -129,14 +132,22 @@ class Operators(Analysis):
         if isinstance(term, Leaf):
             return None
         return (
-            silu(term) or gelu(term) or layer_norm(term, self.rows.is_row) or rms_norm(term, self.rows.is_row)
-        )  # fmt: skip
+            silu(term)
+            or gelu(term)
+            or layer_norm(term, self.rows.is_row)
+            or rms_norm(term, self.rows.is_row)
+            or attention(term)
+            or rope(term)
+            or modulate(term)
+        )
 
     def _placed(self, node: ast.expr, shape: Shape) -> tuple[Found, set[ast.AST]]:
         walk = _Walk(frozenset(shape.operands.values()))
         self._visit(node, walk)
         removed, refused = self._removed(node, walk)
-        gone = frozenset(d for d in walk.inner if self.syntax.statement_of(d.node) in removed)
+        gone = frozenset(
+            d for d in walk.inner if walk.around.get(d) in removed or self.syntax.statement_of(d.node) in removed
+        )  # fmt: skip
         operands: dict[str, ast.expr] = {}
         for name, term in shape.operands.items():
             chosen = next((e for e in self._spelled(walk.reads.get(term, ())) if not self._says(e, gone)), None)
@@ -145,7 +156,7 @@ class Operators(Analysis):
             else:
                 operands[name] = chosen
                 refused = refused or self._why_moved(chosen, walk.reads[term], node, removed)
-        refused = shape.refused or walk.strange or refused or self._why_not_floating(operands)
+        refused = shape.refused or walk.strange or refused or self._why_not_floating(operands, shape.options)
         found = Found(
             shape.operator, node, operands, shape.operands, shape.form, shape.options, self._together(removed), refused
         )  # fmt: skip
@@ -155,13 +166,18 @@ class Operators(Analysis):
 
     def _visit(self, e: ast.AST, walk: _Walk) -> None:
         """Go through what ``e`` is computed from, down to the operands."""
-        walk.nodes.add(e)
         if isinstance(e, ast.expr) and (term := self.reading.of(e)) in walk.operands:
             walk.reads.setdefault(term, []).append(e)
-            walk.nodes.update(ast.walk(e))
             return
+        walk.nodes.add(e)
         if isinstance(e, ast.Name):
             d = self.reading.expanded(e)
+            masked = self.reading.masked(e) if d is None else None
+            if masked is not None and masked.definitions[1] not in walk.inner:
+                walk.inner.update(dict.fromkeys(masked.definitions))
+                walk.around[masked.definitions[1]] = masked.statement
+                self._visit(masked.scores, walk)
+                self._visit(masked.mask, walk)
             if d is not None and d.value is not None and d not in walk.inner:
                 walk.inner[d] = None
                 self._visit(d.value, walk)
@@ -175,11 +191,11 @@ class Operators(Analysis):
         """The assignments that are nobody else's, and why those that are cannot be left as they are."""
         at = self.syntax.statement_of(node)
         block = self.syntax.block_of(at)
-        own = {d: self.syntax.statement_of(d.node) for d in walk.inner}
+        own = {d: walk.around.get(d) or self.syntax.statement_of(d.node) for d in walk.inner}
         while True:
             inside = {n for s in own.values() for n in ast.walk(s)} | set(ast.walk(node))
             kept = [d for d in own if any(u not in inside for u in self._uses(d))]
-            kept += [d for d, s in own.items() if s not in block or not _is_plain(s) or s is at]
+            kept += [d for d, s in own.items() if s not in block or not (_is_plain(s) or d in walk.around) or s is at]
             if not kept:
                 break
             for d in kept:
@@ -228,19 +244,22 @@ class Operators(Analysis):
                 return why
         return ""
 
-    def _why_not_floating(self, operands: Mapping[str, ast.expr]) -> str:
+    def _why_not_floating(self, operands: Mapping[str, ast.expr], options: Mapping[str, object]) -> str:
         for name, e in operands.items():
             value = self.inference.of(e)
-            if name == "eps":
-                if value.is_tensor:
-                    return f"`{short(e)}` is a tensor"
-            elif value.is_number or (value.dtype is not None and value.dtype.category not in _FLOATING):
+            if name == "eps" and value.is_tensor:
+                return f"`{short(e)}` is a tensor"
+            strange = value.is_number or (value.dtype is not None and value.dtype.category not in _FLOATING)
+            if name in _TENSORS and strange:
                 return f"`{short(e)}` is no floating tensor"
+            if name == "mask" and value.is_boolean and options.get("mask") == "added":
+                return f"`{short(e)}` is of booleans, and is added"
         return ""
 
 
 #: What has to be told the size of the last dimension.
 _SIZED = ("rms_norm", "layer_norm")
+_TENSORS = frozenset("x weight bias query key value".split())
 _FLOATING = (Category.FLOAT, Category.UNKNOWN)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.operators.terms import Leaf, Op, Term, constant, number, power, product, total
+from patcher.facts.operators.terms import Leaf, Op, Product, Sum, Term, constant, number, power, product, total
 from patcher.facts.syntax.written import integer
 from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import FOREIGN, Kind
 
 _DEPTH = 40
@@ -20,12 +22,24 @@ _PLAIN = {"sigmoid": "sigmoid", "expit": "sigmoid", "tanh": "tanh", "erf": "erf"
 _POWERS = {"rsqrt": -0.5, "sqrt": 0.5, "square": 2.0, "reciprocal": -1.0}
 _BINARY = {
     "add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*",
-    "div": "/", "divide": "/", "true_divide": "/", "pow": "**", "matmul": "@", "bmm": "@",
+    "div": "/", "divide": "/", "true_divide": "/", "pow": "**", "matmul": "@", "bmm": "bmm",
 }  # fmt: skip
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
 _REDUCED = ("mean", "sum", "var", "softmax")
 _MODULES = {"torch.nn.Sigmoid": "sigmoid", "torch.nn.Tanh": "tanh"}
+_INFINITIES = ("math.inf", "torch.inf", "numpy.inf")
+_RESHAPING = frozenset("reshape view unflatten flatten".split())
 _MATH = {"math.sqrt": 0.5, "numpy.sqrt": 0.5}
+
+
+@dataclass(frozen=True)
+class Masked:
+    """``scores``, to which ``mask`` was added in ``statement`` if there is one."""
+
+    definitions: tuple[Definition, ...]
+    scores: ast.expr
+    mask: ast.Name
+    statement: ast.If
 
 
 class Reading(Analysis):
@@ -57,6 +71,25 @@ class Reading(Analysis):
         hidden = d.name in flow.captured | flow.shared | flow.deleted or state is None or d in state.earlier
         return d if single and not hidden else None
 
+    def masked(self, name: ast.Name) -> Masked | None:
+        """What ``name`` is after ``if mask is not None: name = name + mask``, and nothing else can have made it."""
+        found = sorted(self.inference.definitions(name), key=lambda d: getattr(d.node, "lineno", 0))
+        if len(found) != 2 or any(d.how not in ("assign", "augmented") or d.path or d.value is None for d in found):
+            return None
+        statement = self.syntax.statement_of(found[1].node)
+        test = self.syntax.parents[statement]
+        if not isinstance(test, ast.If) or test.orelse or test.body != [statement]:
+            return None
+        match test.test, statement:
+            case ast.Compare(left=ast.Name() as mask, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]), (
+                ast.Assign(value=ast.BinOp(left=ast.Name() as scores, op=ast.Add(), right=ast.Name() as added))
+                | ast.AugAssign(target=ast.Name() as scores, op=ast.Add(), value=ast.Name() as added)
+            ) if added.id == mask.id and scores.id == name.id and found[0].value is not None:
+                before = self.syntax.statement_of(found[0].node)
+                first = found[0].how == "assign" and test in self.syntax.following(before)
+                return Masked(tuple(found), found[0].value, added, test) if first else None
+        return None
+
     def is_leaf(self, e: ast.expr) -> bool:
         """Whether ``e`` is not looked into."""
         return isinstance(self.of(e), Leaf)
@@ -71,7 +104,11 @@ class Reading(Analysis):
                 return number(value)
             case ast.Name():
                 d = self.expanded(e)
-                return self.of(d.value) if d is not None and d.value is not None else self._leaf(e)
+                if d is not None and d.value is not None:
+                    return self.of(d.value)
+                if (masked := self.masked(e)) is not None:
+                    return Op("masked", (self.of(masked.scores), self.of(masked.mask)))
+                return self._leaf(e)
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 return product([(self.of(inner), 1.0)], -1.0)
             case ast.BinOp():
@@ -134,8 +171,8 @@ class Reading(Analysis):
             return total([(a, 1.0), (b, 1.0 if sign == "+" else -1.0)])
         if sign in ("*", "/"):
             return self._averaged(product([(a, 1.0), (b, 1.0 if sign == "*" else -1.0)]))
-        if sign == "@":
-            return Op("matmul", (a, b))
+        if sign in ("@", "bmm"):
+            return Op("matmul", (a, b), ("bmm",) if sign == "bmm" else ())
         value = constant(b)
         base = constant(a)
         if sign == "**" and value is not None and (base is None or base > 0):
@@ -174,6 +211,8 @@ class Reading(Analysis):
     # --- calls ------------------------------------------------------------------------------------------------------
 
     def _call(self, e: ast.Call) -> Term:
+        if (rotated := self._rotated(e)) is not None:
+            return rotated
         if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
             return self._leaf(e)
         what = self.syntax.qualified(e.func)
@@ -183,10 +222,17 @@ class Reading(Analysis):
             owner, _, name = what.rpartition(".")
             if owner not in ("torch", "torch.nn.functional", "torch.special") or not e.args:
                 return self._leaf(e)
+            if name == "dropout":
+                return self._dropped(e)
             return self._tensor_call(e, name, e.args[0], e.args[1:]) or self._leaf(e)
         if not isinstance(e.func, ast.Attribute):
+            match e.args:
+                case [ast.Constant(value="-inf")] if self.syntax.builtin(e) == "float":
+                    return number(-math.inf)
             return self._leaf(e)
         module = self.inference.of(e.func)
+        if module.module == "torch.nn.Dropout" and len(e.args) == 1:
+            return Op("dropout", (self.of(e.args[0]), self.of(e.func)), (e, "module"))
         if module.kind is Kind.MODULE:
             name = _MODULES.get(module.module, "")
             return Op(name, (self.of(e.args[0]),)) if name and len(e.args) == 1 else self._leaf(e)
@@ -233,9 +279,78 @@ class Reading(Analysis):
         if name in ("transpose", "swapaxes", "swapdims") and len(rest) == 2 and not keywords:
             dims = [integer(d) for d in rest]
             return Op("transpose", (self.of(x),), (tuple(sorted(d for d in dims if d is not None)),))
+        if name == "masked_fill" and len(rest) == 2 and not keywords:
+            return Op(name, (self.of(x), self.of(rest[0])), (self._filling(rest[1]),))
+        if name in ("view_as_real", "view_as_complex") and not rest and not keywords:
+            return Op(name, (self.of(x),))
         if name == "size" and len(rest) == 1 and not keywords and (place := integer(rest[0])) is not None:
             return Op("size", (self.of(x),), (place,))
         return None
+
+    def _dropped(self, e: ast.Call) -> Term:
+        """``F.dropout(x, p, training)``, which is another one at each place."""
+        given = dict(zip(("p", "training"), e.args[1:], strict=False))
+        given |= {str(k.arg): k.value for k in e.keywords}
+        if given.keys() - {"p", "training"}:
+            return self._leaf(e)
+        words = tuple(name for name in ("p", "training") if name in given)
+        return Op("dropout", (self.of(e.args[0]), *(self.of(given[name]) for name in words)), (e, *words))
+
+    def _filling(self, e: ast.expr) -> float | None:
+        value = constant(self.of(e))
+        return self._infinity(e) if value is None else value
+
+    def _infinity(self, e: ast.expr) -> float | None:
+        """``-math.inf`` and its like."""
+        if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
+            return -math.inf if self.syntax.qualified(e.operand) in _INFINITIES else None
+        return None
+
+    # --- rotations --------------------------------------------------------------------------------------------------
+
+    def _rotated(self, e: ast.Call) -> Term | None:
+        """``torch.cat((-x2, x1), -1)``, where these are the parts of one ``x``, also as a function of this file."""
+        what = self.syntax.qualified(e.func)
+        if what in ("torch.cat", "torch.stack") and e.args and isinstance(e.args[0], (ast.Tuple, ast.List)):
+            match e.args[0].elts:
+                case [ast.UnaryOp(op=ast.USub(), operand=second), first]:
+                    whole = self._part_of(first)
+                    if whole is not None and whole == self._part_of(second):
+                        return Op("turned", (whole,), ("halves" if what == "torch.cat" else "pairs",))
+            return None
+        if isinstance(e.func, ast.Attribute) and e.func.attr in _RESHAPING and what is None:
+            term = self.of(e.func.value)
+            return term if isinstance(term, Op) and term.name == "turned" else None
+        if len(e.args) != 1 or e.keywords or not isinstance(e.func, ast.Name) or what is not None:
+            return None
+        callees = self.facts.ask(Callees)
+        function = next((f for name in callees.of(e) if (f := callees.here(name)) is not None), None)
+        last = function.body[-1] if function is not None else None
+        if function is None or not isinstance(last, ast.Return) or last.value is None or len(function.args.args) != 1:
+            return None
+        term = self.of(last.value)
+        own = isinstance(term, Op) and term.name == "turned"
+        return Op("turned", (self.of(e.args[0]),), term.given) if own and isinstance(term, Op) else None
+
+    def _part_of(self, e: ast.expr) -> Term | None:
+        """What ``e`` is a part of: of ``x`` for ``x[..., :n]``, and for a name that was taken out of ``x.chunk(2)``."""
+        while isinstance(e, ast.Name):
+            (d, *more) = self.inference.definitions(e) or (None,)
+            value, path = d.part if d is not None and d.how == "assign" and not more else (None, ())
+            if value is None:
+                return None
+            if path:
+                parts = value.func if isinstance(value, ast.Call) else None
+                if not isinstance(parts, ast.Attribute) or parts.attr not in ("chunk", "unbind", "split"):
+                    return None
+                return self._bare(parts.value)
+            e = value
+        return self._bare(e.value) if isinstance(e, ast.Subscript) else None
+
+    def _bare(self, e: ast.expr) -> Term:
+        while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in _RESHAPING:
+            e = e.func.value
+        return self.of(e)
 
     def _reduced(self, name: str, x: ast.expr, rest: list[ast.expr], keywords: dict[str, ast.expr]) -> Term | None:
         """A reduction over dimensions that are written down; ``given``: they, and whether they stay."""
@@ -293,10 +408,16 @@ def _alike(term: Term) -> list[Term]:
         match found[-1]:
             case Op(name="cast", args=(inner,)):
                 found.append(inner)
-            case _ if len(pairs := list(getattr(found[-1], "powers", ()))) == 1:
-                found.append(pairs[0][0])
+            case Product(powers=pairs) if len(pairs) == 1:
+                found += [t for t, _ in pairs]
+            case Sum(parts=pairs) if len(own := [t for t, _ in pairs if not _is_kept_mean(t)]) == 1:
+                found += own
             case _:
                 return found
+
+
+def _is_kept_mean(term: Term) -> bool:
+    return isinstance(term, Op) and term.name == "mean" and term.given[1] is True
 
 
 def _dimensions(e: ast.expr | None) -> tuple[int, ...] | None:

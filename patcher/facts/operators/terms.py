@@ -155,6 +155,10 @@ def quotient(term: Term, divisor: Term) -> Term | None:
             return None
         return total((t, c) for t, c in parts if t is not None)
     whole, left = factors(term), dict(factors(term).powers)
+    alone = [t for t, n in left.items() if isinstance(t, Sum) and n == 1 and t != divisor]
+    if len(left) == len(alone) == 1:  # a number times a sum
+        inner = quotient(alone[0], divisor)
+        return None if inner is None else product([(inner, 1.0)], whole.coefficient)
     by = Product(1.0, frozenset({(divisor, 1.0)})) if divisor in left else factors(divisor)
     for atom, exponent in by.powers:
         there = left.get(atom, 0.0)

@@ -1,0 +1,1 @@
+"""FC801: layer norm, written out by hand."""

@@ -1,0 +1,1 @@
+"""FC802: GELU, written out by hand."""

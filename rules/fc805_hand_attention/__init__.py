@@ -1,0 +1,1 @@
+"""FC805: attention, written out by hand."""

@@ -1,0 +1,1 @@
+"""FC806: modulation (adaLN), written out by hand."""

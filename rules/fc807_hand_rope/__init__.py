@@ -1,0 +1,1 @@
+"""FC807: rotary position embeddings."""
