@@ -12,10 +12,12 @@ from patcher.diagnose.diagnosis import (
     CompileSite,
     Diagnosis,
     Diagnostic,
+    GraphPair,
     Impact,
     Proof,
     ProposedFix,
     Remark,
+    Table,
     Totals,
     Tried,
 )
@@ -248,7 +250,7 @@ def original_only() -> Results:
 
 
 def diagnostics() -> tuple[Diagnostic, ...]:
-    """One that went well and one that did not."""
+    """One that went well, one that did not, and one with more tables and a graph."""
     return (
         Diagnostic(
             name="vary-batch",
@@ -268,6 +270,50 @@ def diagnostics() -> tuple[Diagnostic, ...]:
             columns=("option", "warm ms"),
             rows=(("epilogue_fusion=False", "26.1"),),
             seconds=600.0,
+        ),
+        Diagnostic(
+            name="fusions",
+            title="Operators that are written by hand",
+            case="forward",
+            message="8 patterns are looked for in 1 graph of AOT Autograd, inference",
+            columns=("operator", "written as", "at", "in", "times", "operators", "inductor"),
+            rows=(
+                (
+                    "rms-norm",
+                    "in float32, cast back, then the weight; eps 1e-05",
+                    "`models/language_model.py:33-36`",
+                    "`decoder.blocks.*.post_attention_layernorm` (RMSNorm)",
+                    "24",
+                    "8",
+                    "1 kernel each",
+                ),
+            ),
+            conclusions=("rms-norm: 24 matches at 1 place, could be `F.rms_norm`.",),
+            seconds=31.0,
+            tables=(
+                Table(
+                    "Almost a match",
+                    ("operator", "at", "in", "times", "fits", "what differs, the nearest first"),
+                    (
+                        (
+                            "silu",
+                            "`models/vlm.py:47`",
+                            "`decoder.blocks.*.mlp` (MLP)",
+                            "24",
+                            "2 of 2",
+                            "`mul` with 1.702 stands between the tensor and its other use (models/vlm.py:47)",
+                        ),
+                    ),
+                ),
+            ),
+            graphs=(
+                GraphPair(
+                    "forward-graph-1",
+                    "6 operators before, 1 after, 1 match",
+                    "x = input  # f32[2, 64]\npow_1 = pow(x, 2)  # f32[2, 64]  m.py:33\nreturn [pow_1]",
+                    "x = input  # f32[2, 64]\nnorm = fused.rms_norm(x, w, 1e-05)  # f32[2, 64]\nreturn [norm]",
+                ),
+            ),
         ),
     )
 

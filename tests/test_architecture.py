@@ -153,6 +153,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.diagnose.outside": {"patcher.analysis", "patcher.facts"},
     "patcher.diagnose.diagnostics": {
         "patcher.diagnose.diagnosis",
+        "patcher.diagnose.fused",
         "patcher.diagnose.timings",
         "patcher.diagnose.tuned",
         "patcher.diagnose.varied",
@@ -168,6 +169,11 @@ WALLS: dict[str, set[str]] = {
         "patcher.settings",
     },
     "patcher.diagnose.figures": {"patcher.harness.compare", "patcher.harness.measured"},
+    "patcher.diagnose.fused": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.figures",
+        "patcher.harness.measured",
+    },
     "patcher.diagnose.varied": {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.figures",
@@ -206,6 +212,15 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.worker": set(),
     "patcher.harness.differences": set(),
     "patcher.harness.probes": {"patcher.harness.worker"},
+    "patcher.harness.fusions": {
+        "patcher.harness.fusion_form",
+        "patcher.harness.fusion_misses",
+        "patcher.harness.fusion_patterns",
+        "patcher.harness.probes",
+    },
+    "patcher.harness.fusion_form": set(),
+    "patcher.harness.fusion_misses": {"patcher.harness.fusion_form"},
+    "patcher.harness.fusion_patterns": {"patcher.harness.fusion_form"},
     "patcher.harness.examples": {"patcher.harness.worker"},
     "patcher.analysis": {
         "patcher.discover",
@@ -467,6 +482,10 @@ TORCH_IS_FOR = {
     "patcher.harness.probes",
     "patcher.harness.examples",
     "patcher.harness.captured",
+    "patcher.harness.fusion_form",
+    "patcher.harness.fusion_misses",
+    "patcher.harness.fusion_patterns",
+    "patcher.harness.fusions",
     "patcher.harness.knobs",
     "patcher.harness.way",
     "patcher.integrate.companion",
@@ -646,6 +665,9 @@ def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> No
         "probes": {"worker"},
         "way": {"probes", "ways", "worker"},
         "examples": {"worker"},
+        "fusions": {"fusion_form", "fusion_misses", "fusion_patterns", "probes"},
+        "fusion_misses": {"fusion_form"},
+        "fusion_patterns": {"fusion_form"},
     }.get(module.rpartition(".")[2], set())
     beside = {*neighbours, "patcher"} if neighbours else set()
     found = sorted({n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside)

@@ -73,7 +73,7 @@ def text(told: Diagnostic) -> str:
 
 
 def test_which_need_a_process() -> None:
-    assert probes(NAMES) == ("fullgraph", "vary-batch", "vary-sequence", "latency", "ablation")
+    assert probes(NAMES) == ("fullgraph", "vary-batch", "vary-sequence", "latency", "ablation", "fusions")
     assert probes(QUICK) == ("fullgraph",)
     assert probes(USUAL) == ("fullgraph", "vary-batch", "vary-sequence")
 

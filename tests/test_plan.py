@@ -31,6 +31,10 @@ PROGRAMS = {
     "tuning.py",
     "ways.py",
     "way.py",
+    "fusions.py",
+    "fusion_form.py",
+    "fusion_misses.py",
+    "fusion_patterns.py",
 }
 OLD, NEW = b"x = slow()\n", b"import torch\nx = fast()\n"
 

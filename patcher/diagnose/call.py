@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -109,6 +110,7 @@ def report(
     if not asked.outputs:
         return Told(status, _SHAPES[asked.format](diagnosed.diagnosis), last)
     tried = [_kept(file, FORMATS[format_](diagnosed.diagnosis)) for file, format_ in asked.outputs]
+    tried += [_kept(file, text) for file, text in _graphs(diagnosed.diagnosis, [file for file, _ in asked.outputs])]
     errors = [line for line in tried if line]
     written = "".join(f"{file}\n" for file, _ in asked.outputs)
     if errors:  # it took long to make
@@ -125,6 +127,16 @@ def _why_not(file: Path) -> str:
             return ""
     except OSError as error:
         return f"{file}: error: {error.strerror}"
+
+
+def _graphs(diagnosis: Diagnosis, outputs: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """The graphs of diagnostics as files, in a folder beside the report; reports of one name have one folder."""
+    pairs = [pair for diagnostic in diagnosis.diagnostics for pair in diagnostic.graphs]
+    for folder in dict.fromkeys(output.with_name(f"{output.stem}.graphs") for output in outputs):
+        for pair in pairs:
+            name = re.sub(r"[^\w.-]", "_", pair.name)
+            yield folder / f"{name}.before.txt", pair.before + "\n"
+            yield folder / f"{name}.after.txt", pair.after + "\n"
 
 
 def _kept(file: Path, text: str) -> str:

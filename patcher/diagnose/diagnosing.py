@@ -14,7 +14,7 @@ from patcher.diagnose.counted import BACKEND as COUNTING
 from patcher.diagnose.counted import Rules, counting, differing, first_report, remaining, with_missing
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
-from patcher.diagnose.diagnostics import QUICK, SEARCHING, TUNE, USUAL, choices, diagnostics, probes
+from patcher.diagnose.diagnostics import ALONE, QUICK, SEARCHING, TUNE, USUAL, choices, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.extents import CANDIDATES, extents
 from patcher.diagnose.fine import fine
@@ -175,7 +175,8 @@ def _searches_alone(wanted: Wanted) -> bool:
 def _options(wanted: Wanted) -> plan.Options:
     counted = wanted.count_first  # twice, with another backend
     twice = not (wanted.only or counted or _searches_alone(wanted))
-    return replace(wanted.options, repeat=twice, trace=wanted.trace, probes=probes(_named(wanted)))
+    alone = wanted.only == ALONE
+    return replace(wanted.options, repeat=twice, trace=wanted.trace, probes=probes(_named(wanted)), alone=alone)
 
 
 def _counted(bench: Bench, analysis: Analysis, wanted: Wanted) -> State | None:
@@ -264,7 +265,7 @@ class _Whole:
     def ran(self) -> bool:
         """Whether that is so compiled too, and all files could be read."""
         cases, modes = self.state.results.cases, self.state.results.modes
-        if self.wanted.only == (TUNE,):
+        if self.wanted.only == (TUNE,) or self.wanted.only == ALONE:
             return self.measurable and all(told.status == "ok" and told.rows for told in self._diagnostics())
         compiled = [case.variant("original", "compiled", mode).status for case in cases for mode in modes]
         return self.measurable and set(compiled) == {"ok"} and not any(file.error for file in self.analysis.first)

@@ -127,8 +127,30 @@ class CompileSite:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table under a title, all cells as text."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class GraphPair:
+    """A graph as text, an operator a line, before and after a rewrite. ``name``: of its files, without an ending."""
+
+    name: str
+    note: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
 class Diagnostic:
-    """An experiment on one case: a table and what follows from it. ``status``: "ok", or how it has ended."""
+    """An experiment on one case: a table and what follows from it. ``status``: "ok", or how it has ended.
+
+    ``tables``: those that come after the conclusions. ``graphs``: what is kept in files beside the report.
+    """
 
     name: str
     title: str
@@ -139,6 +161,8 @@ class Diagnostic:
     rows: tuple[tuple[str, ...], ...] = ()
     conclusions: tuple[str, ...] = ()
     seconds: float = 0.0
+    tables: tuple[Table, ...] = ()
+    graphs: tuple[GraphPair, ...] = ()
 
     @property
     def option(self) -> str:

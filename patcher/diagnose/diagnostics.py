@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
+from patcher.diagnose.fused import fused
 from patcher.diagnose.timings import ablation, baseline, latency
 from patcher.diagnose.tuned import choice, tuned
 from patcher.diagnose.varied import varied
@@ -21,12 +22,14 @@ TITLES = {
     "vary-sequence": "Other sequence lengths",
     "latency": "Compiling the whole model against its repeated blocks",
     "ablation": "Options of inductor, one at a time",
+    "fusions": "Operators that are written by hand",
 }
 NAMES = tuple(TITLES)
 TUNE = "tune"
 QUICK = ("fullgraph", "baseline")
 SEARCHING = ("baseline",)  # with --prove --quick
-USUAL = tuple(name for name in NAMES if name not in ("latency", "ablation"))  # these compile a case many times over
+USUAL = tuple(name for name in NAMES if name not in ("latency", "ablation", "fusions"))  # these compile many times over
+ALONE = ("fusions",)  # when it is the only one: it compares with nothing that the harness compiles
 _MADE_OF_VARIANTS = "baseline"
 
 
@@ -70,6 +73,8 @@ def _of_probe(results: Results, case: CaseResult, found: ProbeResult, title: str
         return varied(case, found, title)
     if name == "latency":
         return latency(case, found, title)
+    if name == "fusions":
+        return fused(case, found, title)
     if name == TUNE:
         return tuned(case, found, title, results.environment.device)
     return ablation(case, found, title)

@@ -27,6 +27,7 @@ PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
 _TOOL = "fix-compile"
 _PROGRAMS = (
     WORKER, "run.py", "differences.py", "probes.py", "forks.py", "parent.py", "tuning.py", "ways.py", "way.py",
+    "fusions.py", "fusion_form.py", "fusion_misses.py", "fusion_patterns.py",
 )  # fmt: skip
 _FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported folder; the worker makes the last
 
@@ -67,7 +68,7 @@ class Options:
     run, from which the original's variants are taken. ``trace``: where torch writes its structured trace of the
     original compiled. ``probes``: names of experiments (``probes.py``) on each case. ``settings``: of PyTorch, in force
     while what is patched runs compiled; the original runs without. ``tune``: whether the ways to compile each case are
-    tried, and how.
+    tried, and how. ``alone``: nothing is compiled but what the probes compile.
 
     ``on_disk``: of somebody else's change, which side of it the files on disk are; "": what is measured is our own
     patch of them. Imports then start from ``paths`` alone: a change may have files anywhere.
@@ -93,6 +94,7 @@ class Options:
     probes: tuple[str, ...] = ()
     settings: tuple[TorchSetting, ...] = ()
     tune: Tune | None = None
+    alone: bool = False
     on_disk: Literal["", "original", "patched"] = ""
 
 
@@ -231,7 +233,7 @@ def _asked_for(options: Options) -> dict[str, Any]:
     settings = [setting._asdict() for setting in options.settings]
     asked: dict[str, Any] = {"counting": options.counting, "untimed": options.untimed}
     asked |= {"repeat": options.repeat, "keep": options.keep}
-    asked["probes"] = list(options.probes)
+    asked |= {"probes": list(options.probes), "alone": options.alone}
     asked["on_disk"] = options.on_disk
     asked["settings"] = settings
     asked |= {

@@ -42,7 +42,8 @@ HERE = Path(__file__).resolve().parent
 TAIL_LINES, LINE_CHARACTERS = 12, 400
 LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints without end the last lines are enough
 LISTEN_SECONDS, LOOK_SECONDS = 0.1, 0.5  # for the end of a process, and at its log and memory
-UNTIMED = ("vary-batch", "vary-sequence")  # probes that only count
+PROGRAMS = {"fusions": "fusions.py"}  # of probes that have one of their own
+UNTIMED = ("vary-batch", "vary-sequence", "fusions")  # probes that only count
 _CONTAINER = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -175,7 +176,7 @@ class _Run:
             known = {"draws_random": reference["draws_random"], "sizes": reference.pop("sizes", None)}
             most = self._at_once(reference)
             trees = self._trees(work, number, told, **known)
-            if not self._tunes_alone:
+            if not self._alone:
                 self._compiled(trees, work, number, told, most, **known)
             self._compared_and_probed(work, number, told, most, **known)
             if self._plan.get("tune"):
@@ -264,7 +265,7 @@ class _Run:
             case,
             "comparing",
         )
-        comparing = [] if self._tunes_alone or self._counting else [compare]
+        comparing = [] if self._alone or self._counting else [compare]
         probes = {name: self._probe(name, work, number, case, **known) for name in names}
         together = [*comparing, *(probes[name] for name in names if name in UNTIMED)]
         alone = [probes[name] for name in names if name not in UNTIMED]
@@ -285,7 +286,7 @@ class _Run:
         folder = work / f"probe-{name}"
         mode = next(iter(self._plan["modes"]), "default")
         asked = {"case": number, "tree": "original", "probe": name, "mode": mode, "folder": str(folder), **known}
-        return _Job("probes.py", asked, folder, case, f"probe {name}")
+        return _Job(PROGRAMS.get(name, "probes.py"), asked, folder, case, f"probe {name}")
 
     def _at_once(self, reference: Json) -> int:
         """How many processes may run at a time that nobody times: one on each core, with memory for each of them."""
@@ -300,8 +301,9 @@ class _Run:
         return self._counting or bool(self._plan.get("untimed"))
 
     @property
-    def _tunes_alone(self) -> bool:
-        return bool((self._plan.get("tune") or {}).get("alone"))
+    def _alone(self) -> bool:
+        """Whether nothing is compiled but by the ways to compile, or the experiments, that are asked for."""
+        return bool((self._plan.get("tune") or {}).get("alone") or self._plan.get("alone"))
 
     def _tuned(self, work: Path, number: int, told: Json, **known: object) -> Json:
         """The ways to compile the case, and how far what each computes is from original eager."""
@@ -489,11 +491,11 @@ class _Run:
         if self._progress is not None:
             modes, quick = len(self._plan["modes"]), self._plan["quick"]
             asked = bool(modes and self._plan.get("repeat")) + len(self._plan.get("probes", ()))
-            if self._tunes_alone:
+            if self._alone:
                 modes = 0
             patch, settings = bool(self._plan["overlay"]), bool(self._plan.get("settings"))
             compiled = modes * (1 + (patch or settings))
-            each = 1 + compiled if self._counting else 2 - self._tunes_alone + patch * (1 + (not quick)) + compiled
+            each = 1 + compiled if self._counting else 2 - self._alone + patch * (1 + (not quick)) + compiled
             total = max(len(self._plan["cases"]) * (each + asked), self._begun)
             seconds = round(time.monotonic() - self._start, 1)
             number = self._over if what == "end" else self._begun

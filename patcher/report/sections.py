@@ -17,3 +17,6 @@ TITLES: dict[str, str] = {
     "commands": "Diagnostic commands",
     "reading": "How to read it",
 }
+
+#: Where the graphs of a diagnostic are.
+GRAPHS = "The graphs before and after are also files: with `-o NAME.html` in the folder `NAME.graphs` beside it."

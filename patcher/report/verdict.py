@@ -17,6 +17,8 @@ def verdict(diagnosis: Diagnosis) -> str:
     if not diagnosis.causes:
         if diagnosis.diagnostics and all(one.name == "tune" for one in diagnosis.diagnostics):
             return "Only the ways to compile were tried."
+        if diagnosis.diagnostics and all(one.name == "fusions" for one in diagnosis.diagnostics):
+            return "Only operators that are written by hand were looked for."
         if not ran_compiled(diagnosis.results, "original"):
             then = " With all fixes in, it does." if ran_compiled(diagnosis.results, "patched") else ""
             return f"The original did not come to its end compiled, so no cause can be told.{then}"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
-from patcher.diagnose.diagnosis import CompileSite, Diagnostic, Remark
-from patcher.report.html.blocks import article, bullets, command, section, table, terms
-from patcher.report.html.markup import Child, Markup, element, place, prose
-from patcher.report.sections import TITLES
+from patcher.diagnose.diagnosis import CompileSite, Diagnostic, GraphPair, Remark, Table
+from patcher.report.html.blocks import article, bullets, command, fold, section, table, terms
+from patcher.report.html.diffs import side_by_side
+from patcher.report.html.markup import Child, Markup, element, join, place, prose
+from patcher.report.sections import GRAPHS, TITLES
+
+_AROUND = 2  # lines of a graph before and after what is changed
 
 
 def static_only(remarks: Sequence[Remark]) -> Markup:
@@ -79,7 +83,30 @@ def _diagnostic(number: int, diagnostic: Diagnostic) -> Markup:
         f"diagnostic-{number}",
         diagnostic.title,
         element("p", prose(diagnostic.message)) if diagnostic.message else "",
-        table(f"{diagnostic.title}: {diagnostic.case}", diagnostic.columns, diagnostic.rows) if diagnostic.rows else "",
+        _table(f"{diagnostic.title}: {diagnostic.case}", diagnostic.columns, diagnostic.rows),
         bullets(prose(conclusion) for conclusion in diagnostic.conclusions),
+        (_more(diagnostic, one) for one in diagnostic.tables),
+        (_graph(pair) for pair in diagnostic.graphs),
+        element("p", prose(GRAPHS)) if diagnostic.graphs else "",
         beside=element("p", mark, facts, class_="marks"),
     )
+
+
+def _table(label: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    """A table in which names may stand between backticks; nothing where there are no rows."""
+    return table(label, columns, ([prose(cell) for cell in row] for row in rows)) if rows else Markup("")
+
+
+def _more(diagnostic: Diagnostic, one: Table) -> Markup:
+    told = _table(f"{one.title}: {diagnostic.case}", one.columns, one.rows)
+    return join(element("h4", one.title), told) if told else told
+
+
+def _graph(pair: GraphPair) -> Markup:
+    """What a rewrite changes in a graph, side by side."""
+    lines = (pair.before.splitlines(keepends=True), pair.after.splitlines(keepends=True))
+    name = f"{pair.name}, before"
+    changes = difflib.unified_diff(*lines, name, name, n=_AROUND)
+    told = "".join(line if line.endswith("\n") else line + "\n" for line in changes)
+    shown = side_by_side(told) if told else element("p", "Nothing is changed.")
+    return fold(f"{pair.name}: {pair.note}", shown)

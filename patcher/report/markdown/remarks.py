@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from patcher.diagnose.diagnosis import CompileSite, Diagnostic, Remark
 from patcher.report.markdown.blocks import NONE, block, cells, code, decimal, inline, point, prose, table
-from patcher.report.sections import TITLES
+from patcher.report.sections import GRAPHS, TITLES
 
 
 def configuration(sites: Sequence[CompileSite]) -> Iterator[str]:
@@ -45,6 +45,14 @@ def experiments(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
             yield ""
         for conclusion in diagnostic.conclusions:
             yield from point(conclusion)
+        for more in diagnostic.tables:
+            yield ""
+            yield f"#### {inline(more.title)}"
+            yield ""
+            yield from table(cells(more.columns), (cells(row) for row in more.rows))
+        if diagnostic.graphs:
+            yield ""
+            yield from prose(GRAPHS)
         yield ""
         yield f"`{inline(diagnostic.option)}`, {decimal(diagnostic.seconds)} s"
 
