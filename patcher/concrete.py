@@ -371,7 +371,11 @@ class Patch:
 
 def _apart(statement: cst.CSTNode, method: bool) -> cst.CSTNode:
     """``statement``, with lines above it when it is a function, or a ``method``."""
-    return statement.with_changes(leading_lines=_blank(method)) if isinstance(statement, cst.FunctionDef) else statement
+    return (
+        statement.with_changes(leading_lines=_blank(method))
+        if isinstance(statement, cst.FunctionDef | cst.ClassDef)
+        else statement
+    )
 
 
 def _blank(method: bool) -> list[cst.EmptyLine]:

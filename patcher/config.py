@@ -68,6 +68,7 @@ class Config:
     cases: Mapping[str, ConfiguredCase] = field(default_factory=dict)
     fusions: Mapping[str, bool] = field(default_factory=dict)
     line_length: int | None = None
+    capacity: int | None = None
 
 
 def load(path: str) -> Config:
@@ -170,7 +171,7 @@ def _is(kind: type) -> Callable[[object], Any]:
     return convert
 
 
-def _jobs(value: object) -> int:
+def _count(value: object) -> int:
     if type(value) is not int or value < 1:
         raise TypeError
     return value
@@ -265,7 +266,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "strategy": ('a table (rule = "name") or a list of "rule=name"', _strategies),
     "target-torch": ('a string such as "2.13"', _is(str)),
     "format": (f"one of {', '.join(FORMATS)}", _format),
-    "jobs": ("a whole number from 1", _jobs),
+    "jobs": ("a whole number from 1", _count),
     "exclude": ("a list of globs", _strings),
     "compiled": ('a list of "module:function"', _functions),
     "backup-dir": ("a folder", _is(str)),
@@ -273,4 +274,5 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "all": ("true or false", _is(bool)),
     "cases": ("a table", _cases),
     "fusions": ("a table (layer-norm = true)", _fusions),
+    "capacity": ("a whole number from 1", _count),
 }

@@ -24,6 +24,7 @@ def settings_from(
     measured: Measured | None = None,
     device_asserts: bool | None = None,
     compiled: Sequence[str] = (),
+    capacity: int | None = None,
 ) -> Settings:
     """The settings for the engine; raises ``ConfigError`` for a code, strategy or version that does not exist.
 
@@ -52,6 +53,7 @@ def settings_from(
         compiled=(*_compiled(compiled), *config.compiled),
         line_length=config.line_length,
         switches=_switches(rules, config.fusions),
+        capacity=config.capacity if capacity is None else capacity,
         distrusted=measured.distrusted(target if named else measured.minor),
     )
 
@@ -78,6 +80,15 @@ def strategy_key(rule: Rule) -> str:
 def strategies_of(rule: Rule) -> tuple[str, ...]:
     """The rule's strategies by name; none for most rules."""
     return tuple(getattr(rule, "strategies", ()))
+
+
+def strategies_by_key(rules: Sequence[Rule]) -> dict[str, tuple[str, ...]]:
+    """What stands before the ``=``, and all that may stand behind it: several rules may go by one key."""
+    found: dict[str, tuple[str, ...]] = {}
+    for rule in rules:
+        if names := strategies_of(rule):
+            found[strategy_key(rule)] = tuple(dict.fromkeys((*found.get(strategy_key(rule), ()), *names)))
+    return found
 
 
 def _compiled(given: Sequence[str]) -> Sequence[str]:
@@ -126,8 +137,9 @@ def _strategies(rules: Sequence[Rule], given: Sequence[str], option: str) -> Map
         if not match:
             known = [strategy_key(rule) for rule in having]
             raise ConfigError(f"{option} {item}: no rule with strategies is called {key!r}{nearest(key, known)}")
-        if name.strip() not in strategies_of(match[0]):
-            raise ConfigError(f"{option} {item}: no strategy {name!r}{nearest(name, strategies_of(match[0]))}")
+        names = strategies_by_key(match)[strategy_key(match[0])]
+        if name.strip() not in names:
+            raise ConfigError(f"{option} {item}: no strategy {name!r}{nearest(name, names)}")
         chosen[strategy_key(match[0])] = name.strip()
     return chosen
 

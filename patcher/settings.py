@@ -156,7 +156,7 @@ class Settings:
     to help. ``models``: the dotted classes of the models that were run, as the run imports them; () when that is
     not known. ``compiled``: what code outside of the given files compiles (``module:function``). ``line_length``: how
     long the project lets its lines be; None: it does not say. ``switches``: of rules that are off by themselves, those
-    that are on.
+    that are on. ``capacity``: for how many places a cache gets room.
     """
 
     select: tuple[str, ...] = ()
@@ -177,6 +177,7 @@ class Settings:
     compiled: tuple[str, ...] = ()
     line_length: int | None = None
     switches: frozenset[str] = frozenset()
+    capacity: int | None = None
 
     def wants(self, code: str, name: str, switch: str = "") -> bool:
         """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins.

@@ -1100,6 +1100,7 @@ def _called_in_graph(cache: Cache, method: CacheMethod, facts: Facts) -> bool:
 
 def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Finding]:
     strategy = facts.settings.strategy("kv-cache")
+    strategy = "auto" if strategy == "static" else strategy  # which is about caches that grow
     if strategy in ("auto", "single-graph"):
         state = facts.ask(TensorStates).of(cache.cls)
         if state is None and not method.host_reads:

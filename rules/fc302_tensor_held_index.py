@@ -105,7 +105,7 @@ class TensorHeldIndex(Rule):
         """Report the attributes of the class ``node`` that hold such integers."""
         assert isinstance(node, ast.ClassDef)
         state = facts.ask(TensorStates).of(node)
-        if state is None or facts.settings.strategy("kv-cache") not in ("auto", "single-graph"):
+        if state is None or facts.settings.strategy("kv-cache") not in ("auto", "single-graph", "static"):
             return
         cache = facts.ask(Caches).of(node) is not None  # which comes to compiled code as an argument
         if not cache and (state.strange or not facts.may_be_used_in_graph(node)):

@@ -13,7 +13,7 @@ import click
 
 from patcher import calls
 from patcher.analysis import Analysis
-from patcher.cli.patching import DEVICE_ASSERTS, given_paths, write_down
+from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
 from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
@@ -21,7 +21,7 @@ from patcher.diagnose.call import Asked, report
 from patcher.diagnose.diagnostics import NAMES
 from patcher.discover import Exclude
 from patcher.measure_options import diagnose_options, diagnose_request, located
-from patcher.options import settings_from, strategies_of, strategy_key
+from patcher.options import settings_from, strategies_by_key
 from patcher.report import Outcome
 from patcher.results import FileResult
 from patcher.rule import Rule
@@ -51,6 +51,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
     @click.option("--unsafe", is_flag=True, help="Also try fixes that are right only under a stated assumption.")
     @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes; auto: --prove tries all.")
+    @click.option("--capacity", type=click.IntRange(1), metavar="N", help=CAPACITY)
     @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
     @click.option("--backup/--no-backup", default=True, help="--prove: Save the originals first (default), or do not.")
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
@@ -70,6 +71,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         unsafe: bool,
         device_asserts: bool | None,
         strategy: tuple[str, ...],
+        capacity: int | None,
         target_torch: str | None,
         backup: bool,
         backup_dir: str | None,
@@ -95,7 +97,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         chosen = tuple(name for name in strategy if name != "auto")
         paths = (*paths, *located(request))
         settings = settings_from(
-            rules, config, select, ignore, unsafe, chosen, target_torch, measured(rules), device_asserts
+            rules, config, select, ignore, unsafe, chosen, target_torch, measured(rules), device_asserts, (), capacity
         )
         exclude = Exclude(config.exclude, str(config.root or os.curdir))
         shows_progress = not quiet and sys.stderr.isatty()
@@ -109,7 +111,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
             only=only,
             trace=trace or "",
             prove=prove,
-            strategies={strategy_key(r): strategies_of(r) for r in rules if strategies_of(r)} if every else {},
+            strategies=strategies_by_key(rules) if every else {},
             command=(*program_words(), *sys.argv[1:]),
             spelled=lambda options: shlex.join([*program_words(), *options, *_repeated(how, options), *paths]),
         )

@@ -66,6 +66,7 @@ _EPILOG = """\b
 Exit status: 0 done (or nothing to fix), 1 check has found something,
 2 something failed."""
 
+CAPACITY = "kv-cache=static: Places that a cache gets (default: as generate or the configuration says)."
 DEVICE_ASSERTS = "Whether fixes that assert on the device may be safe (default: yes)."
 _STDIN = "<stdin>"
 
@@ -111,6 +112,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         help="What your own code compiles, e.g. package.model:Decoder.step.",
     )
     @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
+    @click.option("--capacity", type=click.IntRange(1), metavar="N", help=CAPACITY)
     @click.option("--format", "format_", type=click.Choice((*FORMATS, "markdown")), help="Format of the report.")
     @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
     @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by files and CPUs).")
@@ -137,6 +139,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         device_asserts: bool | None,
         compiled: tuple[str, ...],
         strategy: tuple[str, ...],
+        capacity: int | None,
         format_: str | None,
         target_torch: str | None,
         jobs: int | None,
@@ -171,7 +174,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         paths = (*paths, *located(request))
         shown = measured(rules)
         settings = settings_from(
-            rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts, compiled
+            rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts, compiled, capacity
         )
         if judges and request is not None:
             empty = Outcome("dry-run", (), VERSION, settings.target_torch, settings.unsafe, quiet)

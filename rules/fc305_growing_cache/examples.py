@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from patcher.rule import Example, NearMiss
+from rules.fc305_growing_cache.room_examples import ROOM
 
 #: A model of two layers whose attention takes a ``Memory``: a first read, then single steps.
 _RUN = """
@@ -178,6 +179,7 @@ INVALID: tuple[Example, ...] = (
         after=None,
         run=_OWN,
     ),
+    *ROOM,
 )
 
 VALID: tuple[NearMiss, ...] = (

@@ -24,7 +24,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Growth:
-    """One place that grows. ``node``: the call that makes it longer, by ``fresh``, along ``dim``.
+    """One place that grows. ``node``: the call that makes it longer, by ``fresh``, along ``dim``. ``old``: what it was.
 
     ``text``: the place as the source has it. ``how``: "stored" (back where it was), "returned" or "listed".
     """
@@ -34,6 +34,7 @@ class Growth:
     fresh: ast.expr
     dim: int | None
     how: str
+    old: ast.expr
 
 
 class Growing(Analysis):
@@ -105,7 +106,9 @@ class Growing(Analysis):
                     if not lasts or not self.depth.is_deep(call, old, element, fresh):
                         continue
                     if not self.lasting.grows_on_demand(call, old, function):
-                        yield Growth(call, ast.unparse(target) + "".join(steps), fresh, dimension(call), "stored")
+                        yield Growth(
+                            call, ast.unparse(target) + "".join(steps), fresh, dimension(call), "stored", element
+                        )
 
     def _returned(self, function: FunctionNode, nodes: list[ast.AST]) -> Iterator[Growth]:
         """Joins to what a parameter is, or a sequence or dict in it has, that leave beside the other results.
@@ -132,7 +135,7 @@ class Growing(Analysis):
         places = {place for _, place, _, _ in found}
         for call, place, element, fresh in found:
             if self._is_carried(place, places, function, named[place]):
-                yield Growth(call, ast.unparse(element), fresh, dimension(call), "returned")
+                yield Growth(call, ast.unparse(element), fresh, dimension(call), "returned", element)
 
     def _is_carried(self, place: Place, places: set[Place], function: FunctionNode, returned: frozenset[str]) -> bool:
         """Whether the names say that what is ``returned`` comes back in ``place`` with the next call.
@@ -162,7 +165,7 @@ class Growing(Analysis):
                     join = self._lists(place.root).get(place.anywhere) if isinstance(place.root, ast.ClassDef) else None
                     lasts = join is not None and self.lasting.lasts(place, function)
                     if join is not None and lasts and self.depth.is_deep(join, place, target, fresh):
-                        yield Growth(call, ast.unparse(target), fresh, dimension(join), "listed")
+                        yield Growth(call, ast.unparse(target), fresh, dimension(join), "listed", target)
 
     def _lists(self, cls: ast.ClassDef) -> dict[tuple[object, ...], ast.Call]:
         """The places of ``cls`` that are joined as lists, with the call that does it."""

@@ -10,6 +10,7 @@ from patcher.facts import Facts
 from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
 from rules.fc305_growing_cache.examples import INVALID, VALID
 from rules.fc305_growing_cache.growth import Growing, Growth
+from rules.fc305_growing_cache.room import Rooms
 
 _LONG = 40
 
@@ -21,7 +22,18 @@ class GrowingCache(Rule):
         Reports, in code that gets compiled, ``self.k = torch.cat([self.k, k], dim=2)`` and its like: an attribute, an
         entry of a list or dict, what a parameter holds (``past["key"]``), what comes in as ``past`` and goes out longer
         beside the other results, and a list of tensors that gets one more in each call and is joined when it is read.
-        It shows the form with a buffer in the names of the source. It rewrites nothing.
+        It shows the form with a buffer in the names of the source, and rewrites nothing.
+
+        With ``--strategy kv-cache=static`` and ``--unsafe`` it gives what a parameter holds a buffer. The loop that
+        hands the cache from call to call makes room behind the first call (``past = _with_room(past, 2, more=steps)``):
+        each tensor becomes an object with a buffer, marked for CUDA graphs, and the number of its filled places, a 0-d
+        tensor. Compiled code takes both: given a tensor, it joins as before; given such an object, it writes the next
+        places with ``index_copy_`` and reads the whole buffer under a mask, so that one graph serves all steps. The
+        mask holds what ``is_causal`` and the mask of the source say of the filled places. A length that says where the
+        input starts (``arange(past, past + t)``, ``table[past : past + t]``) becomes a tensor, in the loop too.
+
+        The room is ``--capacity N``; else what ``range(steps)`` of the loop asks for, rounded up to 64 places; else
+        what the configuration calls the greatest length (``self.cfg.block_size``).
 
     Why it breaks compilation:
         Each call has another shape. Dynamo compiles again to make the length symbolic, and each step reads and writes
@@ -48,10 +60,16 @@ class GrowingCache(Rule):
           and also a recording for each length (8.3 ms a step while they are made), but nothing to clone.
 
     Fix safety:
-        There is no fix, not even an unsafe one. How much room there has to be is mostly not in the code, and where a
-        largest length is, a buffer still takes more for granted than one sentence can say: that batch, dtype and device
-        stay, that nobody sets the attribute to None or reads its length from its shape, that no gradient flows
-        back, and that tensors that were given out earlier may be views of what is written later.
+        Unsafe, and made with ``kv-cache=static`` only. Outputs are the same within rounding: sums run over the empty
+        places too, which count nothing. It is taken for granted that batch, dtype and device of a cache stay, that no
+        gradient flows through it, that nobody keeps an earlier one or looks into it, and that none gets longer than its
+        room: then writing is an error (IndexError eagerly, RuntimeError compiled, a device-side assertion on CUDA).
+        Where gradients are recorded no room is made. Callers other than the loop do what they did.
+
+        Left alone, with the reason: where what is joined does not go into an attention in the same function
+        (``scaled_dot_product_attention``, or products and a softmax along the last dimension), is cut, counted or
+        handed on; where it is no parameter's (attributes, lists that are joined); a loop that reorders or cuts its
+        cache, gives it away or gets it from somebody; a loop of unknown length without ``--capacity``.
 
     References:
         The cache fixes of the nanoVLM and Toto reports; PyTorch, "Dynamic shapes", and "CUDAGraph Trees".
@@ -62,18 +80,34 @@ class GrowingCache(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = (b"cat(", b"concat(", b"concatenate(", b"stack(")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
     where: ClassVar[Where] = Where.ANYWHERE
+    strategy_key: ClassVar[str] = "kv-cache"
+    strategies: ClassVar[tuple[str, ...]] = ("auto", "static")
     costs: ClassVar[tuple[Cost, ...]] = ("recompilation", "dynamic shape", "CUDA graphs")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report what grows in the function ``node``, once for all of it."""
         assert isinstance(node, ast.FunctionDef)
         found = [g for g in facts.ask(Growing).of(node) if not facts.eager_only(g.node)]
-        if found:
+        if facts.settings.strategy(self.strategy_key) == "static":
+            yield from _static(node, found, facts)
+        elif found:
             yield Finding(found[0].node, _message(found), assumption=_without(found[0]))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _static(function: ast.FunctionDef, found: Sequence[Growth], facts: Facts) -> Iterator[Finding]:
+    """Room for what grows in ``function``; and, in a file in which nothing does, in its loops."""
+    rooms = facts.ask(Rooms)
+    if found:
+        room = rooms.of(function, found)
+        yield Finding(found[0].node, _message(found), room.fix, room.told, "static")
+    elif not any(f.grows for n, f in facts.project.functions() if n.startswith(f"{facts.module}.")):
+        for call, room in rooms.in_loop(function):
+            what = "what this call is given and gives back grows with each turn, and can have room from the first on"
+            yield Finding(call, what, room.fix, room.told, "static")
 
 
 def _message(found: Sequence[Growth]) -> str:

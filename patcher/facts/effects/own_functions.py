@@ -21,9 +21,9 @@ class OwnFunctions(Analysis):
         return next(imported, None)
 
     def is_here(self, text: str) -> bool:
-        """Whether the file has, at its top, the function that ``text`` is, as it is."""
+        """Whether the file has, at its top, the function or class that ``text`` is, as it is."""
         wanted = ast.dump(ast.parse(text).body[0])
-        return any(isinstance(s, ast.FunctionDef) and ast.dump(s) == wanted for s in self.syntax.tree.body)
+        return any(isinstance(s, _DEFINITIONS) and ast.dump(s) == wanted for s in self.syntax.tree.body)
 
     def anchor(self, nodes: Iterable[ast.AST]) -> tuple[ast.stmt, bool]:
         """The statement that new functions are put before, or after, to be above all ``nodes`` that may call them."""

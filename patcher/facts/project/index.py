@@ -21,6 +21,7 @@ from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
+from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import prepared, scripted
@@ -28,6 +29,7 @@ from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
+from patcher.facts.project.whole_reads import grown_dims
 from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.packages import module_name
@@ -57,7 +59,8 @@ class FunctionSummary:
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
     another thread or process. ``documented``: the errors that its docstring, or that of its class, names.
     ``casts_back``: as `sines_cast_back` has it.
-    ``wraps``: the parameters, parts of which torch.compile wraps.
+    ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
+    `offset_parameters` has them.
     """
 
     qualname: str
@@ -75,6 +78,8 @@ class FunctionSummary:
     documented: frozenset[str] = frozenset()
     casts_back: bool = False
     wraps: frozenset[str] = frozenset()
+    grows: frozenset[int] = frozenset()
+    offsets: frozenset[str] = frozenset()
 
     @property
     def here(self) -> frozenset[str]:
@@ -351,6 +356,8 @@ class _Collector:
                 documented(node, self.syntax),
                 sines_cast_back(node, nodes),
                 wrapped_parts(nodes, self.resolve, self.parameters(node)) if self.wraps else frozenset(),
+                grown_dims(node, (n for n in nodes if isinstance(n, ast.Call)), self.syntax),
+                offset_parameters(node, self.syntax),
             )
 
     @staticmethod

@@ -501,7 +501,7 @@ class Syntax:
     @cached_property
     def rebound_builtins(self) -> frozenset[str]:
         """Names of Python's own that something in the file binds, so that new code cannot say them."""
-        return frozenset(name for name in self._given if hasattr(builtins, name))
+        return frozenset(name for name in self._given if name in vars(builtins))
 
     @cached_property
     def has_star(self) -> bool:
