@@ -85,6 +85,31 @@ def suggest(
     return replace(result, found=tuple(replace(r, edits=e) for r, e in zip(result.found, edits, strict=True)))
 
 
+def fix_one(
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project | None,
+    wanted: Reported,
+) -> str:
+    """``text`` with the fix of one finding made, safe or not, and nothing else changed.
+
+    Raises `EditError` when ``text`` has no such finding, or it has no fix, or the fix is refused; and as `patch`.
+    """
+    tree, project, active = prepared(text, path, rules, settings, project, None)
+    found = search(tree, text, path, active, settings, project, [], rules)
+    places = zip(found, reported(found, text), strict=True)
+    key = (wanted.code, wanted.line, wanted.column, wanted.message)
+    one = next((f for f, told in places if (told.code, told.line, told.column, told.message) == key), None)
+    if one is None or one.finding.fix is None:
+        raise EditError("there is nothing to fix any more" if one is None else "it has no fix")
+    after = _attempt(text, [one], _compiles(text), settings.line_length)
+    if isinstance(after, Exception):
+        raise EditError(f"its rewrite was refused: {after}")
+    return after
+
+
 def _is_last(f: Found) -> bool:
     return f.finding.fix is not None and f.finding.fix.last
 

@@ -354,6 +354,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.diagnosing",
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.diagnostics",
+        "patcher.diagnose.latest",
         "patcher.harness.carried",
         "patcher.harness.measured",
         "patcher.harness.plan",
@@ -436,6 +437,33 @@ WALLS: dict[str, set[str]] = {
     "patcher.fleet.call": {"patcher.calls", "patcher.fleet", "patcher.rule", "patcher.version"},
     "patcher.selftest": {"patcher.config", "patcher.kept", "patcher.rule"},
     "patcher.selftest.call": {"patcher.calls", "patcher.rule", "patcher.selftest", "patcher.version"},
+    "patcher.diagnose.latest": {"patcher.diagnose.diagnosis", "patcher.kept"},
+    "patcher.editor": set(),
+    "patcher.editor.folder": {
+        "patcher.backup",
+        "patcher.config",
+        "patcher.discover",
+        "patcher.engine",
+        "patcher.facts",
+        "patcher.finding",
+        "patcher.options",
+        "patcher.selftest",
+        "patcher.source",
+        "patcher.surroundings",
+        *TYPES,
+    },
+    "patcher.editor.edits": {"patcher.lines", "patcher.results"},
+    "patcher.editor.pages": {"patcher.diagnose.latest", *TYPES},
+    "patcher.editor.protocol": {"patcher.editor", "patcher.lines", "patcher.results"},
+    "patcher.editor.actions": {"patcher.editor", "patcher.ignores", "patcher.lines", "patcher.spans", *TYPES},
+    "patcher.editor.server": {
+        "patcher.config",
+        "patcher.diagnose.latest",
+        "patcher.editor",
+        "patcher.lines",
+        "patcher.rule",
+        "patcher.version",
+    },
     "patcher.own_rules": set(),
     "patcher.own_rules.found": {"patcher.results", "patcher.rule"},
     "patcher.own_rules.examined": {"patcher.engine", *TYPES},
@@ -473,6 +501,12 @@ WALLS: dict[str, set[str]] = {
     "patcher": set(),
 }
 LATE_IMPORTS = {"__import__", "import_module", "importlib.import_module"}
+# optional extras: whoever has not installed them uses all else
+SERVERS = {
+    "pygls": {"patcher.editor.protocol", "patcher.editor.actions", "patcher.editor.server"},
+    "lsprotocol": {"patcher.editor.protocol", "patcher.editor.actions", "patcher.editor.server"},
+    "mcp": {"patcher.assistants.server"},
+}
 LIBCST_IS_FOR = {"patcher.concrete"}
 # they run in processes of their own; what `integrate` writes beside a script
 TORCH_IS_FOR = {
@@ -635,6 +669,13 @@ def test_nothing_imports_torch_but_the_workers(module: str) -> None:
     if module not in TORCH_IS_FOR:
         found = [n for n in imported(module) if inside(n, "torch")]
         assert not found, f"{module} imports {found}; torch is for {sorted(TORCH_IS_FOR)}, in processes of their own"
+
+
+@each_module
+def test_protocols_of_editors_and_assistants_are_for_their_servers(module: str) -> None:
+    found = [n for n in imported(module) for library in SERVERS if inside(n, library)]
+    allowed = {library for library, users in SERVERS.items() if module in users}
+    assert {n.partition(".")[0] for n in found} <= allowed, f"{module} imports {found}; see SERVERS"
 
 
 @each_module

@@ -87,6 +87,7 @@ def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules) -> clic
         "new-rule": beginning,
         "fleet": lambda: _fleeting(rules),
         "case": _casing,
+        "server": lambda: _serving(rules),
     }
     return makes[word]() if word in makes else patching(rules, word)
 
@@ -113,6 +114,12 @@ def _fleeting(rules: Sequence[Rule]) -> click.Command:
     from patcher.cli.fleet import fleeting  # as the next
 
     return fleeting(rules)
+
+
+def _serving(rules: Sequence[Rule]) -> click.Command:
+    from patcher.cli.serving import serving
+
+    return serving(rules)
 
 
 def _diagnosing(rules: Sequence[Rule], said: str) -> click.Command:

@@ -27,7 +27,19 @@ SPELLED: Mapping[str, Word] = {
 }
 
 #: Words for calls of their own.
-OTHERS = ("case", "diagnose", "prove", "fleet", "integrate", "restore", "forget", "rules", "selftest", "new-rule")
+OTHERS = (
+    "case",
+    "diagnose",
+    "prove",
+    "fleet",
+    "integrate",
+    "restore",
+    "forget",
+    "rules",
+    "selftest",
+    "new-rule",
+    "server",
+)
 
 
 #: What people type for an option; a file or folder of that name comes first.

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from patcher import atomic
 from patcher.analysis import Analysis
-from patcher.backup import BackupError
+from patcher.backup import BackupError, project_root
 from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told
+from patcher.diagnose import latest
 from patcher.diagnose.diagnosing import Diagnosed, Wanted, diagnose, imported
 from patcher.diagnose.diagnosis import Diagnosis, Proof
 from patcher.diagnose.diagnostics import TUNE
@@ -104,6 +105,8 @@ def report(
         return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
     except (RunError, CarriedError, ResultsError, PlanError, OSError) as error:
         return Told(FAILURE, err=(f"diagnose: error: {error} (your files are as they were)",))
+    if not asked.only and diagnosed.ran and asked.paths:
+        latest.keep(diagnosed.diagnosis, analysis.files, os.path.realpath(project_root(asked.paths[0])))
     status, diagnosed, last = _written(diagnosed, request, outcome, write if asked.prove else None)
     if not asked.prove:
         last = ()

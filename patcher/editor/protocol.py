@@ -1,0 +1,130 @@
+"""What was found, in the words of the language server protocol: ranges in the client's units, diagnostics, edits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lsprotocol import types
+from pygls.workspace import PositionCodec
+
+from patcher.editor.edits import line_edits
+from patcher.editor.pages import message
+from patcher.lines import split_lines
+from patcher.results import Reported
+
+SOURCE = "fix-compile"
+FIX_ALL = "source.fixAll.fixCompile"
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What the client takes.
+
+    ``annotated``: edits with a label, and a question; ``honours``: also those of an action, and not only those that
+    the server asks for; ``versioned``: of one version of a text; ``late``: the edit of an action when it is chosen.
+    """
+
+    annotated: bool = False
+    honours: bool = False
+    versioned: bool = False
+    late: bool = False
+
+    @classmethod
+    def of(cls, client: types.ClientCapabilities) -> Abilities:
+        """As it said when it was started."""
+        edits = client.workspace.workspace_edit if client.workspace else None
+        actions = client.text_document.code_action if client.text_document else None
+        resolved = actions.resolve_support if actions else None
+        return cls(
+            annotated=bool(edits and edits.document_changes and edits.change_annotation_support),
+            honours=bool(actions and actions.honors_change_annotations),
+            versioned=bool(edits and edits.document_changes),
+            late=bool(resolved and "edit" in resolved.properties and actions and actions.data_support),
+        )
+
+
+def range_of(found: Reported, lines: Sequence[str], codec: PositionCodec) -> types.Range:
+    """Where the finding stands; of several lines the first, for an editor would underline all of a branch."""
+    first = lines[found.line - 1] if found.line <= len(lines) else ""
+    bare = first.rstrip("\r\n")
+    end = found.end_column - 1 if found.end_line == found.line else len(bare.rstrip())
+    start = codec.client_num_units(bare[: found.column - 1])
+    stop = codec.client_num_units(bare[: max(end, found.column)])
+    return types.Range(types.Position(found.line - 1, start), types.Position(found.line - 1, stop))
+
+
+def diagnostics(found: Sequence[Reported], text: str, codec: PositionCodec) -> list[types.Diagnostic]:
+    """What the client shows."""
+    lines = split_lines(text)
+    return [
+        types.Diagnostic(
+            range=range_of(one, lines, codec),
+            message=message(one),
+            severity=_severity(one),
+            code=one.code,
+            source=SOURCE,
+            data={"safety": one.applicability},
+        )
+        for one in found
+    ]
+
+
+def _severity(found: Reported) -> types.DiagnosticSeverity:
+    """What `check` fails for is a warning, what it only notes an information; neither where it hardly ever runs."""
+    if found.severity == "low":
+        return types.DiagnosticSeverity.Hint
+    safe = found.applicability == "safe"
+    return types.DiagnosticSeverity.Warning if safe else types.DiagnosticSeverity.Information
+
+
+def told(found: Reported) -> dict[str, Any]:
+    """A finding as an action carries it until it is chosen."""
+    return asdict(found)
+
+
+def said(data: Any) -> Reported:
+    """The finding of an action that was chosen; raises ``TypeError`` for something else."""
+    return Reported(**{**data, "rewritten": tuple(tuple(pair) for pair in data["rewritten"])})
+
+
+def digest(text: str) -> str:
+    """By which an action knows the text that it was offered for."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def changes(
+    uri: str,
+    version: int | None,
+    before: str,
+    after: str,
+    able: Abilities,
+    codec: PositionCodec,
+    label: str,
+    assumption: str = "",
+) -> types.WorkspaceEdit:
+    """What makes ``after`` of ``before``. ``assumption``: the client asks before it makes the change, and shows it."""
+    lines = split_lines(before)
+    plain = [
+        types.TextEdit(types.Range(_start_of(e.first, lines, codec), _start_of(e.last, lines, codec)), e.text)
+        for e in line_edits(before, after)
+    ]
+    if not able.versioned:
+        return types.WorkspaceEdit(changes={uri: plain})
+    document = types.OptionalVersionedTextDocumentIdentifier(uri, version)
+    if not able.annotated:
+        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, plain)])
+    note = types.ChangeAnnotation(label, needs_confirmation=bool(assumption), description=assumption or None)
+    annotated = [types.AnnotatedTextEdit(SOURCE, edit.range, edit.new_text) for edit in plain]
+    return types.WorkspaceEdit(
+        document_changes=[types.TextDocumentEdit(document, annotated)], change_annotations={SOURCE: note}
+    )
+
+
+def _start_of(line: int, lines: Sequence[str], codec: PositionCodec) -> types.Position:
+    """Where a line begins, which for the one after the last is the end of the text."""
+    if line < len(lines) or not lines or lines[-1].endswith(("\n", "\r")):
+        return types.Position(line, 0)
+    return types.Position(len(lines) - 1, codec.client_num_units(lines[-1]))
