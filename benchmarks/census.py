@@ -28,6 +28,7 @@ import torch
 import zoo
 import zoo_transformers
 import zoo_unseen
+import zoo_wild2
 
 from patcher.harness.worker import Listener, described, listening
 
@@ -48,7 +49,7 @@ def seed() -> None:
 
 def made(name: str) -> tuple[Any, list[tuple[Any, Any]]]:
     """The model and its calls, as arguments and keywords."""
-    homes = [home for home in (zoo, zoo_unseen, zoo_transformers) if name in home.CLASSES]
+    homes = [home for home in (zoo, zoo_wild2, zoo_unseen, zoo_transformers) if name in home.CLASSES]
     build, calls = homes[0].case(name)
     seed()
     model = build()

@@ -36,11 +36,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import zoo
 import zoo_transformers
+import zoo_wild2
 from tables import put, rows_of, table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-ZOOS = {"wild": zoo.CLASSES, "transformers": zoo_transformers.CLASSES}
+ZOOS = {"wild": zoo.CLASSES, "transformers": zoo_transformers.CLASSES, "wild2": zoo_wild2.CLASSES}
 CLASSES = {name: one for each in ZOOS.values() for name, one in each.items()}
 Json = dict[str, Any]
 SECONDS, MEMORY = 400.0, 8 * 2**30  # the limits of a process
@@ -61,7 +62,8 @@ class Bench:
         """The case file of a class."""
         folder = self.work / "cases"
         folder.mkdir(parents=True, exist_ok=True)
-        module = "zoo" if name in zoo.CLASSES else "zoo_transformers"
+        homes = {"zoo": zoo.CLASSES, "zoo_wild2": zoo_wild2.CLASSES, "zoo_transformers": zoo_transformers.CLASSES}
+        module = next(home for home, classes in homes.items() if name in classes)
         lines = ["import sys", f"sys.path.append({str(HERE)!r})", f"import {module}"]
         lines.append(f"build, calls = {module}.case({name!r})")
         if CLASSES[name].train:
@@ -122,9 +124,10 @@ def state() -> str:
 
 QUESTIONS: dict[str, Callable[[Bench, str], Json]] = {
     "safe": lambda bench, name: bench.tool(name, "--test", "--dry-run"),
+    "unsafe": lambda bench, name: bench.tool(name, "--test", "--unsafe", "--dry-run"),
     "prove": lambda bench, name: bench.tool(name, "diagnose", "--prove", "--unsafe", "--dry-run"),
 }
-PARTS = {"fixes": ("safe",), "prove": ("prove",)}
+PARTS = {"fixes": ("safe",), "unsafe": ("unsafe",), "prove": ("prove",)}
 
 
 def answers(work: Path, question: str) -> dict[str, Json]:
