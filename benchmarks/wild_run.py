@@ -1,0 +1,76 @@
+"""Count what classes cost as they are, or as a patched tree has them; run by ``wild_zoo.py``.
+
+    PY wild_run.py FOLDER NAME...                     # FOLDER/NAME.json, and FOLDER/NAME.pt: what eager code gives
+    PY wild_run.py --like OTHER FOLDER NAME...        # the same, with outputs compared with those of OTHER
+    PY wild_run.py --set NAMES --like OTHER FOLDER NAME...     # with settings of torch._dynamo.config, with commas
+
+A class is counted as in ``census.py``: in a forked process of its own, with three calls. The tree that is imported is
+the first of ``PYTHONPATH``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.append(str(Path(__file__).resolve().parent))
+import torch
+import zoo_wild2
+from census import compiled, forked, made, numbers, seed, warm_up
+
+Json = dict[str, Any]
+
+
+def one(name: str, folder: Path, like: Path | None, settings: tuple[str, ...]) -> Json:
+    """``eager``: whether eager outputs are those of ``like``; ``files``: what was imported of the class's packages."""
+    model, calls = made(name)
+    eager: list[list[Any]] = []
+    for args, kwargs in calls:
+        seed()
+        eager.append(numbers(model(*args, **kwargs)))
+    same: list[bool] = []
+    if like is None:
+        torch.save(eager, folder / f"{name}.pt")
+    else:
+        before = torch.load(like / f"{name}.pt")
+        same = [_equal(old, new) for old, new in zip(before, eager, strict=True)]
+        eager = before
+    counted = compiled(name, settings, eager)
+    return {"eager": same, "counted": counted, "files": sorted(_files(name))}
+
+
+def _equal(old: list[Any], new: list[Any]) -> bool:
+    """Bit for bit, in order; what is not a number is equal to itself."""
+    return len(old) == len(new) and all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.nan_to_num(), b.nan_to_num())
+        for a, b in zip(old, new, strict=True)
+    )
+
+
+def _files(name: str) -> set[str]:
+    found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    tops = {package.partition(".")[0] for package in zoo_wild2.CLASSES[name].packages}
+    paths = {file.rpartition("site-packages/")[2] for file in found if file and "site-packages/" in file}
+    return {path for path in paths if path.partition("/")[0] in tops and path.endswith(".py")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--like", type=Path)
+    parser.add_argument("--set", default="")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    warm_up()
+    settings = tuple(filter(None, given.set.split(",")))
+    for name in given.names:
+        forked(name, given.folder / f"{name}.json", lambda name: one(name, given.folder, given.like, settings))
+        print(name, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""FC209: a batch that is cut to its longest row."""

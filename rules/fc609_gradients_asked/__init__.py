@@ -1,0 +1,1 @@
+"""FC609: whether a tensor asks for gradients, set in compiled code."""

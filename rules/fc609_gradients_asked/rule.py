@@ -1,0 +1,87 @@
+"""FC609: whether a tensor asks for gradients, set in compiled code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Enclose,
+    Example,
+    Finding,
+    Fix,
+    NearMiss,
+    ReplaceStatements,
+    Rule,
+)
+from rules.fc609_gradients_asked.asked import Asked, Asking
+from rules.fc609_gradients_asked.examples import INVALID, VALID
+
+
+class GradientsAsked(Rule):
+    """``t.requires_grad = False`` and ``x.requires_grad_(True)``: a function sets whether a tensor asks for gradients.
+
+    What it does:
+        Writes ``t.requires_grad_(False)`` for ``t.requires_grad = False``: the same, said by a method. Where a tensor
+        that came from outside is told to ask for gradients, ``x.requires_grad_(True)``, only eager code says so.
+
+    Why it breaks compilation:
+        Dynamo takes no assignment to ``requires_grad``, whatever is assigned, not even what holds already; the method
+        it takes where it changes nothing. Helpers that make all tensors of a model (``cuda(x, grad=False)``) end the
+        graph at each of them, and a check that asks its input for gradients does so in front of everything.
+
+    Fix safety:
+        Safe for the assignment: the method is what the attribute does, and what is no bool is an error either way. To
+        whom it belongs has to be a tensor: a module has both, and means another thing by each.
+        Unsafe for what is left to eager code: what comes out of compiled code needs gradients only where something else
+        that went in does, and who compiles the model has to ask for its inputs' gradients before the call. Reported
+        only where the function asks for gradients itself.
+
+    References:
+        PyTorch, "setattr() on Tensor.requires_grad" (graph break GB0206), "Unsupported Tensor.requires_grad_() call"
+        (GB0125).
+    """
+
+    code: ClassVar[str] = "FC609"
+    name: ClassVar[str] = "gradients-asked"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"requires_grad",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.Expr)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report the statement ``node`` when it says whether a tensor asks for gradients."""
+        assert isinstance(node, (ast.Assign, ast.Expr))
+        asked = facts.ask(Asking).of(node)
+        if asked is None:
+            return
+        if isinstance(node, ast.Assign):
+            message = "an assignment to `requires_grad` ends the graph, also of what holds already"
+            if asked.reason:
+                yield Finding(node, message, assumption=asked.reason)
+                return
+            code = Code("{0}.requires_grad_({1})", (asked.tensor, asked.value))
+            yield Finding(node, message, Fix((ReplaceStatements((node,), (code,)),)))
+            return
+        message = "a graph cannot have a tensor ask for gradients: it ends here"
+        compiling = facts.writing.spelled("torch.compiler.is_compiling", node)
+        if asked.reason or compiling is None:
+            yield Finding(node, message, assumption=asked.reason or "`torch` is not imported above it")
+            return
+        yield Finding(node, message, _left_to_eager(node, compiling), _presumed(asked))
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _left_to_eager(node: ast.Expr, compiling: str) -> Fix:
+    return Fix((Enclose((node,), Code(f"if not {compiling}():")),), Applicability.UNSAFE)
+
+
+def _presumed(asked: Asked) -> str:
+    name = ast.unparse(asked.tensor)
+    return f"whoever wants gradients of `{name}` asks for them before the call, and none are needed for its sake alone"
