@@ -10,7 +10,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
-CHECKED := fix_compile.py patcher rules tests benchmarks docs examples
+CHECKED := fix_compile.py fix_compile_pytest.py patcher rules tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test fuzz lint format docs bench clean

@@ -186,8 +186,8 @@ def _with_summary(
     errors += [f"{result.path}: passed over, for it is no Python" for result in outcome.results if result.other]
     if all(result.other for result in outcome.results):
         errors.append("no Python files found")
-    unrun = [_NOT_RUN] if outcome.looked_at and not outcome.entries and not outcome.failed else []
-    said = [summary(outcome), *unrun, *said]
+    unrun = [_NOT_RUN] if outcome.looked_at and not outcome.entries and not outcome.failed and not outcome.ran else []
+    said = [summary(outcome), *unrun, *outcome.ran, *said]
     if to_stdout and isinstance(out, str):
         return Told(status, out + "".join(line + "\n" for line in said), tuple(errors))
     return Told(status, out, (*errors, *said))

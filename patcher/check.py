@@ -10,9 +10,12 @@ from pathlib import Path
 from patcher import baseline
 from patcher.backup import Store
 from patcher.baseline import BaselineError
-from patcher.calls import FAILURE, OK, Told, complaints, shown, verify
+from patcher.budget import BudgetError, LockError, compared, recorded
+from patcher.calls import FAILURE, INTERRUPTED, OK, Told, complaints, shown, verify
 from patcher.changed_lines import DiffBaseError, changed_lines, on_changed_lines
 from patcher.config import Config, ConfigError
+from patcher.harness.run import Progress
+from patcher.measure import Request
 from patcher.report import Outcome
 
 FILE = "fix-compile-baseline.json"
@@ -20,11 +23,17 @@ FILE = "fix-compile-baseline.json"
 
 @dataclass(frozen=True)
 class Against:
-    """``diff_base``: a git revision. ``known``: a baseline; ``writes``: it is written instead of read."""
+    """``diff_base``: a git revision. ``known``: a baseline; ``writes``: it is written instead of read.
+
+    ``cases``: what is counted, and compared with its budgets; ``locks``: these are recorded instead.
+    """
 
     diff_base: str | None = None
     known: Path | None = None
     writes: bool = False
+    cases: Request | None = None
+    locks: bool = False
+    progress: Progress | None = None
 
 
 def known_file(given: str | None, config: Config, writes: bool) -> Path | None:
@@ -36,8 +45,16 @@ def known_file(given: str | None, config: Config, writes: bool) -> Path | None:
     return Path(FILE) if writes else None
 
 
-def checked(outcome: Outcome, against: Against, store: Store, paths: Sequence[str], format_: str, program: str) -> Told:
-    """The end of a check. Raises ``ConfigError`` for a revision or a baseline that cannot be followed."""
+def checked(
+    outcome: Outcome,
+    against: Against,
+    store: Store,
+    paths: Sequence[str],
+    format_: str,
+    program: str,
+    command: Sequence[str] = (),
+) -> Told:
+    """The end of a check. Raises ``ConfigError`` for a revision, a baseline or a lock that cannot be followed."""
     try:
         if against.diff_base:
             changed = changed_lines(against.diff_base, next((p for p in paths if Path(p).exists()), os.curdir))
@@ -50,7 +67,18 @@ def checked(outcome: Outcome, against: Against, store: Store, paths: Sequence[st
         raise ConfigError(f"--diff-base: {error}") from None
     except BaselineError as error:
         raise ConfigError(f"--baseline: {error}") from None
-    return verify(outcome, store, paths, format_, program)
+    if against.cases is None:
+        return verify(outcome, store, paths, format_, program)
+    try:
+        if against.locks:
+            ran = recorded(against.cases, paths, command, against.progress)
+            return verify(replace(outcome, ran=ran), store, paths, format_, program)
+        found = compared(against.cases, paths, command, against.progress)
+    except KeyboardInterrupt:
+        return Told(INTERRUPTED, err=("interrupted",))
+    except (BudgetError, LockError) as error:
+        raise ConfigError(f"--case: {error}") from None
+    return verify(replace(outcome, overruns=found.overruns, ran=found.notes), store, paths, format_, program)
 
 
 def _written(outcome: Outcome, file: Path) -> Told:

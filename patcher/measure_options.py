@@ -53,6 +53,7 @@ _TEST = (
     click.option("--test", is_flag=True, help="Measure original against patched; patch only when they are equivalent."),
     *_how("--test: "),
     click.option("--patch", metavar="DIFF", help="--test: Judge this diff (-: standard input); nothing is changed."),
+    click.option("--lock", is_flag=True, help="--test: Record what the cases cost now in fix-compile.lock."),
     click.option("--against", metavar="REV", help="--test: Judge all that differs from this git revision."),
     click.option("--wide", is_flag=True, help="--test: Tables as wide as they are (always so in files and pipes)."),
     click.option("--plot", type=click.Path(dir_okay=False), metavar="PNG", help="--test: Draw times and launches."),
@@ -77,6 +78,13 @@ def measure_options(function: _F) -> _F:
     return _with(function, _TEST)
 
 
+def lock_option(function: _F) -> _F:
+    """Add ``--lock`` to a command that measures."""
+    return click.option("--lock", is_flag=True, help="--prove: Record what the cases cost then in fix-compile.lock.")(
+        function
+    )
+
+
 def diagnose_options(function: _F) -> _F:
     """Add those that say how to measure to a command that always does."""
     return _with(function, (*_how(""), *_TUNE))
@@ -88,13 +96,24 @@ def _with(function: _F, options: Sequence[Callable[[_F], _F]]) -> _F:
     return function
 
 
-def request_from(asked: Mapping[str, Any], config: Config) -> Request | None:
-    """What is to be measured, or None without ``--test``. Raises ``click.UsageError`` and ``ConfigError``."""
+#: What ``--verify-only`` may be told of the cases that it counts.
+_COUNTING = (
+    "case", "lock", "mode", "vary", "backend", "python", "time_limit", "memory_limit", "verbose_compile",
+)  # fmt: skip
+
+
+def request_from(asked: Mapping[str, Any], config: Config, checks: bool = False) -> Request | None:
+    """What is to be measured, or None without ``--test``. Raises ``click.UsageError`` and ``ConfigError``.
+
+    ``checks``: of a check, the cases that are held to their budgets.
+    """
     if not asked["test"]:
-        given = [name for name, value in asked.items() if value]
+        given = [name for name, value in asked.items() if value and not (checks and name in _COUNTING)]
         if given:
             raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --test")
-        return None
+        if checks and not asked["case"] and any(asked[name] for name in _COUNTING):
+            raise click.UsageError("--verify-only counts a case: --case names it")
+        return _request(asked, config, "--case: ") if checks and asked["case"] else None
     if asked["export"] and asked["import_results"]:
         raise click.UsageError("--export and --import-results exclude each other")
     if asked["patch"] and asked["against"]:

@@ -40,6 +40,23 @@ class RuleText:
 
 
 @dataclass(frozen=True)
+class Overrun:
+    """A case that costs more than its budget. ``what``: ``breaks 0 -> 1``. ``places``: ``file:line`` and why, of each.
+
+    A place may be "", where PyTorch tells none.
+    """
+
+    case: str
+    what: str
+    places: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def told(self) -> str:
+        """In one line."""
+        return f"{self.case}: {self.what} (beyond its budget in fix-compile.lock)"
+
+
+@dataclass(frozen=True)
 class TextEdit:
     """Text that comes in the place of a region of another; lines and columns from 1, the end exclusive.
 

@@ -70,7 +70,7 @@ def call(installed: Path, project: Path, *command: str, status: int = 0) -> str:
 
 def test_the_environment_gets_no_plain_names(installed: Path) -> None:
     names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"} - {"bin", "__pycache__"}
-    assert names == {"fix_compile.py", "_fix_compile"}
+    assert names == {"fix_compile.py", "fix_compile_pytest.py", "_fix_compile"}
     assert {path.name for path in (installed / "_fix_compile").iterdir()} == {"patcher", "rules"}
 
 

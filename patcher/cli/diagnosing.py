@@ -13,6 +13,7 @@ import click
 
 from patcher import calls
 from patcher.analysis import Analysis
+from patcher.budget import with_budgets
 from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
 from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
@@ -20,7 +21,7 @@ from patcher.diagnose.call import FORMATS as REPORTS
 from patcher.diagnose.call import Asked, report
 from patcher.diagnose.diagnostics import NAMES
 from patcher.discover import Exclude
-from patcher.measure_options import diagnose_options, diagnose_request, located
+from patcher.measure_options import diagnose_options, diagnose_request, located, lock_option
 from patcher.options import settings_from, strategies_by_key
 from patcher.report import Outcome
 from patcher.results import FileResult
@@ -45,6 +46,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         "--trace", type=click.Path(file_okay=False), metavar="DIR", help="Keep torch's structured trace there."
     )
     @click.option("--prove", is_flag=True, help="Keep the fixes that a measurement shows to help; take back the rest.")
+    @lock_option
     @click.option("--dry-run", is_flag=True, help="--prove: Write no source file.")
     @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
@@ -65,6 +67,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         only: tuple[str, ...],
         trace: str | None,
         prove: bool,
+        lock: bool,
         dry_run: bool,
         select: tuple[str, ...],
         ignore: tuple[str, ...],
@@ -91,6 +94,8 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
             raise click.UsageError("--prove cannot be done on another machine")
         if dry_run and not prove:
             raise click.UsageError("--dry-run goes with --prove: without it nothing is written anyway")
+        if lock and not prove:
+            raise click.UsageError("--lock goes with --prove")
         config = load(paths[0] if paths else os.curdir)
         request = diagnose_request(how, config)
         every = "auto" in strategy
@@ -122,7 +127,8 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
 
         write = None if dry_run else lambda proven: write_down(proven, store)
         shown, told = (None, None) if quiet else (measuring(), first)
-        return report(analysis, settings, request, asked, shown, outcome, write, told)
+        done = report(analysis, settings, request, asked, shown, outcome, write, told)
+        return with_budgets(done, request, paths, asked.command) if lock else done
 
     return diagnosis
 

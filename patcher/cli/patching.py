@@ -15,6 +15,7 @@ import click
 
 from patcher import calls
 from patcher.backup import Store, project_root
+from patcher.budget import with_budgets
 from patcher.check import Against, checked, known_file
 from patcher.cli.showing import asks, colour, measuring, program, program_words, progress, say
 from patcher.cli.words import OTHERS, SPELLED, is_word
@@ -73,6 +74,13 @@ _STDIN = "<stdin>"
 
 #: What a word has said already.
 _MODES = ("dry_run", "verify_only", "yes", "test")
+
+
+#: What a check says of options that are those of ``--test``.
+_OF_CASES = {
+    "case": "Also count this case, and hold it to its budget in fix-compile.lock: runs the model.",
+    "lock": "--case: Record what it costs now as its budget.",
+}
 
 
 def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
@@ -171,7 +179,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         shape = format_ or config.format or "text"
         if shape not in (TEST_FORMATS if asked["test"] else FORMATS):
             raise click.UsageError(f"--format {shape} {'does not go' if asked['test'] else 'goes'} with --test")
-        request = request_from(asked, config)
+        request = request_from(asked, config, verify_only)
         paths = (*paths, *located(request))
         shown = measured(rules)
         settings = settings_from(
@@ -198,14 +206,17 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         if shape == "sarif":
             outcome = replace(outcome, described={rule.code: described(rule) for rule in rules})
         if verify_only:
-            against = Against(diff_base, known_file(baseline, config, write_baseline), write_baseline)
-            told = checked(replace(outcome, strict=strict), against, store, paths, shape, program())
+            known = known_file(baseline, config, write_baseline)
+            against = Against(diff_base, known, write_baseline, request, asked["lock"], None if quiet else measuring())
+            command = [*program_words(), *sys.argv[1:]]
+            told = checked(replace(outcome, strict=strict), against, store, paths, shape, program(), command)
             return _painted(told, shape, no_color)
         originals = store if backup else None
         if request is not None:
             write = None if dry_run else lambda proven: write_down(proven, originals)
             command = [*program_words(), *sys.argv[1:]]
-            return test(outcome, request, paths, command, shape, None if quiet else measuring(), write)
+            told = test(outcome, request, paths, command, shape, None if quiet else measuring(), write)
+            return with_budgets(told, request, paths, command) if asked["lock"] else told
         if dry_run:
             return calls.dry_run(outcome, shape, colour(no_color))
         if piped:
@@ -267,6 +278,8 @@ def _hide(command: click.Command, word: str) -> None:
     checks, measures = word in {"check", "verify"}, word == "test"
     for parameter in command.params:
         if isinstance(parameter, click.Option):
+            if checks and parameter.name in _OF_CASES:
+                parameter.help = _OF_CASES[parameter.name]
             parameter.hidden = (
                 parameter.name in _MODES
                 or ((parameter.help or "").startswith("--verify-only: ") and not checks)

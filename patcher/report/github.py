@@ -36,6 +36,11 @@ def _commands(outcome: Outcome) -> Iterator[str]:
             kind = "warning" if entry.status == "fixable" else "notice"
             told = f"{item.message} ({item.reached})" if item.reached else item.message
             yield _command(kind, {**place, "title": item.code}, f"{told}\n{remedy(entry)}")
+    for overrun in outcome.overruns:
+        for where, reason in overrun.places or (("", ""),):
+            name, _, line = where.rpartition(":")
+            place = {"file": name, "line": int(line)} if name and line.isdigit() else {}
+            yield _command("error", {**place, "title": "break budget"}, f"{overrun.told}\n{reason}".rstrip())
     for file in outcome.altered:
         told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
         kind = "warning" if outcome.strict else "notice"

@@ -7,7 +7,7 @@ from typing import Any
 
 from patcher.report.diff import file_diff
 from patcher.report.outcome import Entry, Outcome
-from patcher.results import FileResult, page
+from patcher.results import FileResult, Overrun, page
 
 SCHEMA = 1
 
@@ -22,6 +22,7 @@ def json(outcome: Outcome) -> str:
         "files": [_file(outcome, result) for result in outcome.results if _telling(outcome, result)],
         "measured": [{"code": code, "told": outcome.measured[code]} for code in _measured(outcome)],
         "altered": [{"path": file.path, "state": file.state, "run": file.run} for file in outcome.altered],
+        **({"overruns": [_overrun(overrun) for overrun in outcome.overruns]} if outcome.overruns else {}),
         "run": {"id": outcome.run, "store": outcome.store} if outcome.run else None,
         "summary": {
             "files": len(outcome.looked_at),
@@ -37,6 +38,11 @@ def json(outcome: Outcome) -> str:
         },
     }
     return stdlib_json.dumps(document, indent=2) + "\n"
+
+
+def _overrun(overrun: Overrun) -> dict[str, Any]:
+    places = [{"place": where, "reason": reason} for where, reason in overrun.places]
+    return {"case": overrun.case, "what": overrun.what, "places": places}
 
 
 def _measured(outcome: Outcome) -> list[str]:

@@ -23,6 +23,10 @@ def junit(outcome: Outcome) -> str:
         for file in outcome.altered:
             told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
             _outcome(_case(suite, file.path, "altered since it was patched"), "failure", "altered", told)
+    for overrun in outcome.overruns:
+        places = [f"{where or 'somewhere'}: {reason}" for where, reason in overrun.places]
+        case = _case(suite, overrun.case, f"budget: {overrun.what.partition(' ')[0]}")
+        _outcome(case, "failure", "budget", overrun.told, "\n".join([overrun.told, *places]))
     kinds = Counter(child.tag for case in suite for child in case)
     for name, count in (("tests", len(suite)), *((f"{tag}s", kinds[tag]) for tag in ("failure", "error"))):
         suite.set(name, str(count))

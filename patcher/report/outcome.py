@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from patcher.results import FileResult, Reported, RuleText
+from patcher.results import FileResult, Overrun, Reported, RuleText
 
 Call = Literal["apply", "dry-run", "verify-only"]
 
@@ -42,7 +42,8 @@ class Outcome:
     ``measured``: what selftest has shown of rules on the torch that is installed, a line each, by code.
     ``strict``: a patched file that was altered since fails the check. ``described``: rules for people, by code, where
     the format has room for them. ``baseline``: whether findings were compared with those that are known; ``gone``: how
-    many of these are not there any more.
+    many of these are not there any more. ``overruns``: of the cases that were run, what is beyond their budgets;
+    ``ran``: a line for each of them.
     """
 
     call: Call
@@ -61,6 +62,8 @@ class Outcome:
     described: Mapping[str, RuleText] = field(default_factory=dict)
     baseline: bool = False
     gone: int = 0
+    overruns: tuple[Overrun, ...] = ()
+    ran: tuple[str, ...] = ()
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -104,7 +107,8 @@ class Outcome:
     @property
     def to_fix(self) -> bool:
         """Whether ``--verify-only`` has something to complain about."""
-        return (self.strict and bool(self.altered)) or any(entry.status == "fixable" for entry in self.entries)
+        altered = self.strict and bool(self.altered)
+        return altered or bool(self.overruns) or any(entry.status == "fixable" for entry in self.entries)
 
     @cached_property
     def looked_at(self) -> tuple[FileResult, ...]:

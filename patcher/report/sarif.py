@@ -12,10 +12,12 @@ from urllib.parse import quote
 from patcher.report.fingerprints import fingerprints
 from patcher.report.outcome import Entry, Outcome
 from patcher.report.remedy import remedy
-from patcher.results import Reported, RuleText, blamed
+from patcher.results import Overrun, Reported, RuleText, blamed
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "fixCompileFinding/v1"
+_TOLD = "A case costs more graph breaks, recompiles, graphs or skipped CUDA graphs than fix-compile.lock says."
+BUDGET = RuleText("break-budget", "break-budget", _TOLD, _TOLD, _TOLD, costs=("graph break",))
 _RANKS = {"high": 80.0, "medium": 50.0, "low": 20.0}
 
 
@@ -26,21 +28,25 @@ def sarif(outcome: Outcome) -> str:
     """
     entries = [entry for entry in (*outcome.entries, *outcome.known) if entry.status != "fixed"]
     marks = fingerprints(entries)
-    codes = sorted({entry.reported.code for entry in entries})
+    codes = sorted({entry.reported.code for entry in entries} | ({BUDGET.code} if outcome.overruns else set()))
     index = {code: number for number, code in enumerate(codes)}
     run = {
         "tool": {"driver": _driver(outcome, codes)},
         "invocations": [_invocation(outcome)],
         "columnKind": "unicodeCodePoints",
         "newlineSequences": ["\r\n", "\n", "\r"],
-        "results": [_result(outcome, entry, mark, index) for entry, mark in zip(entries, marks, strict=True)],
+        "results": [
+            *(_result(outcome, entry, mark, index) for entry, mark in zip(entries, marks, strict=True)),
+            *(result for overrun in outcome.overruns for result in _overrun(overrun, index)),
+        ],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _driver(outcome: Outcome, codes: list[str]) -> dict[str, Any]:
     nothing = RuleText("", "", "", "", "")
-    rules = [_rule(code, outcome.described.get(code, nothing)) for code in codes]
+    known = {**outcome.described, BUDGET.code: BUDGET}
+    rules = [_rule(code, known.get(code, nothing)) for code in codes]
     return {"name": "fix-compile", "version": outcome.version, "semanticVersion": outcome.version, "rules": rules}
 
 
@@ -99,6 +105,17 @@ def _result(outcome: Outcome, entry: Entry, fingerprint: str, rules: Mapping[str
     if outcome.baseline:
         told["baselineState"] = "unchanged" if item.known else "new"
     return told | ({"fixes": [_fix(entry.path, item)]} if item.edits else {})
+
+
+def _overrun(overrun: Overrun, rules: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    for where, reason in overrun.places or (("", ""),):
+        file, _, line = where.rpartition(":")
+        told: dict[str, Any] = {"ruleId": BUDGET.code, "ruleIndex": rules[BUDGET.code], "level": "error"}
+        told["message"] = {"text": f"{overrun.told}\n{reason}".rstrip()}
+        known = bool(file) and line.isdigit()  # services show no result that has no place
+        place = {"artifactLocation": _artifact(file if known else "fix-compile.lock")}
+        region = {"region": {"startLine": max(int(line), 1)}} if known else {}
+        yield told | {"locations": [{"physicalLocation": place | region}]}
 
 
 def _fix(path: str, item: Reported) -> dict[str, Any]:

@@ -79,6 +79,9 @@ def _verified(outcome: Outcome) -> Iterator[str]:
     yield from (line(entry) for entry in outcome.entries if entry.status == "fixable")
     drift = [f"{file.path}: altered since run {file.run} patched it ({file.state})" for file in outcome.altered]
     yield from drift if outcome.strict else ()
+    for overrun in outcome.overruns:
+        yield overrun.told
+        yield from (f"  {where or 'somewhere'}: {reason}" for where, reason in overrun.places)
     notes = [entry for entry in outcome.entries if entry.status != "fixable"]
     if (notes or (drift and not outcome.strict)) and not outcome.quiet:
         yield "Notes (for your information; these do not fail the check):"
