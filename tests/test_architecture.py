@@ -478,6 +478,9 @@ WALLS: dict[str, set[str]] = {
         "patcher.rule",
         "patcher.version",
     },
+    "patcher.assistants": set(),
+    "patcher.assistants.server": {"patcher.assistants", "patcher.version"},
+    "patcher.assistants.running": {"patcher.assistants.commands"},
     "patcher.own_rules": set(),
     "patcher.own_rules.found": {"patcher.results", "patcher.rule"},
     "patcher.own_rules.examined": {"patcher.engine", *TYPES},
@@ -520,6 +523,7 @@ SERVERS = {
     "pygls": {"patcher.editor.protocol", "patcher.editor.actions", "patcher.editor.server"},
     "lsprotocol": {"patcher.editor.protocol", "patcher.editor.actions", "patcher.editor.server"},
     "mcp": {"patcher.assistants.server"},
+    "anyio": {"patcher.assistants.running"},
 }
 LIBCST_IS_FOR = {"patcher.concrete"}
 # they run in processes of their own; what `integrate` writes beside a script

@@ -268,9 +268,8 @@ def test_examined_is_silent_about_what_is_right() -> None:
     assert examined(made(rule()), OURS) == ()
 
 
-@pytest.mark.parametrize("code", ["FC101", "FC302", "FC703"])
-def test_our_own_rules_stand_the_examination_of_others(code: str) -> None:
-    assert examined(next(one for one in OURS if one.code == code)) == ()
+def test_our_own_rules_stand_the_examination_of_others() -> None:
+    assert examined(next(one for one in OURS if one.code == "FC501")) == ()
 
 
 def test_examples_stand_below_the_same_lines_as_where_they_run() -> None:

@@ -22,7 +22,7 @@ from patcher.rule import Rule
 from patcher.settings import NoFunctionError
 
 #: Words for calls in which no rule takes part.
-_WITHOUT_RULES = frozenset({"case", "restore", "forget", "integrate", "new-rule"})
+_WITHOUT_RULES = frozenset({"case", "restore", "forget", "integrate", "new-rule", "mcp"})
 _BROKEN_PIPE = 141  # what the shell reports for a program that ends by SIGPIPE
 
 
@@ -88,6 +88,7 @@ def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules) -> clic
         "fleet": lambda: _fleeting(rules),
         "case": _casing,
         "server": lambda: _serving(rules),
+        "mcp": _assisting,
     }
     return makes[word]() if word in makes else patching(rules, word)
 
@@ -114,6 +115,12 @@ def _fleeting(rules: Sequence[Rule]) -> click.Command:
     from patcher.cli.fleet import fleeting  # as the next
 
     return fleeting(rules)
+
+
+def _assisting() -> click.Command:
+    from patcher.cli.serving import assisting
+
+    return assisting()
 
 
 def _serving(rules: Sequence[Rule]) -> click.Command:

@@ -57,6 +57,7 @@ Words, in the place of the first PATH:
   selftest            run the rules' examples on your PyTorch
   new-rule CODE       begin a package with a rule of your own
   server              be a language server, for editors
+  mcp                 be a server for coding assistants
 \b
 "verify" is "check". Without a word and without such an option, the changes
 are shown and a question is asked; without a terminal they are made. Without

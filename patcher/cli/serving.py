@@ -42,6 +42,25 @@ def serving(rules: Sequence[Rule]) -> click.Command:
     return serve
 
 
+def assisting() -> click.Command:
+    """The command that is a server of the model context protocol."""
+
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    def assist() -> calls.Told:
+        """Be a server of the Model Context Protocol, for coding assistants: check, diagnose, judge, prove.
+
+        It needs mcp: pip install 'fix-compile[mcp]'. docs/assistants.md has the settings of assistants.
+        """
+        try:
+            from patcher.assistants.server import make_server
+        except ImportError as error:
+            raise click.ClickException(_missing("mcp", error)) from None
+        make_server().run()
+        return calls.Told(calls.OK)
+
+    return assist
+
+
 @contextlib.contextmanager
 def _own_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Input and output for the protocol alone: what is printed meanwhile goes to stderr, and what is closed is ours."""

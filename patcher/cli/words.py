@@ -39,6 +39,7 @@ OTHERS = (
     "selftest",
     "new-rule",
     "server",
+    "mcp",
 )
 
 
