@@ -29,7 +29,8 @@ except ImportError:  # Windows
     fcntl = None
 
 STORE_NAME = ".fix-compile"
-_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+#: A folder with one of these is a project.
+MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _LOCK_SECONDS = 60.0
 
 
@@ -58,7 +59,7 @@ def project_root(path: str) -> Path:
     if not start.is_dir():
         start = start.parent
     for folder in (start, *start.parents):
-        if any((folder / marker).exists() for marker in _MARKERS):
+        if any((folder / marker).exists() for marker in MARKERS):
             return folder
     here = Path.cwd()
     return here if here in (start, *start.parents) else start

@@ -156,7 +156,8 @@ def complaints(outcome: Outcome) -> list[str]:
             if not _is_ours(bug):
                 foreign.setdefault(bug.code, []).append(_of_bug(result, bug))
     for told in foreign.values():
-        lines.append(told[0] + (f" (and in {len(told) - 1} more places)" if len(told) > 1 else ""))
+        more = len(told) - 1
+        lines.append(told[0] + (f" (and in {more} more place{'s' if more > 1 else ''})" if more else ""))
     return [" ".join(line.splitlines()) for line in lines]
 
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 import fix_compile
+from patcher.backup import project_root
+from patcher.diagnose import latest
 from patcher.diagnose.diagnosing import diagnose
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -162,6 +164,15 @@ def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path, docu
     assert any("`print`" in remark["what"] and "`Net.__init__`" in remark["what"] for remark in told["fine"])
     assert told["sites"][0]["where"] == "train.py:5"
     assert {item["name"] for item in told["diagnostics"]} == {"fullgraph", "baseline"}
+    # and it is kept, for whoever asks of a line that may have moved since
+    root = os.path.realpath(project_root(os.curdir))
+    lines = MODEL.replace("class Gate", "\n\nclass Gate").splitlines()
+    kept = latest.by_line(latest.recall(root), "net.py", lines)
+    (measured,) = kept[14]
+    assert (measured.line, measured.trigger) == (12, "if y.sum() > self.limit:  # too loud")
+    assert (measured.severity, measured.title) == (branch["severity"], branch["title"])
+    assert "6 launches" in measured.told
+    assert latest.by_line(latest.recall(root), "train.py", lines) == {}
 
 
 def test_a_cause_that_no_rule_of_the_run_fixes_remains_with_advice(document: Document) -> None:

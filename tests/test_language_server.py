@@ -302,6 +302,20 @@ def test_the_project_around(project: Path, editors: Editors) -> None:
     editors.run(scenario)
 
 
+def test_lines_end_as_they_did_and_no_project_is_needed(tmp_path: Path, editors: Editors) -> None:
+    """A file in a folder that may be anything is looked at alone; nobody walks through that folder."""
+    path, text = tmp_path / "net.py", MODEL.replace("\n", "\r\n")
+    (tmp_path / "other.py").write_text("import net\n")
+
+    async def scenario(session: Session) -> None:
+        assert places(await session.found(path, text)) == [("FC101", 7, 8, 23)]
+        fix, ignore = await session.actions(path, 7)
+        assert edited(text, await session.chosen(fix)) == FIXED.replace("\n", "\r\n")
+        assert "if x.sum() > 0:  # fix-compile: ignore[FC101]\r\n" in edited(text, await session.chosen(ignore))
+
+    editors.run(scenario)
+
+
 def test_hover_tells_what_was_measured(
     project: Path, editors: Editors, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -379,3 +379,16 @@ def test_the_door_is_light() -> None:
 def test_the_command_line_takes_rules_without_packages() -> None:
     assert inspect.signature(cli.main).parameters["own"].default == OwnRules()
     assert ast.parse((ROOT / "fix_compile.py").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("word", "library"), [("server", "pygls"), ("mcp", "mcp")])
+def test_an_extra_that_is_missing_is_one_line(
+    tool: Run, monkeypatch: pytest.MonkeyPatch, word: str, library: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("patcher.editor", "patcher.assistants"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    status, out, err = tool(word)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"fix-compile {word}: error: ")
+    assert err.endswith(f"; install it with: pip install 'fix-compile[{word}]'\n")

@@ -12,6 +12,7 @@ from typing import BinaryIO
 import click
 
 from patcher import calls
+from patcher.config import ConfigError
 from patcher.ignores import OF_COMMENTS
 from patcher.rule import Rule
 
@@ -29,7 +30,7 @@ def serving(rules: Sequence[Rule]) -> click.Command:
         try:
             from patcher.editor.server import make_server
         except ImportError as error:
-            raise click.ClickException(_missing("server", error)) from None
+            raise ConfigError(_missing("server", error)) from None
         warnings.simplefilter("ignore")  # of the sources that are looked at
         server = make_server((*OF_COMMENTS, *rules))
         with _own_streams() as (stdin, stdout):
@@ -54,7 +55,7 @@ def assisting() -> click.Command:
         try:
             from patcher.assistants.server import make_server
         except ImportError as error:
-            raise click.ClickException(_missing("mcp", error)) from None
+            raise ConfigError(_missing("mcp", error)) from None
         make_server().run()
         return calls.Told(calls.OK)
 
@@ -74,4 +75,5 @@ def _own_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 
 def _missing(extra: str, error: ImportError) -> str:
-    return f"{error}; install it with: pip install 'fix-compile[{extra}]'"
+    told = str(error)
+    return f"{told[:1].lower()}{told[1:]}; install it with: pip install 'fix-compile[{extra}]'"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patcher.backup import project_root
+from patcher.backup import MARKERS, project_root
 from patcher.config import Config, load
 from patcher.discover import Exclude, discover
 from patcher.engine import fix_one, patch
@@ -27,6 +27,8 @@ from patcher.surroundings import Surroundings
 
 #: What Python raises for a text that it does not take.
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+#: Of a larger project the first files are read, and the others only when a rule asks for words in them.
+_MOST_FILES = 4000
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -57,6 +59,7 @@ class Folder:
         self._summaries: dict[str, ModuleSummary] = {}
         self._typed: dict[str, ModuleSummary] = {}
         self._shapes: dict[str, tuple[str, ...]] = {}
+        self._around = Surroundings(())
         self._project: Project | None = None
 
     def covers(self, path: str) -> bool:
@@ -67,9 +70,14 @@ class Folder:
         return any(entry.path == path and not entry.error and (self._every or not entry.beside) for entry in entries)
 
     def index(self) -> None:
-        """Read all files of the project. Those that cannot be read or parsed say nothing of the others."""
+        """Read the files of the project. Those that cannot be read or parsed say nothing of the others.
+
+        Where nothing says that the folder is a project, it may be anything, and files are looked at alone.
+        """
+        if not _is_project(Path(self.root)):
+            return
         files, summaries = [], {}
-        for entry in discover([self.root], self._exclude):
+        for entry in discover([self.root], self._exclude)[:_MOST_FILES]:
             if not entry.error:
                 files.append(entry.path)
                 if (summary := _summary(entry.path)) is not None:
@@ -87,7 +95,7 @@ class Folder:
                 if self._shapes.get(path) != _shape(tree):  # else what it says of the others can wait
                     self._learn(path, tree)
                 result = find(text, path, self.rules, self.settings, self._known(path, text), tree)
-        except (*_UNREADABLE, NoFunctionError) as error:
+        except Exception as error:  # whatever is wrong with half a text, or with us: the next key comes soon
             return Look(text, error=f"{type(error).__name__}: {error}")
         return Look(text, tuple(found for found in result.found if not found.suppressed))
 
@@ -118,15 +126,14 @@ class Folder:
 
     def reread(self, path: str) -> None:
         """The file on disk may be another one now, or gone."""
+        self._around, self._project = Surroundings(()), None
         if not self.covers(path) and path not in self._summaries:
             return
-        summary, before = _summary(path), self._summaries.get(path)
+        summary = _summary(path)
         if summary is not None and self.covers(path):
             self._summaries[path] = summary
         else:
             self._summaries.pop(path, None)
-        if summary != before:
-            self._project = None
 
     def fixed(self, path: str, text: str, wanted: Reported) -> str:
         """``text`` with the fix of one finding made; raises `EditError`."""
@@ -146,9 +153,11 @@ class Folder:
             self._learn(path, ast.parse(text))
         if self._project is None:
             summaries = {**self._summaries, **self._typed}
-            around = Surroundings(tuple({**dict.fromkeys(self._files), **self._typed}))
+            given = tuple({**dict.fromkeys(self._files), **self._typed})
+            if self._around.given != given:
+                self._around = Surroundings(given)
             listed = [summaries[name] for name in sorted(summaries)]
-            self._project = Project(listed, around, compiled=self.settings.compiled)
+            self._project = Project(listed, self._around, compiled=self.settings.compiled)
         return self._project
 
 
@@ -163,8 +172,13 @@ class _Only(Exclude):
 
 
 def folder_root(path: str) -> str:
-    """The folder of the project that the file belongs to."""
-    return str(project_root(path))
+    """The folder of the project that the file belongs to; its own folder where it is in none."""
+    root = project_root(path)
+    return str(root if _is_project(root) else Path(path).absolute().parent)
+
+
+def _is_project(root: Path) -> bool:
+    return any((root / marker).exists() for marker in MARKERS)
 
 
 def _shape(tree: ast.Module) -> tuple[str, ...]:

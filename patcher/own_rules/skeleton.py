@@ -19,7 +19,7 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
-from fix_compile import Cost, Example, Facts, Finding, NearMiss, Rule
+from fix_compile import Applicability, Code, Cost, Enclose, Example, Facts, Finding, Fix, NearMiss, Rule
 
 # How `before` is run: what `make` gives is called with each of `calls`, eagerly and compiled.
 RUN = """
@@ -34,13 +34,13 @@ class @CLASS@(Rule):
     """A pause in compiled code.
 
     What it does:
-        Reports ``time.sleep``.
+        Compiled code (``torch.compiler.is_compiling()``) leaves ``time.sleep`` out.
 
     Why it breaks compilation:
         Dynamo does not trace it: the graph ends there.
 
     Fix safety:
-        Display only: whether the pause is needed is not in the source.
+        Unsafe: whether anything counts on the pause is not in the source.
     """
 
     code: ClassVar[str] = "@CODE@"
@@ -50,10 +50,21 @@ class @CLASS@(Rule):
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Yield what is wrong at ``node``; with a `Fix` where it can be proven that results stay the same."""
+        """Yield what is wrong at ``node``.
+
+        With a safe `Fix` where it can be proven that results stay the same, with an unsafe one and an assumption where
+        they do if that holds, and without one, but with the reason, where nothing can be done.
+        """
         assert isinstance(node, ast.Call)
-        if facts.syntax.qualified(node.func) == "time.sleep":
-            yield Finding(node, "a pause ends the graph", assumption="whether the pause is needed is not known")
+        if facts.syntax.qualified(node.func) != "time.sleep":
+            return
+        statement, message = facts.syntax.statement_of(node), "a pause ends the graph"
+        if not isinstance(statement, ast.Expr) or statement.value is not node:
+            yield Finding(node, message, assumption="it is a part of something else")
+            return
+        asked = facts.writing.spelling("torch.compiler.is_compiling", node)
+        fix = Fix((Enclose((statement,), Code(f"if not {asked}():")),), Applicability.UNSAFE)
+        yield Finding(node, message, fix, "nothing counts on the pause")
 
     # What it finds, and what becomes of it (None: it stays). Both stand below `import torch`, `import torch.nn as nn`
     # and `import torch.nn.functional as F`. Give at least one of each shape in which it occurs.
@@ -70,8 +81,19 @@ class Net(nn.Module):
         time.sleep(0.001)
         return y + 1
 """,
-            after=None,
+            after="""
+import time
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        if not torch.compiler.is_compiling():
+            time.sleep(0.001)
+        return y + 1
+""",
             run=RUN,
+            unsafe=True,
         ),
     )
     # What looks like it and must be left alone.
