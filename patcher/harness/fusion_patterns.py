@@ -7,6 +7,7 @@ makes one spelling of many first. Standard library and torch.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import itertools
 import math
@@ -62,34 +63,46 @@ def _operator(name: str, schema: str, function: Callable[..., Any]) -> Callable[
     return made
 
 
-def _rms_norm(x: Any, weight: Any, eps: float) -> Any:
+def _rms_norm(x: Any, weight: Any, eps: float, back: bool) -> Any:
     wide = x.float()
     normal = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-    return (normal if weight is None else normal * weight).to(x.dtype)
+    return (normal if weight is None else normal * weight).to(_kind(back, x, weight))
 
 
-def _layer_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+def _layer_norm(x: Any, weight: Any, bias: Any, eps: float, back: bool) -> Any:
     wide = F.layer_norm(x.float(), x.shape[-1:], None, None, eps)
     wide = wide if weight is None else wide * weight
-    return (wide if bias is None else wide + bias).to(x.dtype)
+    return (wide if bias is None else wide + bias).to(_kind(back, x, weight, bias))
+
+
+def _kind(back: bool, x: Any, *others: Any) -> Any:
+    """The dtype that the code by hand gives: that of ``x`` where the cast back comes last, else what all come to."""
+    kinds = [x.dtype] if back else [one.dtype for one in (x, *others) if one is not None]
+    return functools.reduce(torch.promote_types, kinds)
 
 
 def _attention(q: Any, k: Any, v: Any, mask: Any, scale: float) -> Any:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
 
 
-def _rope_half(x: Any, cos: Any, sin: Any) -> Any:
+def _rope_half(x: Any, cos: Any, sin: Any, back: bool) -> Any:
     first, second = x.chunk(2, -1)
-    return x * cos + torch.cat((-second, first), -1) * sin
+    return _rotated(x, torch.cat((-second, first), -1), cos, sin, back)
 
 
-def _rope_pairs(x: Any, cos: Any, sin: Any) -> Any:
+def _rope_pairs(x: Any, cos: Any, sin: Any, back: bool) -> Any:
     real, imaginary = x.unflatten(-1, (-1, 2)).unbind(-1)
-    return x * cos + torch.stack((-imaginary, real), -1).flatten(-2) * sin
+    return _rotated(x, torch.stack((-imaginary, real), -1).flatten(-2), cos, sin, back)
 
 
-rms_norm = _operator("rms_norm", "(Tensor x, Tensor? weight, float eps) -> Tensor", _rms_norm)
-layer_norm = _operator("layer_norm", "(Tensor x, Tensor? weight, Tensor? bias, float eps) -> Tensor", _layer_norm)
+def _rotated(x: Any, turned: Any, cos: Any, sin: Any, back: bool) -> Any:
+    return (x.float() * cos + turned.float() * sin).to(x.dtype) if back else x * cos + turned * sin
+
+
+rms_norm = _operator("rms_norm", "(Tensor x, Tensor? weight, float eps, bool back) -> Tensor", _rms_norm)
+layer_norm = _operator(
+    "layer_norm", "(Tensor x, Tensor? weight, Tensor? bias, float eps, bool back) -> Tensor", _layer_norm
+)
 gelu = _operator(
     "gelu", "(Tensor x, str approximate) -> Tensor", lambda x, approximate: F.gelu(x, approximate=approximate)
 )
@@ -98,8 +111,8 @@ modulate = _operator(
     "modulate", "(Tensor x, Tensor scale, Tensor shift) -> Tensor", lambda x, scale, shift: x * (1 + scale) + shift
 )
 attention = _operator("attention", "(Tensor q, Tensor k, Tensor v, Tensor? mask, float scale) -> Tensor", _attention)
-rope_half = _operator("rope", "(Tensor x, Tensor cos, Tensor sin) -> Tensor", _rope_half)
-rope_pairs = _operator("rope_pairs", "(Tensor x, Tensor cos, Tensor sin) -> Tensor", _rope_pairs)
+rope_half = _operator("rope", "(Tensor x, Tensor cos, Tensor sin, bool back) -> Tensor", _rope_half)
+rope_pairs = _operator("rope_pairs", "(Tensor x, Tensor cos, Tensor sin, bool back) -> Tensor", _rope_pairs)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -114,23 +127,16 @@ def _both_ways(one: Any, other: Any, turned: bool) -> Any:
     return other * one if turned else one * other
 
 
-def _cast_back(x: Any, like: Any) -> Any:
-    return x.to(like.dtype)
-
-
 def _rms_norms() -> Iterator[Pattern]:
     def normal(wide: Any, eps: float) -> Any:
         return wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
 
     def made(how: str, search: Callable[..., Any], *examples: Any, weighted: bool = True, own: bool = False) -> Pattern:
-        if weighted:
-            replace: Callable[..., Any] = lambda x, weight, eps: rms_norm(x, weight, eps)  # noqa: E731 - parameters have names
-        else:
-            replace = lambda x, eps: rms_norm(x, None, eps)  # noqa: E731
+        back = how.endswith("cast back")
         native = (lambda x, weight, eps: F.rms_norm(x, x.shape[-1:], weight, eps)) if own else None
         names = ("x", "weight", "eps") if weighted else ("x", "eps")
-        search = _named(names, search)
-        return Pattern("rms-norm", how, search, replace, examples, _ROOTS, {"eps": EPS}, native)
+        replace = _named(names, lambda x, weight, eps: rms_norm(x, weight, eps, back), ("x", "weight", "eps"))
+        return Pattern("rms-norm", how, _named(names, search), replace, examples, _ROOTS, {"eps": EPS}, native)
 
     weight, half = _x(_FULL, 8), _x(_HALF)
     for turned in (False, True):
@@ -200,7 +206,8 @@ def _layer_norms() -> Iterator[Pattern]:
         if parts and not cast:
             native = _named(names_of, lambda *given: F.layer_norm(given[0], given[0].shape[-1:], *given[1:]), _NORM)
         yield Pattern(
-            "layer-norm", ", ".join(told), _named(names_of, search, _NORM), _named(names_of, layer_norm, _NORM),
+            "layer-norm", ", ".join(told), _named(names_of, search, _NORM),
+            _named(names_of, functools.partial(layer_norm, back=cast == "in"), _NORM),
             examples, (*_ROOTS, aten.var.correction), {"eps": EPS}, native,
         )  # fmt: skip
 
@@ -296,10 +303,10 @@ def _ropes() -> Iterator[Pattern]:
 
         made = rope_half if how.startswith("halves") else rope_pairs
         names = ("x", "cos", "sin")
-        replace = _named(names, made)
+        replace, replace_in_float = (_named(names, functools.partial(made, back=back)) for back in (False, True))
         yield Pattern("rope", how, _named(names, search), replace, example, (anchor,))
         half = (_x(_HALF, 2, 4, 3, 8), *example[1:])
-        yield Pattern("rope", f"{how}, in float32", _named(names, in_float), replace, half, (anchor,))
+        yield Pattern("rope", f"{how}, in float32", _named(names, in_float), replace_in_float, half, (anchor,))
 
 
 def _attentions() -> Iterator[Pattern]:

@@ -396,10 +396,15 @@ def _draws(graph: Any) -> bool:
 
 
 def _apart(ours: Any, theirs: Any) -> float | None:
-    """The largest difference, in proportion to the largest of the values of its tensor; None: nothing to compare."""
+    """The largest difference, in proportion to the largest of the values of its tensor; None: nothing to compare.
+
+    Infinite where a tensor has another dtype or shape.
+    """
     found: float | None = None
     pairs = zip(torch.utils._pytree.tree_leaves(ours), torch.utils._pytree.tree_leaves(theirs), strict=True)
     for one, other in pairs:
+        if isinstance(one, torch.Tensor) and (one.dtype, one.shape) != (other.dtype, other.shape):
+            return math.inf
         if isinstance(one, torch.Tensor) and one.is_floating_point() and one.numel():
             a, b = one.double(), other.double()
             alike = (a == b) | (a.isnan() & b.isnan())
