@@ -261,6 +261,26 @@ def test_forward_is_looked_at_without_what_backward_keeps() -> None:
     assert [match.pattern.switch for match in seen.matches if not match.joint] == ["silu", "silu"]
 
 
+@pytest.mark.slow
+def test_tracing_that_takes_no_table_decomposes_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of releases before 2.13, whose functions have inductor's table and no way to say so."""
+    matcher = fusion_patterns.matcher
+    forward, joint = matcher.fwd_only, matcher.joint_fwd_bwd
+
+    def old_forward(function: Any, args: Any) -> Any:
+        return forward(function, args, get_decomp_fn=lambda: matcher.select_decomp_table())
+
+    def old_joint(function: Any, args: Any) -> Any:
+        return joint(function, args, get_decomp_fn=lambda: matcher.select_decomp_table())
+
+    monkeypatch.setattr(matcher, "fwd_only", old_forward)
+    monkeypatch.setattr(matcher, "joint_fwd_bwd", old_joint)
+    for trace, given in ((fusion_patterns.forward_graph, X), (fusion_patterns.joint_graph, X.clone().requires_grad_())):
+        names = [fusion_form.name(node.target) for node in trace(F.gelu, [given]).graph.nodes if node.op != "output"]
+        assert "gelu" in names
+        assert "erf" not in names
+
+
 @pytest.mark.parametrize(
     ("spelled", "path"),
     [

@@ -19,6 +19,7 @@ _COUNTS = (
 )
 TIMED = ("inductor",)  # the backends whose times say something
 _FEW = 10  # operators
+_CLOSER = 0.5  # times the distance that there was: less says that numbers have come closer
 _SHARE = 0.05  # quartile ranges of a quick run are narrow by chance: less than this is no difference
 
 
@@ -87,6 +88,45 @@ def difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
     runs = [f"{_named(key)} runs compiled" for key in new if key not in old]
     fails = [f"{_named(key)} does not run compiled any more" for key in old if key not in new]
     return Change((*runs, *counted.better), (*fails, *counted.worse), tuple(faster), tuple(slower))
+
+
+def eager_difference(before: tuple[State, Tree], after: tuple[State, Tree]) -> Change:
+    """The same, with the time that eager code takes, and how far compiled results are from eager ones.
+
+    What a rewrite of operators gains: compiled code has fused them by itself.
+    """
+    compiled = difference(before, after)
+    faster, slower, closer, further = list(compiled.faster), list(compiled.slower), list(compiled.better), []
+    pairs = zip(_eager(*before), _eager(*after), strict=True)
+    for case, (was, now) in zip(before[0].results.cases, pairs, strict=True):
+        if was is not None and now is not None:
+            told = f"{case.name} (eager) {was.median_ms:.3g} -> {now.median_ms:.3g} ms"
+            faster += [told] if _quicker(now, was) else []
+            slower += [told] if _quicker(was, now) else []
+    for key, was_apart in _apart(*before).items():
+        now_apart = _apart(*after).get(key)
+        if was_apart is None or now_apart is None:
+            continue
+        told = f"{_named(key)} from eager to compiled {was_apart:.1e} -> {now_apart:.1e}"
+        closer += [told] if now_apart < _CLOSER * was_apart else []
+        further += [told] if was_apart < _CLOSER * now_apart else []
+    return Change(tuple(closer), (*compiled.worse, *further), tuple(faster), tuple(slower))
+
+
+def _eager(state: State, tree: Tree) -> list[Warm | None]:
+    """The warm times of eager code, case by case."""
+    figures = (case.variant(tree, "eager").figures for case in state.results.cases)
+    return [one.warm if one is not None else None for one in figures]
+
+
+def _apart(state: State, tree: Tree) -> dict[tuple[str, str], float | None]:
+    """By case and mode the mean distance of compiled outputs to those of the same tree in eager mode."""
+    return {
+        (case.name, str(one.mode)): one.outputs.mae if tree == "original" else one.own_eager
+        for case in state.results.cases
+        for one in case.comparisons
+        if (one.tree, one.kind) == (tree, "compiled")
+    }
 
 
 class Standing(NamedTuple):

@@ -96,7 +96,8 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         costs = {rule.code: rule.costs for rule in analysis.rules}
         untimed = wanted.options.backend not in TIMED
         quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1], untimed=untimed)
-        search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies, whole.torch)
+        fusions = tuple(rule.code for rule in analysis.rules if rule.switch)
+        search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies, whole.torch, fusions)
         ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
         causes = whole.causes()
         moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]

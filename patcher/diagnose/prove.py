@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings
 from patcher.diagnose.bench import Bench, State
-from patcher.diagnose.better import TIMED, Change, Standing, compiles_less, difference, is_whole, standing
+from patcher.diagnose.better import (
+    TIMED,
+    Change,
+    Standing,
+    compiles_less,
+    difference,
+    eager_difference,
+    is_whole,
+    standing,
+)
 from patcher.diagnose.diagnosis import Outcome, Totals, Tried
 from patcher.diagnose.events import Seen
 from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays, with_known
@@ -36,6 +45,7 @@ _ZONES = 2  # functions that are left out of graphs: one of those that are measu
 
 # what is fixed, with which strategies, under which settings of PyTorch
 _Key = tuple[frozenset[Unit], tuple[tuple[str, str], ...], frozenset[TorchSetting]]
+_Compared = Callable[[tuple[State, Tree], tuple[State, Tree]], Change]
 _Fates = dict[tuple[str, ...], tuple[Outcome, str, Totals | None]]
 
 
@@ -71,7 +81,7 @@ class Search:
     """One search. ``costs``: what each rule's findings may show as. ``quick``: how to measure on the way.
 
     ``strategies``: for each rule with several, its key and their names, when all are to be tried. ``torch``: the
-    version that runs.
+    version that runs. ``fusions``: the rules that make one operator of several, which no cause asks for.
     """
 
     analysis: Analysis
@@ -81,6 +91,7 @@ class Search:
     quick: Options
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     torch: str = ""
+    fusions: tuple[str, ...] = ()
     _states: dict[_Key, State] = field(default_factory=dict)
     _known: dict[tuple[str, ...], Bundle] = field(default_factory=dict)
     _fates: _Fates = field(default_factory=dict)
@@ -97,7 +108,7 @@ class Search:
         """
         line = self._best(causes, uncompiled) if self._may_set else self._line([], causes, uncompiled)
         self._fates = line.fates
-        return self._ended(self._other_strategies(self._zoned(self._pruned(line.chosen), causes)))
+        return self._ended(self._fused(self._other_strategies(self._zoned(self._pruned(line.chosen), causes))))
 
     def at_length(self, ending: Ending, options: Options) -> Ending:
         """The end, measured once more with the original beside it; should results differ, without what is to blame.
@@ -358,7 +369,7 @@ class Search:
         """The fixes that could be made now and were not tried yet."""
         now = self._now(_in_order(_settings_of(chosen)))
         made = bundles(self.analysis.again(now), self.bench.places)
-        late = (_SETTING[0], ZONE)  # written, or tried, when all is decided
+        late = (_SETTING[0], ZONE, *self.fusions)  # written, or tried, when all is decided
         every = [bundle for bundle in made if bundle.key[0] not in late]
         for bundle in every:
             known = self._known.get(bundle.key)
@@ -421,7 +432,7 @@ class Search:
         old, tree = self._tree(rest, self._state(chosen))
         return standing(self._state(chosen), "patched") < standing(old, tree)
 
-    def _timed(self, rest: Sequence[Bundle], chosen: Sequence[Bundle]) -> Change:
+    def _timed(self, rest: Sequence[Bundle], chosen: Sequence[Bundle], compared: _Compared = difference) -> Change:
         """The same where the clock decides: both are measured in turns, and every time has to say the same.
 
         Two processes that run the same code may differ by more than the passes in either of them do.
@@ -430,7 +441,7 @@ class Search:
         for _ in range(_TURNS - 1):
             with_it.append(self._state(chosen, again=True))
             without.append(self._tree(rest, with_it[-1], again=True))
-        found = [difference(one, (other, "patched")) for one in without for other in with_it]
+        found = [compared(one, (other, "patched")) for one in without for other in with_it]
         first = found[0]
         faster, slower = all(each.faster for each in found), all(each.slower for each in found)
         return replace(first, faster=first.faster if faster else (), slower=first.slower if slower else ())
@@ -519,6 +530,30 @@ class Search:
         if bundle.key[0] != ZONE or before is None or after is None:
             return ""
         return f"; operators in graphs {before.operators} -> {after.operators}, the others run eagerly"
+
+    # --- operators that are written by hand -------------------------------------------------------------------------
+
+    def _fused(self, chosen: list[Bundle]) -> list[Bundle]:
+        """With the operators that make eager code quicker, or bring it closer to compiled code; each is left out once.
+
+        What compiled code loses by one counts against it.
+        """
+        made = bundles(self.analysis.again(self._now(_in_order(_settings_of(chosen)))), self.bench.places)
+        offered = [bundle for bundle in made if bundle.key[0] in self.fusions and bundle not in chosen]
+        for bundle in offered:
+            self._known[bundle.key] = bundle
+        kept = self._equivalent(chosen, offered) if offered else []
+        for bundle in reversed(kept):
+            rest, now = [*chosen, *(other for other in kept if other is not bundle)], [*chosen, *kept]
+            found = eager_difference(self._tree(rest, self._state(now)), (self._state(now), "patched"))
+            if found.by_time:
+                found = self._timed(rest, now, eager_difference)
+            outcome: Outcome = "kept" if found.gain else "not better" if found.worse or found.slower else "no-op"
+            why = "neither eager time beyond noise nor the distance from eager to compiled changes with it"
+            told = f"without it and with it: {found.told}" if outcome == "kept" else found.told
+            self._fates[bundle.key] = (outcome, why if outcome == "no-op" else told, self._totals(rest))
+            kept = kept if found.gain else [other for other in kept if other is not bundle]
+        return [*chosen, *kept]
 
     # --- strategies -------------------------------------------------------------------------------------------------
 

@@ -92,11 +92,15 @@ def _magnitude(tensor: Any) -> float:
 
 
 def compare(job: Json) -> list[Json]:
-    """Every variant against the original in eager mode, and all against float64 where there is one."""
+    """Every variant against the original in eager mode, and all against float64 where there is one.
+
+    What is patched and compiled also against itself in eager mode: that of the original is its distance anyway.
+    """
     base = Path(job["folder"])
     ok = [variant for variant in job["variants"] if variant["status"] == "ok"]
     reference = base / ok[0]["folder"]
     exact = next((base / variant["folder"] for variant in ok if variant["kind"] == "float64"), None)
+    patched = next((base / v["folder"] for v in ok if (v["tree"], v["kind"]) == ("patched", "eager")), None)
     told = []
     for variant in ok:
         if variant["kind"] == "float64":
@@ -106,6 +110,8 @@ def compare(job: Json) -> list[Json]:
         if variant is not ok[0]:  # what was not patched may have the folder of the original
             row |= _compared(reference, own, variant["kind"] == "eager", job.get("weights", True))
         row["float64"] = _distance(exact, own) if exact else None
+        if patched and (variant["tree"], variant["kind"]) == ("patched", "compiled"):
+            row["own_eager"] = _distance(patched, own)
         told.append(row)
     return told
 
@@ -278,7 +284,7 @@ def _short(value: Any) -> str:
 
 
 def _distance(exact: Path, own: Path) -> float | None:
-    """The mean absolute distance of the first pass's floating outputs to those in float64."""
+    """The mean absolute distance of the first pass's floating outputs to others, such as those in float64."""
     total, count = 0.0, 0
     for file in [file for file in exact.glob("pass1-call*.pt") if (own / file.name).exists()]:
         a, b = dict(_load(file)["leaves"]), dict(_load(own / file.name)["leaves"])

@@ -373,7 +373,7 @@ OWN: dict[str, tuple[Any, ...]] = {
 
 def forward_graph(function: Callable[..., Any], args: Any, **_: Any) -> Any:
     """The graph of a function, undecomposed, in the form that graphs have here."""
-    with _decomposed_no_further():
+    with _decomposed_no_further(matcher.fwd_only):
         return fusion_form.normalised(_forward_only(function, args))
 
 
@@ -396,14 +396,14 @@ def joint_graph(function: Callable[..., Any], args: Any, **_: Any) -> Any:
     """The same with its backward."""
     known = inspect.signature(matcher.joint_fwd_bwd).parameters
     more: dict[str, Any] = {"get_decomp_fn": dict} if "get_decomp_fn" in known else {}
-    with _decomposed_no_further():
+    with _decomposed_no_further(matcher.joint_fwd_bwd):
         return fusion_form.normalised(matcher.joint_fwd_bwd(function, args, **more))
 
 
 @contextlib.contextmanager
-def _decomposed_no_further() -> Iterator[None]:
-    """Releases whose tracing takes no table take inductor's, which is asked for here."""
-    if "get_decomp_fn" in inspect.signature(matcher.fwd_only).parameters:
+def _decomposed_no_further(tracing: Callable[..., Any]) -> Iterator[None]:
+    """Tracing that takes no table, as of releases before 2.13, takes inductor's, which is asked for here."""
+    if "get_decomp_fn" in inspect.signature(tracing).parameters:
         yield
         return
     kept = matcher.select_decomp_table

@@ -213,7 +213,7 @@ class Comparison:
 
     ``differences``: what no distance can say, one line each (dtype, shape, NaN, aliasing, integers). ``epsilon``: of
     the coarsest floating dtype. ``gradients``, ``state``: None when nothing was trained or changed. ``float64``: mean
-    absolute distance of this variant to the float64 reference.
+    absolute distance of this variant to the float64 reference. ``own_eager``: of patched compiled to patched eager.
     """
 
     tree: Tree
@@ -225,6 +225,7 @@ class Comparison:
     gradients: Distance | None = None
     state: Distance | None = None
     float64: float | None = None
+    own_eager: float | None = None
 
 
 @dataclass(frozen=True)
@@ -565,6 +566,7 @@ def _comparison(table: _Table) -> Comparison:
         gradients=table.maybe("gradients", lambda key: _distance(table.table(key))),
         state=table.maybe("state", lambda key: _distance(table.table(key))),
         float64=table.maybe("float64", table.number),
+        own_eager=table.maybe("own_eager", table.number),
     )
 
 
