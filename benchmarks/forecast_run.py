@@ -45,6 +45,25 @@ def tracing(lines: dict[str, set[int]]) -> Iterator[None]:
         InstructionTranslatorBase.starts_line = usual  # type: ignore[method-assign]
 
 
+class Inner(Listener):
+    """Also notes, of a break in files of PyTorch, NumPy or Python, the line of a package that got there."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(lambda path: path.removeprefix(root))
+        self.beneath: set[tuple[str, str]] = set()
+
+    def _detail(self, where: str, reason: str, text: str) -> None:
+        super()._detail(where, reason, text)
+        if _is_not_asked(where):
+            frames = [frame.rpartition(" in ")[0] for frame in self._stack([])]
+            own = [frame for frame in frames if not _is_not_asked(frame)]
+            self.beneath.update((frame, reason) for frame in own[-1:])
+
+
+def _is_not_asked(where: str) -> bool:
+    return where.partition("/")[0] in ("", *_NOT_ASKED)  # "": not of the folder of packages
+
+
 def packages_folder() -> str:
     """Where the installed packages are."""
     spec = importlib.util.find_spec("torch")
@@ -62,7 +81,7 @@ def imported(root: str) -> list[str]:
 def one(name: str) -> Json:
     lines: dict[str, set[int]] = {}
     root = packages_folder()
-    listener = Listener(lambda path: path.removeprefix(root))
+    listener = Inner(root)
     listener.count_graphs()
     error = ""
     with listening(listener, False), tracing(lines):
@@ -81,6 +100,7 @@ def one(name: str) -> Json:
         "traced": {file: at for file, at in traced.items() if file.partition("/")[0] not in _NOT_ASKED},
         "graphs": listener.graphs,
         "failed": error,
+        "beneath": [{"where": where, "reason": reason} for where, reason in sorted(listener.beneath)],
         **described(listener),
     }
 

@@ -93,7 +93,6 @@ ASKING = {
     "y = state.found[state.sizes != 0]\nstate.sizes.clone()": "mask index",
     "if state.sizes.clone() is x:\n    mask = state.sizes != 0\n    y = state.found[:, ~mask]": "mask index",
     "n = counts.cpu()\ny = int(n[0])": "int",
-    "y = torch.nn.utils.rnn.pack_padded_sequence(x, counts)": "packed sequence",
     "y = any(counts > 1)": "any of a tensor",
     "y = all(c > 1 for c in counts)": "all of a tensor",
     "y = sorted(counts)": "sorted tensor",

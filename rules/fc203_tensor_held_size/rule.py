@@ -103,13 +103,13 @@ class TensorHeldSize(Rule):
             uses = number_uses(facts, node, held.refused)
             if uses.breaking:
                 reason = next(iter(held.refused.values()))
-                yield Finding(uses.breaking[0], _message(sorted(held.refused)), assumption=reason)
+                yield Finding(_place(uses, facts), _message(sorted(held.refused)), assumption=reason)
         uses = number_uses(facts, node, held.found)
         if not uses.breaking:
             return
         if not uses.reads:
             at, reason = uses.obstacles[0]
-            yield Finding(uses.breaking[0], _message(sorted(held.found)), assumption=f"line {at.lineno}: {reason}")  # type: ignore[attr-defined]
+            yield Finding(_place(uses, facts), _message(sorted(held.found)), assumption=f"line {at.lineno}: {reason}")  # type: ignore[attr-defined]
             return
         write = _Writer(held, uses, node, facts)
         names = sorted({r.attr for r in write.reads})
@@ -117,10 +117,18 @@ class TensorHeldSize(Rule):
         applicability = Applicability.UNSAFE if doubts else Applicability.SAFE
         limit = _LIMIT.format(*(facts.writing.spelling(f"torch.{n}", node) for n in ("finfo", "get_default_dtype")))
         fix = Fix((*write.constructor(), *write.methods(limit)), applicability)
-        yield Finding(uses.reads[0], _message(names), fix, "; ".join(doubts))
+        yield Finding(_place(uses, facts), _message(names), fix, "; ".join(doubts))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _place(uses: NumberUses, facts: Facts) -> ast.AST:
+    """Where the graph ends: at a test, which every call comes to, or else at the first use as a size."""
+    parents = facts.syntax.parents
+    first = sorted(uses.breaking, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))
+    tests = (n for n in first if isinstance(p := parents.get(n), (ast.If, ast.While, ast.IfExp)) and n is p.test)
+    return next(tests, first[0])
 
 
 def _message(names: list[str]) -> str:

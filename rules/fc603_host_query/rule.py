@@ -53,5 +53,9 @@ class HostQuery(Rule):
         presumed = f"`{query.function.name}` answers the same for the same text and numbers, and gets nothing else"
         yield Finding(node, message, Fix((Decorate(query.function, Code(mark)),), Applicability.UNSAFE), presumed)
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether this rule tells of ``node``."""
+        return isinstance(node, ast.Call) and any(self.check(node, facts))
+
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

@@ -59,6 +59,10 @@ class PickledKeywords(Rule):
         empty = Insert(around_it[-1], (Code(f"{name} = {{0}}({{{{}}}})", (node.func,)),))
         yield Finding(node, message, Fix((Replace(node, Code(f"{{0}} if {{1}} else {name}", (node, keywords))), empty)))
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether this rule tells of ``node``."""
+        return isinstance(node, ast.Call) and any(self.check(node, facts))
+
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 

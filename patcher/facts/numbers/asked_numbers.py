@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.conditions import Conditions
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
+from patcher.facts.numbers.likely_masks import LikelyMasks
 from patcher.facts.numbers.likely_tensors import LikelyTensors
+from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.syntax.written import is_none
+from patcher.facts.syntax.written import integer
 from patcher.facts.tables.number_takers import (
     ANSWERING,
     ANSWERING_METHODS,
@@ -29,7 +32,6 @@ from patcher.facts.tables.number_takers import (
     SIZED_BY_DATA,
     Arguments,
 )
-from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Category, Kind, Value
 
 #: The types of nodes that may ask.
@@ -45,15 +47,13 @@ ASKING = (
     ast.If,
     ast.IfExp,
 )
-_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
 #: Functions of NumPy that give one number for numbers of Python.
 _OF_NUMBERS = frozenset(f"numpy.{n}" for n in "prod ceil floor sqrt log log2 log10 round rint exp power".split())
 _READING = ("int", "float")
-#: Methods that give a mask of a mask.
-_KEEPING = frozenset(
-    "repeat_interleave repeat reshape view flatten squeeze unsqueeze clone contiguous expand expand_as masked_fill "
-    "transpose permute t roll flip".split()
+#: Ways in which PyTorch takes the number of a tensor that comes into the graph as it is, when that is on the CPU.
+_FREE_FOR_INPUTS = frozenset(
+    {"tensor as size", "tensor as size of a view", "tensor as end of arange", "tensor as fill value"}
 )
 
 
@@ -73,7 +73,7 @@ class Asked:
     @property
     def sized(self) -> bool:
         """Whether it is no number that is asked for, but how many rows there are."""
-        return self.way in SIZED_BY_DATA | {"where", "mask index"}
+        return self.way in SIZED_BY_DATA | {"where", "mask index", "one_hot"}
 
     @property
     def named(self) -> bool:
@@ -97,7 +97,7 @@ class AskedNumbers(Analysis):
     def at(self, node: ast.AST) -> Asked | None:
         """What ``node``, of one of the types `ASKING`, asks a tensor for."""
         found = next(self._at(node), None)
-        return None if found is None else Asked(node, *found, self._is_looped(node))
+        return None if found is None else Asked(node, *found, is_looped(node, self.syntax))
 
     def _at(self, node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
         match node:
@@ -108,13 +108,13 @@ class AskedNumbers(Analysis):
                 yield from self._indexed(value, index)
                 read = isinstance(context, ast.Load) or self._is_counted_on(node)
                 for part in _parts(index) if read else ():
-                    if self._is_mask(part) and not self._is_known(node, part):
+                    if self.facts.ask(LikelyMasks).of(part) and not self._is_known(node, part):
                         yield part, "mask index"  # of one that is known to be a mask, others tell
             case ast.Call():
                 yield from self._called(node)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 for e, other in ((left, right), (right, left)):
-                    if isinstance(e, (ast.List, ast.Tuple)) and self.is_tensor(other):
+                    if isinstance(e, (ast.List, ast.Tuple)) and not self._is_input(other) and self.is_tensor(other):
                         yield other, "list as often as a tensor says"
             case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=right):
                 parts = right.elts if isinstance(right, ast.Tuple) else [right]
@@ -131,24 +131,36 @@ class AskedNumbers(Analysis):
             case ast.UnaryOp(op=ast.Not(), operand=operand) if not self._is_tested(node):
                 if self._is_truly(operand):
                     yield operand, "not of a tensor"
-            case ast.If(test=ast.Call() as test) | ast.IfExp(test=ast.Call() as test):
-                if not self._is_truly(test) and not self.syntax.builtin(test) and self.is_tensor(test):
-                    yield test, "if of a tensor"  # of a plain one, others tell
+            case ast.If(test=test) | ast.IfExp(test=test) if not self.facts.ask(Conditions).reads_data(test):
+                asked = (p for p in _tested(test) if self._is_asked(p))
+                yield from ((p, "if of a tensor") for p in asked if self.is_tensor(p))
             case ast.While(test=test):
-                parts = test.values if isinstance(test, ast.BoolOp) else [test]
-                yield from ((p, "while of a tensor that is made") for p in parts if self._is_truly(p))
+                truly = (p for p in _tested(test) if self._is_truly(p) or isinstance(p, ast.Compare))
+                yield from ((p, "while of a tensor that is made") for p in truly if self.is_tensor(p))
+
+    def _is_asked(self, test: ast.expr) -> bool:
+        """Whether ``test`` is for more than whether there is anything: a call, a comparison, an item of a loop."""
+        if isinstance(test, ast.Name):
+            definitions = self.inference.definitions(test)
+            return bool(definitions) and all(d.how == "iteration" for d in definitions)
+        return isinstance(test, (ast.Call, ast.Compare)) and not self.syntax.builtin(test)
 
     def _indexed(self, value: ast.expr, index: ast.expr) -> Iterator[tuple[ast.expr, str]]:
         if all(isinstance(p, (ast.Constant, ast.Slice)) for p in _parts(index)):
             return
         if isinstance(value, (ast.List, ast.Tuple)) or self.inference.of(value).python == "container":
-            if not isinstance(index, (ast.Slice, ast.Tuple)) and self.is_tensor(index):
+            if not isinstance(index, (ast.Slice, ast.Tuple)) and self.is_tensor(index) and not self._is_key(value):
                 yield index, "tensor as index of a list"
         elif self.is_tensor(value):
             for part in _parts(index):
                 held = self.inference.of(part)
                 if held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part):
                     yield part, "tensor as index of one row"
+
+    def _is_key(self, held: ast.expr) -> bool:
+        """Whether ``held`` is a dictionary: a tensor that is a key of one is not asked for anything."""
+        definitions = self.inference.definitions(held) if isinstance(held, ast.Name) else ()
+        return any(isinstance(d.value, (ast.Dict, ast.DictComp)) for d in definitions)
 
     def _called(self, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
         name, what = self.syntax.builtin(call), self.syntax.qualified(call.func) or ""
@@ -168,6 +180,11 @@ class AskedNumbers(Analysis):
             yield from ((a, "math of a tensor") for a in call.args if self.is_tensor(a))
         elif what in ANSWERING:
             yield from ((a, "equal") for a in call.args[:1] if what.startswith("torch.") or self.is_tensor(a))
+        elif what == "torch.nn.functional.one_hot" and _is_open(call):
+            yield from ((a, "one_hot") for a in call.args[:1])
+        elif what in ("numpy.where", "numpy.nonzero", "numpy.argwhere", "numpy.flatnonzero", "numpy.unique"):
+            if len(call.args) == 1 and self.is_array(call.args[0]):
+                yield call.args[0], "where"
         elif what == "torch.where" and len(call.args) == 1 and not call.keywords:
             yield call.args[0], "where"
         elif what.startswith("torch.") and what[6:] in SIZED_BY_DATA and call.args and not self._is_place(call):
@@ -191,9 +208,14 @@ class AskedNumbers(Analysis):
         placed += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
         for at, given in placed:
             if at in which or (isinstance(at, int) and ... in which):
-                for part in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]:
-                    if not self._is_input(part) or way not in ("tensor as size", "tensor as size of a view"):
+                for part in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [self._listed(given)]:
+                    if not self._is_input(part) or way not in _FREE_FOR_INPUTS:
                         yield from self._asked(part, way, "array as size")
+
+    def _listed(self, e: ast.expr) -> ast.expr:
+        """What is made a list of: ``x`` of ``list(x)``."""
+        made = self.syntax.builtin(e) in ("list", "tuple") and isinstance(e, ast.Call) and len(e.args) == 1
+        return e.args[0] if made and isinstance(e, ast.Call) else e
 
     def _asked(self, e: ast.expr, tensors: str, arrays: str) -> Iterator[tuple[ast.expr, str]]:
         if self.is_tensor(e):
@@ -220,9 +242,17 @@ class AskedNumbers(Analysis):
                 return (
                     bool(values) and len(values) == len(found) and all(self.is_array(v, seen | found) for v in values)
                 )
+            case ast.Attribute() if (own := self.inference.instance_attribute(e)) is not None:
+                stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
+                made = [s.value.func for s in stores if isinstance(s.value, ast.Call)]
+                return (
+                    bool(made)
+                    and len(made) == len(stores)
+                    and all(self.syntax.qualified(f) in _OF_NUMBERS for f in made)
+                )
             case ast.Subscript(value=value):
                 return self.is_array(value, seen)
-            case ast.BinOp(left=left, right=right):
+            case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
                 return self.is_array(left, seen) or self.is_array(right, seen)
             case ast.Call(func=ast.Attribute(value=held, attr="numpy"), args=[]):
                 return self.is_tensor(held) or not self.inference.of(held).python
@@ -233,37 +263,6 @@ class AskedNumbers(Analysis):
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method != "tolist":
                 return self.syntax.qualified(held) is None and self.is_array(held, seen)
         return False
-
-    def _is_mask(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
-        """Whether ``e`` is made by a comparison of what is likely a tensor, also in a function of this file."""
-        match e:
-            case ast.Name() if (over := self._gone_over(e)) is not None:
-                return self._is_mask(over, seen)  # a row of it
-            case ast.Name():
-                found = self.inference.definitions(e) - seen
-                return bool(found) and all(self._binds_mask(d, seen | found) for d in found)
-            case ast.UnaryOp(op=ast.Invert(), operand=operand):
-                return self._is_mask(operand, seen)
-            case ast.Compare():
-                return self.is_tensor(e)
-            case ast.Call() if self.inference.of(e).is_boolean:
-                return True
-            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _KEEPING and self._is_mask(
-                held, seen
-            ):
-                return True
-            case ast.Call():
-                functions = [self.facts.ask(Callees).here(name) for name in self.facts.ask(Callees).of(e)]
-                returned = [r for f in functions if f is not None for r in self._returned(f)]
-                return bool(returned) and None not in functions and all(self._is_mask(r, seen) for r in returned)
-        return False
-
-    def _binds_mask(self, d: Definition, seen: frozenset[Definition]) -> bool:
-        value, path = d.part
-        if d.how == "parameter":
-            given = [e for e in self.facts.ask(Callees).given(d) if not is_none(e)]
-            return bool(given) and all(self._is_mask(e, seen) for e in given)
-        return d.how in ("assign", "augmented") and value is not None and not path and self._is_mask(value, seen)
 
     def _is_known(self, node: ast.Subscript, mask: ast.expr) -> bool:
         """Whether it is plain to see that ``node`` goes through a mask."""
@@ -279,26 +278,8 @@ class AskedNumbers(Analysis):
 
     def _is_listed(self, held: ast.expr, method: str) -> bool:
         """Whether ``held`` is a tensor, or compared: what lists the places where that is true is one, or an array."""
-        return self.is_tensor(held) or (method == "nonzero" and isinstance(held, ast.Compare))
-
-    def _gone_over(self, name: ast.Name) -> ast.expr | None:
-        """What the comprehension around ``name`` that binds it goes over, ``zip`` taken apart."""
-        for parent in self.syntax.ancestors(name):
-            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                return None
-            for g in getattr(parent, "generators", ()):
-                several = g.target.elts if isinstance(g.target, ast.Tuple) else [g.target]
-                for i, target in enumerate(several):
-                    if isinstance(target, ast.Name) and target.id == name.id:
-                        zipped = self.syntax.builtin(g.iter) == "zip" and isinstance(g.target, ast.Tuple)
-                        return (
-                            g.iter.args[i] if zipped and i < len(g.iter.args) else g.iter if len(several) == 1 else None
-                        )
-        return None
-
-    def _returned(self, function: FunctionNode) -> list[ast.expr]:
-        own = (r for r in self.syntax.own(function, ast.Return) if isinstance(r, ast.Return))
-        return [r.value for r in own if r.value is not None]
+        parts = [held.left, held.right] if isinstance(held, ast.BinOp) else [held]
+        return self.is_tensor(held) or (method == "nonzero" and all(isinstance(p, ast.Compare) for p in parts))
 
     def _is_input(self, e: ast.expr) -> bool:
         """Whether ``e`` comes into the graph as it is: PyTorch takes the number of one that is on the CPU as a size."""
@@ -310,10 +291,10 @@ class AskedNumbers(Analysis):
 
     def _is_place(self, call: ast.Call) -> bool:
         """Whether ``call`` is an index, or looped over: others tell of those."""
-        parent = self.syntax.parents[call]
-        while isinstance(parent, (ast.Attribute, ast.Call)):
-            parent = self.syntax.parents[parent]
-        return isinstance(parent, (ast.Subscript, ast.For))
+        child: ast.AST = call
+        while isinstance(parent := self.syntax.parents[child], (ast.Attribute, ast.Call)):
+            child = parent
+        return isinstance(parent, ast.For) or (isinstance(parent, ast.Subscript) and child is parent.slice)
 
     def _is_tested(self, e: ast.expr) -> bool:
         """Whether ``e`` is a part of a test, of which others tell."""
@@ -326,17 +307,18 @@ class AskedNumbers(Analysis):
             child = parent
         return False
 
-    def _is_looped(self, node: ast.AST) -> bool:
-        child = node
-        for parent in self.syntax.ancestors(node):
-            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                return False
-            if isinstance(parent, _LOOPS[:2]) and child is not parent.iter and child is not parent.target:
-                return True
-            if isinstance(parent, ast.While):
-                return True
-            child = parent
-        return isinstance(node, ast.While)
+
+def _is_open(call: ast.Call) -> bool:
+    """Whether `one_hot` is left to find out how many classes there are."""
+    told = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "num_classes")]
+    return not told or integer(told[0]) == -1
+
+
+def _tested(test: ast.expr) -> list[ast.expr]:
+    """What ``test`` asks whether it is true, in turn; a name alone may be asked whether there is anything."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    inner = [p.operand if isinstance(p, ast.UnaryOp) and isinstance(p.op, ast.Not) else p for p in parts]
+    return [e for p in inner for e in (_tested(p) if isinstance(p, ast.BoolOp) else [p])]
 
 
 def _parts(index: ast.expr) -> list[ast.expr]:

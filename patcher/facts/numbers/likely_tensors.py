@@ -31,13 +31,33 @@ _TELLING = api.TENSOR_ONLY - frozenset(
 ) | frozenset({"device"})
 #: Functions that give a list or tuple of what they are given, tensor by tensor.
 _LISTING = frozenset({"list", "tuple", "reversed", "sorted"})
+#: Functions that give one of what they are given, or their sum.
+_PICKING = frozenset({"max", "min", "sum", "abs"})
+#: Annotations of what holds several of what stands in them, last.
+_HOLDERS = frozenset("list List tuple Tuple Sequence Iterable Iterator dict Dict Mapping OrderedDict".split())
 #: Methods of a tensor that give several.
 _SEVERAL = frozenset({"chunk", "split", "unbind", "tensor_split"})
 #: What of a tensor is one again, with all arguments.
 _NO_TENSORS = api.HOST_READS | api.ABOUT | _SEVERAL | frozenset({"data_ptr", "element_size", "stride", "is_nonzero"})
 
 
-_GIVING_ONE = api.TENSOR_ONLY - _NO_TENSORS | frozenset("cpu cuda to half float double int".split())
+#: Functions of torch that give something else than one tensor.
+_NO_RESULT = frozenset(
+    "aminmax are_deterministic_algorithms_enabled broadcast_shapes broadcast_tensors can_cast chunk compile cond cuda "
+    "device dsplit dtype equal allclose finfo iinfo frexp hsplit is_tensor lu meshgrid numel no_grad enable_grad "
+    "inference_mode histogram load save manual_seed set_grad_enabled split svd qr triangular_solve tensor_split "
+    "typename unbind unsafe_chunk unsafe_split unravel_index vsplit while_loop promote_types result_type seed "
+    "initial_seed get_default_dtype set_default_dtype get_rng_state autocast compiler jit".split()
+)
+#: The same, where they are asked for a dimension.
+_PAIRS = frozenset(
+    "max min median mode sort topk kthvalue cummax cummin nanmedian std_mean var_mean unique where".split()
+)
+_TORCH = ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional")
+
+_GIVING_ONE = frozenset(name for name in api.TENSOR_ONLY - _NO_TENSORS if not name.startswith("is_")) | frozenset(
+    "cpu cuda to half float double int".split()
+)
 
 
 class LikelyTensors(Analysis):
@@ -79,11 +99,22 @@ class LikelyTensors(Analysis):
                 return self._of(body, seen) or self._of(orelse, seen)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, _ORDER):
                 return self._of(left, seen) or self._of(right, seen)
+            case ast.Call(func=ast.Attribute(value=ast.Compare(), attr="nonzero")):
+                return True  # or an array's
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _GIVING_ONE:
-                return self._of(held, seen) or self._promised(e)
+                return self._of(held, seen) or self._promised(e) or self._is_made_by_torch(e)
+            case ast.Call(args=[first, *more]) if self.syntax.builtin(e) in _PICKING and not e.keywords:
+                return self._elements(first, seen) if not more else any(self._of(a, seen) for a in e.args)
             case ast.Call():
-                return self._promised(e)
+                return self._promised(e) or self._is_made_by_torch(e)
         return False
+
+    def _is_made_by_torch(self, call: ast.Call) -> bool:
+        """Whether a function of PyTorch that gives one tensor is called."""
+        package, _, name = (self.syntax.qualified(call.func) or "").rpartition(".")
+        if package not in _TORCH or not name.islower() or name.startswith(("is_", "get_", "set_")):
+            return False
+        return name not in (_NO_RESULT if len(call.args) == 1 and not call.keywords else _NO_RESULT | _PAIRS)
 
     def _is_asked_for_another_kind(self, name: ast.Name) -> bool:
         """Whether a test around ``name`` says that it is something else: ``isinstance(n, int)``."""
@@ -138,7 +169,16 @@ class LikelyTensors(Analysis):
             case ast.Name():
                 definitions = self.inference.definitions(e) - seen
                 values = [d.value for d in definitions if d.how == "assign" and not d.path and d.value is not None]
+                if any(d.how == "parameter" for d in definitions):
+                    return all(self._holds(d.node) for d in definitions)
                 return bool(values) and all(self._elements(v, seen | definitions) for v in values)
+            case ast.Attribute() if (own := self.inference.instance_attribute(e)) is not None:
+                stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
+                return bool(stores) and all(s.value is not None and self._elements(s.value, seen) for s in stores)
+            case ast.Dict(values=values):
+                return bool(values) and all(self._of(part, seen) for part in values)
+            case ast.Call(func=ast.Attribute(value=held, attr="values"), args=[]):
+                return self._elements(held, seen)
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 return bool(elements) and all(self._of(part, seen) for part in elements)
             case ast.ListComp(elt=one) | ast.GeneratorExp(elt=one):
@@ -148,6 +188,15 @@ class LikelyTensors(Analysis):
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _SEVERAL:
                 return self._of(held, seen)
         return False
+
+    def _holds(self, parameter: ast.AST) -> bool:
+        """Whether the annotation of ``parameter`` says that it holds tensors."""
+        written = parsed(parameter.annotation) if isinstance(parameter, ast.arg) and parameter.annotation else None
+        if not isinstance(written, ast.Subscript) or (dotted(written.value) or "").rpartition(".")[2] not in _HOLDERS:
+            return False
+        parts = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
+        kinds = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is ...)]
+        return bool(kinds) and self.presumed.annotated(kinds[-1]).is_tensor
 
     # --- what objects keep ------------------------------------------------------------------------------------------
 

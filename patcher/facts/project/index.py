@@ -21,6 +21,7 @@ from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
+from patcher.facts.project.given_back import given_back
 from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
@@ -60,7 +61,7 @@ class FunctionSummary:
     another thread or process. ``documented``: the errors that its docstring, or that of its class, names.
     ``casts_back``: as `sines_cast_back` has it.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
-    `offset_parameters` has them.
+    `offset_parameters` has them. ``gives``: as `given_back` has it.
     """
 
     qualname: str
@@ -80,6 +81,7 @@ class FunctionSummary:
     wraps: frozenset[str] = frozenset()
     grows: frozenset[int] = frozenset()
     offsets: frozenset[str] = frozenset()
+    gives: frozenset[str] = frozenset()
 
     @property
     def here(self) -> frozenset[str]:
@@ -358,6 +360,7 @@ class _Collector:
                 wrapped_parts(nodes, self.resolve, self.parameters(node)) if self.wraps else frozenset(),
                 grown_dims(node, (n for n in nodes if isinstance(n, ast.Call)), self.syntax),
                 offset_parameters(node, self.syntax),
+                given_back(nodes, self.resolve),
             )
 
     @staticmethod

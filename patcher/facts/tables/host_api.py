@@ -41,12 +41,51 @@ MODULE_OR_TENSOR = frozenset(
     "requires_grad_ shape state_dict to train training weight zero_grad".split()
 )
 
-#: Functions that end the graph wherever they are called (measured on 2.13).
+#: Functions that end the graph wherever they are called (tests/test_untraced_calls.py runs each, on 2.13).
 NOT_TRACED = frozenset(
-    "open input time.time time.time_ns time.perf_counter time.perf_counter_ns time.monotonic time.process_time "
-    "time.sleep json.dump json.dumps json.load json.loads os.getpid os.path.exists os.makedirs socket.gethostname "
-    "gc.collect datetime.datetime.now torch.save torch.load torch.cuda.empty_cache torch.cuda.memory_allocated "
-    "torch.cuda.max_memory_allocated torch.cuda.memory_reserved threading.Thread".split()
+    "open input exec compile globals dir bytes bytearray memoryview "
+    "time.time time.time_ns time.perf_counter time.perf_counter_ns time.monotonic time.monotonic_ns time.process_time "
+    "time.sleep time.strftime datetime.datetime.now datetime.datetime.utcnow datetime.date.today datetime.timedelta "
+    "json.dump json.dumps json.load json.loads pickle.dumps pickle.loads zlib.compress zlib.decompress zlib.crc32 "
+    "zlib.adler32 gzip.compress bz2.compress lzma.compress hashlib.md5 hashlib.sha1 hashlib.sha256 base64.b64encode "
+    "base64.b64decode binascii.hexlify binascii.crc32 struct.calcsize unicodedata.normalize unicodedata.category "
+    "unicodedata.combining io.BytesIO io.StringIO urllib.parse.quote pprint.pformat "
+    "copy.copy uuid.uuid4 secrets.token_hex os.getcwd os.getpid os.listdir os.path.exists os.path.isfile os.path.isdir "
+    "os.makedirs os.cpu_count os.urandom glob.glob shutil.which subprocess.run socket.gethostname sys.getsizeof "
+    "sys.getrefcount gc.collect inspect.stack inspect.currentframe importlib.import_module threading.Thread "
+    "threading.current_thread threading.get_ident locale.getpreferredencoding contextvars.copy_context "
+    "heapq.heapify heapq.heappush heapq.heappop heapq.nsmallest heapq.nlargest bisect.bisect bisect.bisect_left "
+    "bisect.insort statistics.mean decimal.Decimal array.array "
+    "torch.save torch.load torch.manual_seed torch.get_rng_state torch.set_rng_state torch.initial_seed "
+    "torch.get_num_threads torch.set_num_threads torch.cuda.empty_cache torch.cuda.memory_allocated "
+    "torch.cuda.max_memory_allocated torch.cuda.memory_reserved torch.cuda.device_count torch.typename "
+    "torch.result_type torch.can_cast torch.autograd.Variable torch.nested.nested_tensor torch.jit.script "
+    "torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pack_sequence torch.autograd.functional.jacobian "
+    "torch.compiler.disable torch._dynamo.disable".split()
 )
+#: The same of other libraries, as runs of docs/results/forecast.md have shown.
+NOT_TRACED_ELSEWHERE = frozenset(
+    f"tqdm.{name}" for name in ("tqdm", "trange", "auto.tqdm", "auto.trange", "notebook.tqdm", "std.tqdm")
+)
+#: Those of Python and PyTorch, for the rows of their result, as many as the data says.
+NOT_TRACED_SIZES = frozenset("torch.combinations torch.linalg.lstsq torch.nn.functional.ctc_loss".split())
+#: Classes whose objects have weights, which a graph cannot make.
+WITH_WEIGHTS = frozenset(
+    f"torch.nn.{name}"
+    for name in "Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d BatchNorm1d BatchNorm2d "
+    "LayerNorm GroupNorm RMSNorm Embedding PReLU MultiheadAttention LSTM GRU RNN LSTMCell GRUCell "
+    "TransformerEncoderLayer".split()
+)
+#: Methods of a module that end the graph.
+NOT_TRACED_OF_MODULES = frozenset("register_forward_hook register_forward_pre_hook load_state_dict".split())
+#: Functions that make a sparse tensor, which no graph can hold.
+SPARSE_MAKERS = frozenset(
+    "torch.sparse_coo_tensor torch.sparse_csr_tensor torch.sparse_csc_tensor torch.sparse_bsr_tensor "
+    "torch.sparse_bsc_tensor torch.sparse_compressed_tensor torch.sparse.FloatTensor torch.sparse.LongTensor".split()
+)
+#: Methods of a tensor that do.
+SPARSE_METHODS = frozenset("to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc".split())
+#: Methods of a tensor that end the graph, those aside.
+NOT_TRACED_METHODS = frozenset("storage resize_ set_ map_ apply_".split())
 #: Packages that bring a compiler and tensors of their own, which are no matter of ``torch.compile``.
 OTHER_COMPILERS = frozenset({"torch_xla"})

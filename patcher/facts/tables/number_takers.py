@@ -23,12 +23,23 @@ FUNCTIONS: Mapping[str, tuple[Arguments, str]] = {
     "torch.tensor_split": (frozenset({1, "indices_or_sections"}), "tensor as size of a part"),
     "torch.roll": (frozenset({1, "shifts"}), "tensor as width of padding"),
     "torch.topk": (frozenset({1, "k"}), "tensor as size of a view"),
-    "torch.narrow": (frozenset({3, "length"}), "tensor as size of a view"),
+    "torch.kthvalue": (frozenset({1, "k"}), "tensor as size of a view"),
+    "torch.multinomial": (frozenset({1, "num_samples"}), "tensor as size of a view"),
+    "torch.as_strided": (frozenset({1, 2, 3, "size", "stride", "storage_offset"}), "tensor as size of a view"),
+    "torch.normal": (frozenset({2, "size"}), "tensor as size"),
+    "torch.unsqueeze": (frozenset({1, "dim"}), "tensor as size of a view"),
+    "torch.nn.functional.dropout": (frozenset({1, "p"}), "tensor as fill value"),
+    "torch.nn.functional.unfold": (frozenset({1, "kernel_size"}), "tensor as size of a part"),
+    **{
+        f"torch.nn.functional.{kind}_pool{n}d": (frozenset({1, "kernel_size"}), "tensor as size of a part")
+        for kind in ("avg", "max")
+        for n in (1, 2, 3)
+    },
+    "torch.narrow": (frozenset({2, 3, "start", "length"}), "tensor as size of a view"),
     "torch.full_like": (frozenset({1, "fill_value"}), "tensor as fill value"),
     "torch.broadcast_to": (frozenset({1, "size"}), "tensor as size of a view"),
     "torch.reshape": (frozenset({1, "shape"}), "tensor as size of a view"),
     "torch.tile": (frozenset({1, "dims"}), "tensor as size of a view"),
-    "torch.nn.utils.rnn.pack_padded_sequence": (frozenset({1, "lengths"}), "packed sequence"),
     "torch.nn.functional.pad": (frozenset({1, 3, "pad", "value"}), "tensor as width of padding"),
     "torch.nn.functional.interpolate": (frozenset({1, "size"}), "tensor as size of a view"),
     "torch.nn.functional.one_hot": (frozenset({1, "num_classes"}), "tensor as size of a part"),
@@ -38,14 +49,16 @@ FUNCTIONS: Mapping[str, tuple[Arguments, str]] = {
         for n in (1, 2, 3)
     },
 }
-#: Methods of tensors -> the same. ``narrow``: where it starts may be a tensor.
+#: Methods of tensors -> the same.
 METHODS: Mapping[str, tuple[Arguments, str]] = {
     **dict.fromkeys(("view", "reshape", "expand", "repeat", "tile"), (_ALL, "tensor as size of a view")),
     **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), (_ALL, "tensor as size")),
     "new_full": (frozenset({0, 1, "size", "fill_value"}), "tensor as fill value"),
     "unflatten": (frozenset({1, "sizes"}), "tensor as size of a view"),
-    "narrow": (frozenset({2, "length"}), "tensor as size of a view"),
-    "topk": (frozenset({0, "k"}), "tensor as size of a view"),
+    "narrow": (frozenset({1, 2, "start", "length"}), "tensor as size of a view"),
+    **dict.fromkeys(("topk", "kthvalue"), (frozenset({0, "k"}), "tensor as size of a view")),
+    "multinomial": (frozenset({0, "num_samples"}), "tensor as size of a view"),
+    "unsqueeze": (frozenset({0, "dim"}), "tensor as size of a view"),
     "split": (frozenset({0, "split_size"}), "tensor as size of a part"),
     "chunk": (frozenset({0, "chunks"}), "tensor as size of a part"),
     "tensor_split": (frozenset({0, "indices_or_sections"}), "tensor as size of a part"),

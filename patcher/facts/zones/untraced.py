@@ -1,0 +1,132 @@
+"""Calls that Dynamo does not trace, whatever they are given: functions of the host, and what makes a sparse tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from patcher.facts.analysis import Analysis
+from patcher.facts.numbers.likely_tensors import LikelyTensors
+from patcher.facts.project.given_back import given_back
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.tables import host_api
+from patcher.facts.tables import torch_api as api
+from patcher.facts.values.callees import Callees
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Why(Enum):
+    """What is the matter with it."""
+
+    CALL = "a call that is not traced"
+    ROWS = "its result has as many rows as the data says"
+    WEIGHTS = "weights are made"
+    SPARSE = "a sparse tensor is made"
+    HELD = "a sparse tensor is at hand"
+    LEFT_OUT = "a function that is left out of graphs is made while the code runs"
+    LEFT_OUT_CALL = "such a function is called"
+
+
+@dataclass(frozen=True)
+class Untraced:
+    """The graph ends at ``node`` because of ``what``, as it is written."""
+
+    node: ast.expr | ast.stmt
+    what: ast.expr
+    why: Why
+
+
+class UntracedCalls(Analysis):
+    """Those of one module."""
+
+    def at(self, call: ast.Call) -> Iterator[Untraced]:
+        """Where the graph ends because of ``call``."""
+        what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
+        if what in host_api.NOT_TRACED | host_api.NOT_TRACED_ELSEWHERE:
+            yield Untraced(call, func, Why.CALL)
+        elif what in host_api.NOT_TRACED_SIZES:
+            yield Untraced(call, func, Why.ROWS)
+        elif what in host_api.WITH_WEIGHTS:
+            yield Untraced(call, func, Why.WEIGHTS)
+        elif self.makes_sparse(call):
+            yield Untraced(call, func, Why.SPARSE)
+        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_METHODS:
+            if self.facts.ask(LikelyTensors).of(func.value):
+                yield Untraced(call, func, Why.CALL)
+        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES:
+            if not self.facts.ask(Callees).of(call):  # no method of the project's
+                yield Untraced(call, func, Why.CALL)
+        elif isinstance(func, ast.Name) and (made := self._made_here(func)) is not None:
+            yield Untraced(call, made, Why.LEFT_OUT_CALL)
+        if (following := self._where_held(call)) is not None:
+            yield Untraced(following, func, Why.HELD)
+
+    def left_out(self, function: FunctionNode) -> ast.expr | None:
+        """The decorator that leaves ``function`` out of graphs, where compiled code makes the function."""
+        around = self.syntax.function_of(function)
+        if around is None or not self.facts.compiled(around.body[0]):
+            return None
+        return next(filter(self._leaves_out, function.decorator_list), None)
+
+    def _leaves_out(self, decorator: ast.expr) -> bool:
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        return self.syntax.qualified(named) in api.DISABLE
+
+    def _made_here(self, name: ast.Name) -> ast.expr | None:
+        """The decorator of the function that ``name`` is, when compiled code around it has left it out of graphs."""
+        for scope in self.syntax.ancestors(name):
+            if isinstance(scope, _FUNCTIONS):
+                for f in (n for s in scope.body for n in ast.walk(s) if isinstance(n, _FUNCTIONS)):
+                    if f.name == name.id and (found := self.left_out(f)) is not None:
+                        return found
+        return None
+
+    # --- sparse tensors -----------------------------------------------------------------------------------------------
+
+    def makes_sparse(self, call: ast.Call) -> bool:
+        """Whether a function or method of PyTorch makes a sparse tensor there."""
+        what = self.syntax.qualified(call.func) or ""
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        return what in host_api.SPARSE_MAKERS or (method in host_api.SPARSE_METHODS and not what.startswith("torch."))
+
+    def gives_sparse(self, call: ast.Call) -> bool:
+        """Whether ``call`` makes a sparse tensor, or runs functions of the project that return one."""
+        if self.makes_sparse(call):
+            return True
+        names, what = self.facts.ask(Callees).of(call), self.syntax.qualified(call.func)
+        if not names and what is None:
+            inner = [f for f in self.syntax.functions if isinstance(call.func, ast.Name) and f.name == call.func.id]
+            return any("sparse" in given_back(self.syntax.subtree(f), self._resolve) for f in inner)
+        summaries = [self.project.function(n) for n in names] or [self.project.handed_on(what) if what else None]
+        return all(s is not None and "sparse" in s.gives for s in summaries)
+
+    def _resolve(self, text: str) -> str:
+        root, _, rest = text.partition(".")
+        imported = self.syntax.imports.get(root)
+        return text if imported is None else f"{imported}.{rest}" if rest else imported
+
+    def _where_held(self, call: ast.Call) -> ast.stmt | None:
+        """The statement after the first of its function that binds a sparse tensor, which is read later on.
+
+        Dynamo goes on there, is handed the tensor, and gives the rest of the function up.
+        """
+        statement = self.syntax.parents.get(call)
+        if not isinstance(statement, ast.Assign) or not self._is_first(statement) or not self.gives_sparse(call):
+            return None
+        names = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+        function, following = self.syntax.function_of(statement), self.syntax.following(statement)
+        if function is None or not following:
+            return None
+        later = (n for n in self.syntax.own(function, ast.Name) if isinstance(n, ast.Name))
+        read = any(isinstance(n.ctx, ast.Load) and n.id in names and n.lineno > statement.lineno for n in later)
+        return following[0] if read else None
+
+    def _is_first(self, statement: ast.Assign) -> bool:
+        function = self.syntax.function_of(statement)
+        before = (n for n in self.syntax.own(function, ast.Assign) if isinstance(n, ast.Assign)) if function else ()
+        return not any(
+            n.lineno < statement.lineno and isinstance(n.value, ast.Call) and self.gives_sparse(n.value) for n in before
+        )

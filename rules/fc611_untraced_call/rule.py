@@ -1,0 +1,94 @@
+"""FC611: a call of the host, or of a sparse tensor, that Dynamo does not trace."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.syntax.looped import is_looped
+from patcher.facts.syntax.written import short
+from patcher.facts.zones.untraced import Untraced, UntracedCalls, Why
+from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
+from rules.fc611_untraced_call.examples import INVALID, VALID
+
+
+class UntracedCall(Rule):
+    """``zlib.compress(data)``, ``time.time()``, ``x.to_sparse()``: a call that no graph takes, in compiled code.
+
+    What it does:
+        Reports, in code that gets compiled, calls of functions of Python and PyTorch that Dynamo does not trace (time,
+        files, JSON, compression, random state, packed sequences, hooks, ``tqdm`` ...), layers that are made there,
+        sparse tensors where they are made and where the function goes on with one, and functions that are marked
+        ``@torch.compiler.disable`` while compiled code runs, with the calls of them. A function that is marked where it
+        is defined, outside of compiled code, is left out of graphs by intention: nothing is said of its calls.
+
+    Why it breaks compilation:
+        The graph ends at the call, which runs eagerly; in a loop the whole function is given up. A graph cannot hold a
+        sparse tensor either: after one has been made, nothing more of the function is compiled. A decorator that is run
+        by compiled code is such a call itself, so that there are two breaks for one.
+
+    Fix safety:
+        There is no fix: what the call is for decides. What is the same for each call belongs into the constructor, what
+        is for people under ``if not torch.compiler.is_compiling():``, what works on results of the model behind it. A
+        function that is to be left out is marked where it is defined, at the top of the file or in the class.
+
+    References:
+        PyTorch, graph breaks GB0007 ("Attempted to call function marked as skipped") and GB0029 (sparse tensors);
+        tests/test_untraced_calls.py runs each of them.
+    """
+
+    code: ClassVar[str] = "FC611"
+    name: ClassVar[str] = "untraced-call"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"(",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef)
+    where: ClassVar[Where] = Where.ANYWHERE
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    yields_to: ClassVar[tuple[str, ...]] = ("FC603", "FC607")
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it is a call in compiled code that is not traced, or makes a function left out."""
+        if isinstance(node, ast.FunctionDef):
+            if (decorator := facts.ask(UntracedCalls).left_out(node)) is not None:
+                found = Untraced(decorator, decorator, Why.LEFT_OUT)
+                yield Finding(found.node, _message(found, facts), assumption=_INSTEAD)
+            return
+        assert isinstance(node, ast.Call)
+        if facts.compiled(node):
+            for found in facts.ask(UntracedCalls).at(node):
+                yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why])
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+_INSTEAD = "mark it where it is defined once, outside of compiled code"
+_HOST = "it runs on the host, whenever the code does"
+_WHY = {
+    Why.CALL: _HOST,
+    Why.ROWS: "the data decides how many rows there are",
+    Why.WEIGHTS: "layers belong into the constructor",
+    Why.SPARSE: "no graph holds a sparse tensor",
+    Why.HELD: "no graph holds a sparse tensor",
+    Why.LEFT_OUT: _INSTEAD,
+    Why.LEFT_OUT_CALL: _INSTEAD,
+}
+
+
+def _message(found: Untraced, facts: Facts) -> str:
+    what = f"`{short(found.what)}`"
+    match found.why:
+        case Why.CALL | Why.ROWS:
+            told = f"{what} is not traced: the graph ends"
+        case Why.WEIGHTS:
+            told = f"{what} makes weights in compiled code: the graph ends"
+        case Why.SPARSE:
+            told = f"{what} makes a sparse tensor: the graph ends"
+        case Why.HELD:
+            return f"a sparse tensor of {what} is at hand from here on: the rest of the function runs eagerly"
+        case Why.LEFT_OUT:
+            told = f"{what} is called by compiled code to leave a function out: the graph ends, and at each call again"
+        case Why.LEFT_OUT_CALL:
+            told = f"what {what} has left out is called: the graph ends"
+    return f"{told} in a loop, and the function is given up" if is_looped(found.node, facts.syntax) else told

@@ -1,0 +1,149 @@
+"""What is said not to be traced is run, each by itself: the graph ends; and what looks like it does not end it."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from patcher.facts.tables import host_api
+from patcher.finding import find
+from patcher.harness.worker import Listener, listening
+from patcher.settings import Settings
+from rules import load_rules
+
+HEAD = """\
+import array, base64, binascii, bisect, bz2, contextvars, copy, datetime, decimal, gc, glob, gzip, hashlib, heapq
+import importlib, inspect, io, json, locale, lzma, math, operator, os, pickle, pprint, re, secrets, shutil, socket
+import statistics, struct, subprocess, sys, threading, time, unicodedata, urllib.parse, uuid, zlib
+import torch
+import torch.nn.functional as F
+
+MODULE = torch.nn.Linear(3, 3)
+
+@torch.compile
+def way(x: torch.Tensor, text: str, data: bytes, numbers: list):
+    y = x * 1
+    r = {call}
+    return y * 2
+"""
+#: Arguments, where a call needs any; a method's are those behind the tensor.
+ARGUMENTS = {
+    "register_forward_hook": "lambda m, i, o: o", "register_forward_pre_hook": "lambda m, i: i",
+    "load_state_dict": "MODULE.state_dict()", "torch.nn.Bilinear": "2, 2, 2", "torch.nn.LayerNorm": "2",
+    "torch.nn.BatchNorm1d": "2", "torch.nn.BatchNorm2d": "2", "torch.nn.GroupNorm": "1, 2", "torch.nn.RMSNorm": "2",
+    "torch.nn.PReLU": "",
+    "open": "'/dev/null'", "exec": "'1'", "compile": "'1', 'a', 'eval'", "dir": "x", "bytes": "[1]",
+    "bytearray": "data", "memoryview": "data", "time.sleep": "0", "time.strftime": "'%Y'", "datetime.timedelta": "1",
+    "json.dump": "1, io.StringIO()", "json.dumps": "{'a': 1}", "json.load": "io.StringIO('1')", "json.loads": "'[1]'",
+    "pickle.dumps": "text", "pickle.loads": "b'I1\\n.'", "os.listdir": "'/'", "os.path.exists": "text",
+    "os.path.isfile": "text", "os.path.isdir": "text", "os.makedirs": "'/tmp', exist_ok=True", "os.urandom": "3",
+    "glob.glob": "'/none*'", "shutil.which": "'ls'", "subprocess.run": "['true']", "sys.getsizeof": "1",
+    "sys.getrefcount": "text", "importlib.import_module": "'math'", "struct.calcsize": "'i'", "copy.copy": "numbers",
+    "unicodedata.normalize": "'NFC', text", "unicodedata.category": "'a'", "unicodedata.combining": "'a'",
+    "urllib.parse.quote": "text", "pprint.pformat": "numbers", "secrets.token_hex": "2", "array.array": "'i', [1]",
+    "decimal.Decimal": "'1.0'", "statistics.mean": "[1, 2]", "heapq.heapify": "numbers", "heapq.heappop": "numbers",
+    "heapq.heappush": "numbers, 1", "heapq.nsmallest": "1, numbers", "heapq.nlargest": "1, numbers",
+    "bisect.bisect": "numbers, 1", "bisect.bisect_left": "numbers, 1", "bisect.insort": "numbers, 1",
+    "zlib.decompress": "zlib.compress(data)", "base64.b64decode": "'YWJj'", "torch.save": "x, io.BytesIO()",
+    "torch.load": "'/dev/null'", "torch.manual_seed": "1", "torch.set_rng_state": "torch.get_rng_state()",
+    "torch.set_num_threads": "torch.get_num_threads()", "torch.typename": "x", "torch.result_type": "x, 1",
+    "torch.can_cast": "torch.int8, torch.int32", "torch.autograd.Variable": "x", "torch.nested.nested_tensor": "[x, x]",
+    "torch.jit.script": "F.relu", "torch.nn.utils.rnn.pack_padded_sequence": "x[None], [4], batch_first=True",
+    "torch.nn.utils.rnn.pack_sequence": "[x, x]", "torch.autograd.functional.jacobian": "lambda a: a.sum(), x",
+    "torch.compiler.disable": "len", "torch._dynamo.disable": "len", "torch.combinations": "x[0]",
+    "torch.linalg.lstsq": "x, x", "torch.nn.functional.ctc_loss":
+    "x[:, None].expand(-1, 1, -1), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])",
+    "torch.sparse_coo_tensor": "torch.tensor([[0], [1]]), torch.tensor([1.0]), (4, 4)",
+    "torch.sparse_csr_tensor": "torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([1.0]), (1, 1)",
+    "torch.sparse_csc_tensor": "torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([1.0]), (1, 1)",
+    "torch.sparse_bsr_tensor": "torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1, 1, 1), (1, 1)",
+    "torch.sparse_bsc_tensor": "torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1, 1, 1), (1, 1)",
+    "torch.sparse_compressed_tensor":
+    "torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([1.0]), (1, 1), layout=torch.sparse_csr",
+    "torch.sparse.FloatTensor": "torch.tensor([[0], [1]]), torch.tensor([1.0]), torch.Size([4, 4])",
+    "torch.sparse.LongTensor": "torch.tensor([[0], [1]]), torch.tensor([1]), torch.Size([4, 4])",
+    "to_sparse_bsr": "(2, 1)", "to_sparse_bsc": "(2, 1)", "resize_": "4, 3", "set_": "x.clone()",
+    "map_": "x, lambda a, b: a", "apply_": "lambda a: a",
+}  # fmt: skip
+_DATA = frozenset("zlib gzip bz2 lzma hashlib base64 binascii".split())
+FUNCTIONS = sorted(host_api.NOT_TRACED | host_api.NOT_TRACED_SIZES | host_api.SPARSE_MAKERS | host_api.WITH_WEIGHTS)
+MODULES = sorted(host_api.NOT_TRACED_OF_MODULES)
+METHODS = sorted(host_api.SPARSE_METHODS | host_api.NOT_TRACED_METHODS)
+#: What asks the reader, and what only does something where there is a GPU.
+NOT_RUN = {"input", "torch.cuda.empty_cache"}
+#: Calls that Dynamo works out, or takes into the graph.
+TRACED = (
+    "re.sub('a', 'b', text)",
+    "re.compile('b').match(text)",
+    "text.encode('utf-8')",
+    "os.path.join('a', text)",
+    "os.path.dirname(text)",
+    "os.environ.get('A')",
+    "copy.deepcopy(numbers)",
+    "math.gcd(2, 4)",
+    "sorted(numbers)",
+    "torch.cuda.is_available()",
+    "torch.is_grad_enabled()",
+    "torch.get_default_dtype()",
+    "x.data_ptr",
+    "torch.nn.Softmax(-1)(x)",
+    "MODULE.eval()",
+    "x.is_sparse",
+    "x.layout",
+    "torch.nn.utils.rnn.pad_sequence([x, x])",
+    "torch.distributions.Normal(x, 1.0)",
+    "torch.linalg.eigh(x.T @ x)",
+    "torch.nonzero_static(x > 0, size=4)",
+)
+
+
+def called(name: str) -> str:
+    if name in METHODS:
+        return f"x.{name}({ARGUMENTS.get(name, '')})"
+    if name in MODULES:
+        return f"MODULE.{name}({ARGUMENTS[name]})"
+    if name in host_api.WITH_WEIGHTS:
+        return f"{name}({ARGUMENTS.get(name, '2, 1' if 'Conv' not in name else '2, 2, 1')})"
+    given = ARGUMENTS.get(name, "data" if name.partition(".")[0] in _DATA else "")
+    return f"{name}({given})"
+
+
+def breaks(call: str) -> bool:
+    space: dict[str, object] = {}
+    exec(HEAD.replace("@torch.compile", "@torch.compile(backend='eager')").format(call=call), space)
+    way = space["way"]
+    assert callable(way)
+    torch._dynamo.reset()
+    threads, listener = torch.get_num_threads(), Listener(str)
+    with listening(listener, False), torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            way(torch.arange(12.0).view(4, 3), "a,b", b"abc", [1, 2])
+        except Exception as raised:
+            if "torch.load" not in call:  # of nothing
+                raise AssertionError(call) from raised
+    torch.set_num_threads(threads)
+    return bool(listener.breaks)
+
+
+def told(call: str) -> list[str]:
+    result = find(HEAD.format(call=call), "example.py", load_rules(), Settings())
+    assert not result.bugs
+    return [f.code for f in result.found if f.code in ("FC603", "FC607", "FC611")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in (*FUNCTIONS, *METHODS, *MODULES) if n not in NOT_RUN])
+def test_what_is_not_traced_ends_the_graph_and_is_told(name: str) -> None:
+    call = called(name)
+    assert breaks(call)
+    assert told(call)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", TRACED)
+def test_what_is_traced_is_not_told(call: str) -> None:
+    assert not breaks(call)
+    assert told(call) == []
