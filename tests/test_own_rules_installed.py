@@ -42,7 +42,7 @@ def test_a_rule_from_a_wheel(tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env", cwd=tmp_path)
     run(*pip, "--python", python, "install", *offline, *wheels.glob("*.whl"), cwd=tmp_path)
     (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
-    for name in ("click", "libcst", "yaml"):  # what the tool needs; torch is asked for in this interpreter
+    for name in ("click", "libcst", "yaml", "tomli"):  # what the tool needs; torch is asked for in this interpreter
         spec = importlib.util.find_spec(name)
         assert spec is not None and spec.origin is not None
         (site / name).symlink_to(Path(spec.origin).parent)
@@ -52,13 +52,7 @@ def test_a_rule_from_a_wheel(tmp_path: Path) -> None:
 
     tool = tmp_path / "env" / "bin" / "fix-compile"
     assert "from house-rules 1.0" in run(tool, "rules", "FC9", cwd=tmp_path)
-    assert "net.py:8:9: FC901 [unsafe fix]" in run(tool, "check", "net.py", cwd=tmp_path)
     told = run(tool, "selftest", "--rules", "house-rules", "-j", "1", "--python", sys.executable, cwd=tmp_path)
     assert "FC901  garbage-collection  helps  2 of 2 examples" in told
     run(tool, "fix", "--unsafe", "net.py", cwd=tmp_path)
     assert "if not torch.compiler.is_compiling():\n            gc.collect()\n" in (tmp_path / "net.py").read_text()
-
-    broken = site / "house_rules" / "fc901_garbage_collection.py"
-    broken.write_text(broken.read_text().replace('"FC901"', '"FC101"'))
-    told = run(tool, "check", "net.py", cwd=tmp_path, status=2)
-    assert "error: house-rules 1.0: house_rules.fc901_garbage_collection.GarbageCollection: FC101 is not free" in told

@@ -26,6 +26,7 @@ from patcher.version import VERSION
 
 _TYPING = 0.05  # seconds without a key before a text is looked at
 _IDLE = 0.4  # and before what it says of the others is worked out
+_MANY = 50  # files that change at once, as when another branch is checked out
 _WATCHED = ("**/*.py", "**/pyproject.toml")
 T = TypeVar("T")
 
@@ -93,8 +94,8 @@ class Server(LanguageServer):
         self._publish(uri, None, [])
 
     def files_changed(self, paths: Sequence[str]) -> None:
-        """Something else has written files: other sources, or the configuration."""
-        if any(Path(path).name == "pyproject.toml" for path in paths):
+        """Something else has written files: other sources, or the configuration; of many, all is read anew."""
+        if len(paths) > _MANY or any(Path(path).name == "pyproject.toml" for path in paths):
             self._folders.clear()
             for document in self.documents.values():
                 folder = self._folder(document.path)
