@@ -9,9 +9,9 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.written import short
-from patcher.facts.zones.untraced import Untraced, UntracedCalls, Why
 from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
 from rules.fc611_untraced_call.examples import INVALID, VALID
+from rules.fc611_untraced_call.untraced import Untraced, UntracedCalls, Why
 
 
 class UntracedCall(Rule):
