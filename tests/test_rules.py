@@ -190,6 +190,7 @@ def test_example_runs_the_same_and_compiles_better(rule: Rule, example: Example)
         return
     assert compared.difference is None, str(compared)
     assert compared.aliasing is None, str(compared)
+    assert compared.drawn is None or example.unsafe, str(compared)
     assert compared.compiled_difference is None, str(compared)
     assert compared.raised < len(compared.before.outputs), "every call raised"
     before, after = (example.cost(counts.figures) for counts in (compared.before, compared.after))

@@ -83,7 +83,7 @@ Run = Callable[..., tuple[int, str, str]]
 FIGURES = {"breaks": 1, "graphs": 2, "recompiles": 0, "limit_hits": 0, "dropped_frames": 0}
 NONE = {**FIGURES, "breaks": 0, "graphs": 1}
 RECORD: dict[str, Any] = {
-    "difference": None, "aliasing": None, "compiled": None, "compiled_before": None,
+    "difference": None, "aliasing": None, "drawn": None, "compiled": None, "compiled_before": None,
     "calls": 2, "raised": 0, "before": FIGURES, "after": NONE, "lost": [],
 }  # fmt: skip
 
@@ -356,6 +356,7 @@ VERDICTS: dict[str, tuple[dict[str, Any], bool, str]] = {
     "a cost of CUDA graphs": ({"before": NONE}, False, "not shown"),
     "other values": ({"difference": "output"}, True, "wrong"),
     "other memory": ({"aliasing": "aliases"}, True, "wrong"),
+    "other random numbers": ({"drawn": "generators"}, True, "wrong"),
     "other values when compiled": ({"compiled": "compiled"}, True, "wrong"),
     "so were those before": ({"compiled": "compiled", "compiled_before": "compiled"}, True, "helps"),
     "more breaks": ({"after": WORSE}, True, "wrong"),

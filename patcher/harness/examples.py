@@ -24,6 +24,7 @@ import json
 import logging
 import os
 import platform
+import random
 import shutil
 import sys
 import tempfile
@@ -216,18 +217,23 @@ class Ran:
 
     ``outputs``: the output, or `Raised`, and the tensor arguments as the call left them. ``gradients``: of the
     parameters, in training. ``aliases``: which of the tensors in output and arguments share memory; each is given the
-    position of the first that it shares with. ``state``: what the source itself wants to be compared.
+    position of the first that it shares with. ``drawn``: the state in which the generators of random numbers are left.
+    ``state``: what the source itself wants to be compared.
     """
 
     outputs: tuple[Any, ...]
     gradients: tuple[dict[str, torch.Tensor | None], ...]
     aliases: tuple[Any, ...]
+    drawn: str = ""
     state: Any = None
 
 
 def run_eagerly(fn: Callable[..., Any], calls: Iterable[Call], *, train: bool = False, grad: bool = False) -> Ran:
     """Make the calls without Dynamo."""
     torch.manual_seed(SEED)
+    random.seed(SEED)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(SEED)
     outputs, grads, aliases = [], [], []
     for call in calls:
         if isinstance(fn, torch.nn.Module):
@@ -238,7 +244,15 @@ def run_eagerly(fn: Callable[..., Any], calls: Iterable[Call], *, train: bool = 
         outputs.append(_detached((raw, arguments)))
         if train and isinstance(fn, torch.nn.Module):
             grads.append(gradients(fn))
-    return Ran(tuple(outputs), tuple(grads), tuple(aliases))
+    return Ran(tuple(outputs), tuple(grads), tuple(aliases), _drawn())
+
+
+def _drawn() -> str:
+    """The state of the generators of PyTorch, Python and NumPy, in a few letters."""
+    states = [torch.get_rng_state().tolist(), random.getstate()]
+    if numpy := sys.modules.get("numpy"):
+        states += [str(numpy.random.get_state(legacy=False))]
+    return hashlib.sha256(repr(states).encode()).hexdigest()[:16]
 
 
 def gradients(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
@@ -410,7 +424,8 @@ class Compared:
     """Two sources, run in the same way. ``difference``: of eager outputs, of the arguments afterwards, of gradients.
 
     ``compiled_difference``: between the second source's eager and compiled outputs. ``aliasing``: how the memory that
-    outputs and arguments share differs. ``raised``: how many of the first source's calls raised.
+    outputs and arguments share differs. ``raised``: how many of the first source's calls raised. ``drawn``: that other
+    random numbers come next, where no call raised.
     """
 
     before: Counts
@@ -419,6 +434,7 @@ class Compared:
     compiled_difference: str | None
     aliasing: str | None
     raised: int
+    drawn: str | None = None
 
     @property
     def better(self) -> bool:
@@ -432,7 +448,8 @@ class Compared:
 
     def __str__(self) -> str:
         parts = [f"before: {self.before}", f"after: {self.after}"]
-        parts += [f"{n}: {v}" for n in ("difference", "compiled_difference", "aliasing") if (v := getattr(self, n))]
+        told = ("difference", "compiled_difference", "aliasing", "drawn")
+        parts += [f"{n}: {v}" for n in told if (v := getattr(self, n))]
         return "\n".join(parts)
 
 
@@ -465,13 +482,15 @@ def compared(
     difference = equal(list(first.outputs), list(second.outputs), tolerance) or equal(
         list(first.gradients), list(second.gradients), gradient_tolerance, "gradient"
     )
+    raised = sum(isinstance(out, Raised) for out, _ in first.outputs)
     return Compared(
         before=first_counts,
         after=second_counts,
         difference=difference,
         compiled_difference=_compiled_difference(second, second_counts),
         aliasing=equal(list(first.aliases), list(second.aliases), 0.0, "aliases"),
-        raised=sum(isinstance(out, Raised) for out, _ in first.outputs),
+        raised=raised,
+        drawn=None if raised or first.drawn == second.drawn else "other random numbers come next",
     )
 
 
@@ -568,9 +587,9 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     """What becomes of one request, as plain data.
 
     ``error`` and ``of`` (``before`` or ``after``) when that source could not be run at all, else: ``difference``,
-    ``aliasing`` and ``compiled`` (texts, or None), ``compiled_before`` (the like of the first source), ``calls`` and
-    ``raised`` (numbers of the first source's), ``before`` and ``after`` (the figures of `Counts` and its ``notes``),
-    and ``lost`` (as `lost`; empty when it was not asked for).
+    ``aliasing``, ``drawn`` and ``compiled`` (texts, or None), ``compiled_before`` (the like of the first source),
+    ``calls`` and ``raised`` (numbers of the first source's), ``before`` and ``after`` (the figures of `Counts` and its
+    ``notes``), and ``lost`` (as `lost`; empty when it was not asked for).
     """
     texts = {which: text_of(request[which], request["run"]) for which in ("before", "after")}
     ran: dict[str, tuple[Ran, Counts]] = {}
@@ -585,6 +604,7 @@ def record(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "difference": found.difference,
         "aliasing": found.aliasing,
+        "drawn": found.drawn,
         "compiled": found.compiled_difference,
         "compiled_before": _compiled_difference(*ran["before"]),
         "calls": len(found.before.outputs),

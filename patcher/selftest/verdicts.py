@@ -86,6 +86,8 @@ def tried_example(example: Example, record: Mapping[str, Any]) -> Tried:
     if record["raised"] == record["calls"]:
         return Tried(example.title, "not run", "every call raises")
     differs = [record["difference"], record["aliasing"]]
+    if not example.unsafe:  # which may draw other random numbers, and says so
+        differs.append(record["drawn"])
     if record["compiled_before"] is None:  # else compiled code gives something else there anyway
         differs.append(record["compiled"])
     if why := next(filter(None, differs), None):

@@ -17,10 +17,16 @@ _METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Drawn:
-    """``kept``: whether the comparison holds at a rate of zero, and else it never does."""
+    """``kept``: whether the comparison holds at a rate of zero, and else it never does.
+
+    ``draw``: the call that draws, where that is in the comparison; None where a name holds what was drawn. ``above``:
+    the ``if`` that begins with the comparison, so that what is drawn may be drawn above it.
+    """
 
     rate: ast.expr
     kept: bool
+    draw: ast.Call | None = None
+    above: ast.If | None = None
 
 
 class DrawnRates(Analysis):
@@ -40,7 +46,29 @@ class DrawnRates(Analysis):
                 return None
         if not self._is_drawn(drawn) or not self._is_zero(rate) or self._is_asked(compare, rate):
             return None
-        return Drawn(rate, kept)
+        return Drawn(rate, kept, self._draw(drawn), self._begun(compare))
+
+    def _draw(self, e: ast.expr) -> ast.Call | None:
+        """The call in ``e`` that draws."""
+        match e:
+            case ast.Subscript(value=value):
+                return self._draw(value)
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _SAME:
+                return self._draw(value)
+            case ast.Call():
+                return e
+        return None
+
+    def _begun(self, e: ast.expr) -> ast.If | None:
+        """The ``if`` whose test begins with ``e``, in each case."""
+        around: ast.AST = self.syntax.parents[e]
+        while isinstance(around, ast.UnaryOp) or (isinstance(around, ast.BoolOp) and around.values[0] is e):
+            e, around = around, self.syntax.parents[around]
+        if not isinstance(around, ast.If) or self.facts.writing.why_not_replaced(around) is not None:
+            return None
+        outer = self.syntax.parents[around]
+        is_elif = isinstance(outer, ast.If) and outer.orelse == [around]
+        return None if is_elif else around
 
     def _is_test(self, e: ast.expr) -> bool:
         """Whether only the truth of ``e`` counts."""

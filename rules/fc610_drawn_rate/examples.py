@@ -7,9 +7,10 @@ from patcher.rule import Example, NearMiss
 _RUN = "calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]\ntrain = True\n"
 
 
-def _example(title: str, source: str, old: str, new: str) -> Example:
+def _example(title: str, source: str, old: str, new: str, *, unsafe: bool = False) -> Example:
     assert old in source
-    return Example(title=title, before=source, after=source.replace(old, new), run=f"def make(): return Net()\n{_RUN}")
+    run = f"def make(): return Net()\n{_RUN}"
+    return Example(title=title, before=source, after=source.replace(old, new), run=run, unsafe=unsafe)
 
 
 _NET = """\
@@ -41,6 +42,19 @@ INVALID: tuple[Example, ...] = (
         _NET
         + """\
         for layer in self.layers:
+            if torch.rand(()) < self.drop and self.training:
+                continue
+            x = layer(x)
+        return x
+""",
+        "            if torch.rand(()) < self.drop and",
+        "            drawn = torch.rand(())\n            if (self.drop > 0 and drawn < self.drop) and",
+    ),
+    _example(
+        "a draw for each layer, in training",
+        _NET
+        + """\
+        for layer in self.layers:
             skipped = self.training and torch.rand(1) < self.drop
             if self.training and torch.rand(()) < self.drop:
                 continue
@@ -49,6 +63,21 @@ INVALID: tuple[Example, ...] = (
 """,
         "torch.rand(()) < self.drop",
         "(self.drop > 0 and torch.rand(()) < self.drop)",
+        unsafe=True,
+    ),
+    _example(
+        "drawn for the second of two tests",
+        _NET
+        + """\
+        if x is None:
+            return x
+        elif torch.rand(()) < self.drop:
+            return x
+        return self.layers[0](x)
+""",
+        "torch.rand(()) < self.drop",
+        "self.drop > 0 and torch.rand(()) < self.drop",
+        unsafe=True,
     ),
     _example(
         "the rate stands first",
@@ -58,8 +87,8 @@ INVALID: tuple[Example, ...] = (
             return x
         return self.layers[0](x)
 """,
-        "self.drop > torch.rand(1).item()",
-        "self.drop > 0 and self.drop > torch.rand(1).item()",
+        "        if self.drop > torch.rand(1).item()",
+        "        drawn = torch.rand(1)\n        if self.drop > 0 and self.drop > drawn.item()",
     ),
     _example(
         "a name holds the number",
@@ -81,8 +110,8 @@ INVALID: tuple[Example, ...] = (
             y = y * 2
         return y
 """,
-        "(self.drop <= torch.rand(()))",
-        "(self.drop <= 0 or self.drop <= torch.rand(()))",
+        "        if not (self.drop <= torch.rand(()))",
+        "        drawn = torch.rand(())\n        if not (self.drop <= 0 or self.drop <= drawn)",
     ),
     _example(
         "a rate that is given with the call",
@@ -98,8 +127,8 @@ class Net(nn.Module):
             y = torch.zeros_like(y)
         return y
 """,
-        "torch.rand(1, device=x.device) < rate",
-        "rate > 0 and torch.rand(1, device=x.device) < rate",
+        "        if torch.rand(1, device=x.device) < rate",
+        "        drawn = torch.rand(1, device=x.device)\n        if rate > 0 and drawn < rate",
     ),
 )
 

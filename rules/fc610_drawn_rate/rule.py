@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
 from rules.fc610_drawn_rate.drawn import DrawnRates
 from rules.fc610_drawn_rate.examples import INVALID, VALID
+
+_NOT_DRAWN = "nobody minds that random numbers which are drawn later come out differently"
 
 
 class DrawnRate(Rule):
@@ -26,8 +28,11 @@ class DrawnRate(Rule):
 
     Fix safety:
         Safe: what is drawn from zero to one is never below zero, so the answer is the same, and what is drawn stays
-        drawn. Only where the comparison is a test, the rate is a number that the constructor or a default makes zero,
-        and asking for it does nothing else. At a higher rate the branch ends the graph as before.
+        drawn, so that what is drawn later is the same, too: where the comparison draws, that is done above the ``if``.
+        Only where the comparison is a test, the rate is a number that the constructor or a default makes zero, and
+        asking for it does nothing else. At a higher rate the branch ends the graph as before.
+        Unsafe where it is not always drawn (``self.training and torch.rand(()) < rate``): at a rate of zero nothing
+        is drawn any more, and what is drawn later comes out differently.
 
     References:
         LayerDrop and stochastic depth in models for speech and pictures.
@@ -49,7 +54,17 @@ class DrawnRate(Rule):
         if not isinstance(facts.syntax.parents[node], (ast.If, ast.IfExp, ast.While)):
             template = f"({template})"
         message = f"a branch on a number that was drawn, though `{ast.unparse(found.rate)}` is zero as a rule"
-        yield Finding(node, message, Fix((Replace(node, Code(template, (found.rate, node))),)))
+        asked = Replace(node, Code(template, (found.rate, node)))
+        if found.draw is None:
+            yield Finding(node, message, Fix((asked,)))
+        elif found.above is None:
+            yield Finding(node, message, Fix((asked,), Applicability.UNSAFE), _NOT_DRAWN)
+        else:
+            name = facts.writing.fresh_name("drawn", node)
+            drawn = Insert(found.above, (Code(f"{name} = {{0}}", (found.draw,)),))
+            compared = ast.unparse(node).replace(ast.unparse(found.draw), name)
+            renamed = Code(compared.replace("{", "{{").replace("}", "}}"))
+            yield Finding(node, message, Fix((drawn, Replace(node, Code(template, (found.rate, renamed))))))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
