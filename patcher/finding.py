@@ -151,11 +151,12 @@ def search(
     length = line_length(text, settings.line_length)
     facts = Facts(tree, path, project, settings, active, silenced, length, text)
     # What the user ignores still answers for its nodes: else they would come back under another rule.
-    answering = [*rules, *(r for r in every if settings.ignores(r.code, r.name))]
+    raw = text.encode("utf-8", "surrogatepass")
+    answering = _triggered([*rules, *(r for r in every if settings.ignores(r.code, r.name))], raw)
     stronger = {r.code: tuple(o.handles for o in answering if o.code in r.yields_to) for r in rules}
     found: list[Found] = []
-    asking = [rule for rule in rules if settings.extents or not rule.needs_extents]
-    for kind, listening in _listeners(asking, text.encode("utf-8", "surrogatepass")).items():
+    asking = _triggered([rule for rule in rules if settings.extents or not rule.needs_extents], raw)
+    for kind, listening in _listeners(asking).items():
         asked = [(rule, rule.where is Where.COMPILED, stronger[rule.code], rule.check) for rule in listening]
         for node in facts.syntax.by_type[kind]:
             compiled: bool | None = None
@@ -273,13 +274,17 @@ def _of_comments(
     return told
 
 
-def _listeners(rules: Sequence[Rule], raw: bytes) -> dict[type[ast.AST], list[Rule]]:
-    """Which rules want to see nodes of a type; only those with a trigger in the file."""
+def _triggered(rules: Sequence[Rule], raw: bytes) -> list[Rule]:
+    """Those with a trigger in the file: the others have nothing to say of it."""
+    return [rule for rule in rules if any(t in raw for t in rule.triggers)]
+
+
+def _listeners(rules: Sequence[Rule]) -> dict[type[ast.AST], list[Rule]]:
+    """Which rules want to see nodes of a type."""
     listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
     for rule in rules:
-        if any(t in raw for t in rule.triggers):
-            for kind in rule.listens_to:
-                listeners[kind].append(rule)
+        for kind in rule.listens_to:
+            listeners[kind].append(rule)
     return listeners
 
 

@@ -9,9 +9,12 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.written import short
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
+from patcher.rule import Cost, Example, Finding, NearMiss, Rule
 from rules.fc611_untraced_call.examples import INVALID, VALID
-from rules.fc611_untraced_call.untraced import Untraced, UntracedCalls, Why
+from rules.fc611_untraced_call.untraced import WORDS_OF_UNTRACED, Untraced, UntracedCalls, Why
+
+#: One of these stands in each file that has such a call: the last name of what is called, or a kind of sparse tensor.
+_WORDS = tuple(sorted({name.rpartition(".")[2].encode() for name in WORDS_OF_UNTRACED}))
 
 
 class UntracedCall(Rule):
@@ -41,9 +44,8 @@ class UntracedCall(Rule):
 
     code: ClassVar[str] = "FC611"
     name: ClassVar[str] = "untraced-call"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"(",)
+    triggers: ClassVar[tuple[bytes, ...]] = _WORDS
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef)
-    where: ClassVar[Where] = Where.ANYWHERE
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
     yields_to: ClassVar[tuple[str, ...]] = ("FC603", "FC607")
 
@@ -55,9 +57,8 @@ class UntracedCall(Rule):
                 yield Finding(found.node, _message(found, facts), assumption=_INSTEAD)
             return
         assert isinstance(node, ast.Call)
-        if facts.compiled(node):
-            for found in facts.ask(UntracedCalls).at(node):
-                yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why])
+        for found in facts.ask(UntracedCalls).at(node):
+            yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why])
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

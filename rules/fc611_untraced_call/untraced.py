@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.numbers.likely_tensors import LikelyTensors
@@ -16,6 +17,17 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+#: One of these stands in the text of a module in which `UntracedCalls` finds something; kinds of sparse tensors last.
+WORDS_OF_UNTRACED = (
+    host_api.NOT_TRACED
+    | host_api.NOT_TRACED_ELSEWHERE
+    | host_api.NOT_TRACED_SIZES
+    | host_api.WITH_WEIGHTS
+    | host_api.NOT_TRACED_METHODS
+    | host_api.NOT_TRACED_OF_MODULES
+    | {"sparse", "coo", "csr", "csc", "bsr", "bsc"}
+)
 
 
 class Why(Enum):
@@ -77,12 +89,20 @@ class UntracedCalls(Analysis):
 
     def _made_here(self, name: ast.Name) -> ast.expr | None:
         """The decorator of the function that ``name`` is, when compiled code around it has left it out of graphs."""
-        for scope in self.syntax.ancestors(name):
-            if isinstance(scope, _FUNCTIONS):
-                for f in (n for s in scope.body for n in ast.walk(s) if isinstance(n, _FUNCTIONS)):
-                    if f.name == name.id and (found := self.left_out(f)) is not None:
-                        return found
+        for f, decorator in self._left_out.get(name.id, ()):
+            around = {a for a in self.syntax.ancestors(f) if isinstance(a, _FUNCTIONS)}
+            if not around.isdisjoint(self.syntax.ancestors(name)):
+                return decorator
         return None
+
+    @cached_property
+    def _left_out(self) -> dict[str, list[tuple[FunctionNode, ast.expr]]]:
+        """By name, the functions that compiled code leaves out of graphs, each with its decorator."""
+        found: dict[str, list[tuple[FunctionNode, ast.expr]]] = {}
+        for f in self.syntax.functions:
+            if (decorator := self.left_out(f)) is not None:
+                found.setdefault(f.name, []).append((f, decorator))
+        return found
 
     # --- sparse tensors -----------------------------------------------------------------------------------------------
 
