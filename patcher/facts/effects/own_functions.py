@@ -29,7 +29,7 @@ class OwnFunctions(Analysis):
         """The statement that new functions are put before, or after, to be above all ``nodes`` that may call them."""
         tops: list[ast.stmt] = []
         for node in nodes:
-            around = [p for p in self.syntax.ancestors(node) if isinstance(p, _DEFINITIONS)]
+            around = [p for p in (node, *self.syntax.ancestors(node)) if isinstance(p, _DEFINITIONS)]
             tops.append(around[-1] if around else self._at_top(node))
         first = min(tops, key=lambda s: s.lineno)
         if not isinstance(first, _DEFINITIONS):
