@@ -565,6 +565,47 @@ class Memory:
         gain=False,
     ),
     Example(
+        title="the last frames, one slice of the first dimension each",
+        before="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.push(x)
+        return (x + memory.frames.mean(0)).tanh()
+
+
+class Memory:
+    def __init__(self, room, batch, length, size):
+        self.frames = torch.zeros(room, batch, length, size)
+        self.seen = 0
+
+    def push(self, frame):
+        place = self.seen % self.frames.shape[0]
+        self.frames[place : place + 1] = frame[None]
+        self.seen += 1
+""",
+        after="""
+class Net(nn.Module):
+    def forward(self, x, memory):
+        memory.push(x)
+        return (x + memory.frames.mean(0)).tanh()
+
+
+class Memory:
+    def __init__(self, room, batch, length, size):
+        self.frames = torch.zeros(room, batch, length, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.frames)
+        self.seen = 0
+
+    def push(self, frame):
+        place = self.seen % self.frames.shape[0]
+        self.frames[place : place + 1] = frame[None]
+        self.seen += 1
+""",
+        run=_GO.replace("Memory(2, 6, 4)", "Memory(5, 2, 1, 4)").replace("memory.forget()", "memory.seen = 0"),
+        gain=False,
+    ),
+    Example(
         title="pages of a dict, and where they lie",
         before="""
 class Memory:

@@ -115,8 +115,10 @@ class InPlace(Analysis):
 
     def _made_with(self, name: str) -> int:
         """The least number of dimensions of the tensors that are kept in ``name``, as far as it is known."""
-        stores = [s.value for s in self.origins.members.stores.get(name, ()) if s.method is not None]
-        ranks = [self.origins.rank(v) for v in (*stores, *self._elements(name)) if v is not None]
+        kept = [s.value for s in self.origins.members.stores.get(name, ()) if s.method is not None]
+        if TENSOR not in map(self.new.kind, kept):  # else `self.x[i] = value` puts rows into it
+            kept += self._elements(name)
+        ranks = [self.origins.rank(v) for v in kept if v is not None]
         return min((r for r in ranks if r is not None), default=0)
 
 
