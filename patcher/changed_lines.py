@@ -31,7 +31,7 @@ def changed_lines(revision: str, path: str) -> Mapping[str, Ranges]:
     """
     try:
         top = top_of(path)
-        base = _in_common(top, commit_of(top, revision))
+        base = _merge_base(top, commit_of(top, revision))
         how = ("--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/")
         told = git(top, "-c", "core.quotePath=true", "diff", *how, base, "--", "*.py")
         found: dict[str, Ranges] = {os.path.realpath(top / name): ranges for name, ranges in _ranges(told).items()}
@@ -59,7 +59,7 @@ def _on_changed_lines(result: FileResult, changed: Mapping[str, Ranges]) -> File
     return replace(result, patch=replace(result.patch, found=left, suppressed=sum(i.suppressed for i in left)))
 
 
-def _in_common(top: Path, commit: str) -> str:
+def _merge_base(top: Path, commit: str) -> str:
     try:
         return git(top, "merge-base", commit, "HEAD").decode("ascii").strip() or commit
     except GitError:  # a shallow clone, or no common history

@@ -56,7 +56,8 @@ def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str
     if rule.fixed_in is not None:
         parts.append("PyTorch {}.{} and later have no trouble with this; see --target-torch.".format(*rule.fixed_in))
     if rule.switch:
-        parts.append(f"Off unless it is selected, or switched on: {rule.switch} = true in [tool.fix-compile.fusions].")
+        switched = f"{rule.switch} = true in [tool.fix-compile.fusions]"
+        parts.append(_fitted(f"Off unless it is selected, or switched on: {switched}."))
     costs = f"Costs: {', '.join(rule.costs)}. " if rule.costs else ""
     parts.append(f"{costs}{f'It comes from {origin}.' if origin else f'Its page: {page(rule.code)}'}")
     if measured:

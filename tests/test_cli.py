@@ -1044,7 +1044,7 @@ def test_help_and_version(tool: Run) -> None:
     assert status == 0
     assert "  restore [RUN] " in out
     assert "--case" in tool("test", "--help")[1]
-    assert not {"--case", "--dry-run", "--backup"} & set(tool("check", "--help")[1].split())
+    assert not {"--tolerance", "--dry-run", "--backup"} & set(tool("check", "--help")[1].split())
     assert "RUN" in tool("restore", "--help")[1]
 
 

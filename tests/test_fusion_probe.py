@@ -23,6 +23,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 from jobs import HARNESS  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 sys.path.insert(0, HARNESS)  # as test_probes.py
@@ -119,6 +120,12 @@ def test_one_form_of_many_spellings(name: str) -> None:
     assert len(seen.after) < len(seen.before)
     assert any("fused." in line for line in seen.after)
     assert seen.difference < (1e-2 if args[0].dtype == torch.bfloat16 else 1e-5)
+
+
+def test_patterns_that_are_made_while_something_is_compiled_keep_tensors_of_their_own() -> None:
+    with FakeTensorMode():
+        patterns = fusions._patterns.__wrapped__("silu")
+    assert not any(isinstance(example, FakeTensor) for pattern in patterns for example in pattern.examples)
 
 
 @pytest.mark.slow

@@ -385,7 +385,7 @@ def test_the_command_line_takes_rules_without_packages() -> None:
 def test_an_extra_that_is_missing_is_one_line(
     tool: Run, monkeypatch: pytest.MonkeyPatch, word: str, library: str
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith(("patcher.editor", "patcher.assistants"))]:
+    for name in [n for n in sys.modules if n.startswith(("patcher.editor", "patcher.assistants", f"{library}."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
     status, out, err = tool(word)

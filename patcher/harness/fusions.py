@@ -312,7 +312,8 @@ def _passes(switch: str, joint: bool) -> _Passes:
 
 @functools.cache
 def _patterns(switch: str) -> tuple[fusion_patterns.Pattern, ...]:
-    return tuple(fusion_patterns.PATTERNS[switch]())
+    with _outside():  # they have tensors, and are kept
+        return tuple(fusion_patterns.PATTERNS[switch]())
 
 
 _GRAPHS: dict[int, Any] = {}
