@@ -1,33 +1,46 @@
-"""nanoVLM's growing cache, and the same cache in buffers of a stated capacity, written by hand: what FC305 would write.
+"""nanoVLM's growing cache in buffers of a stated capacity: as FC305 writes it, and by hand.
 
     python benchmarks/static_cache.py FOLDER [--document docs/results/caches.md]
+    CASE_SIZE=released python benchmarks/static_cache.py FOLDER --time       (on a GPU)
 
-FOLDER is a checkout of nanoVLM (huggingface/nanoVLM at 4e0c096). Its models are patched by a default run and run with
-the small random model of ``benchmarks/cases``: a prefill of 16 and 12 steps, for 2, 3 and 2 rows, the hidden state fed
-back. ``static`` is the target form: `attend` and `step` below take the place of the two methods of the patched source
-that know the cache. Figures are Dynamo's (backend "eager", a CPU); outputs are compared with those of the patched
-source, eagerly. A cache that is full has to raise.
+FOLDER is a checkout of nanoVLM (huggingface/nanoVLM at 4e0c096). Its language model is run with random weights: a
+prefill of 16 and 12 steps, for 2, 3 and 2 rows, the hidden state fed back. ``kv-cache=static`` is what
+``--unsafe --strategy kv-cache=static`` makes of the models. ``by hand``: `attend` and `step` below take the place of
+the two methods of the patched source that know the cache. Figures are Dynamo's (backend "eager", a CPU); outputs are
+compared with those of the source as it is, eagerly. A cache that is full has to raise.
+
+With ``--time``: ``mode="reduce-overhead"``, a prefill of 64 and 32 steps at the released size, 2 rows, all forms in one
+process, one after the other, then once more: the milliseconds of a round, the median of 10, and how many graphs were
+skipped for CUDA graphs.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.utils._pytree import tree_map_only
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks" / "cases")]
-PREFILL, STEPS, ROOM = 16, 12, 32
+from _settings import DEVICE, RELEASED  # noqa: E402
+
+PREFILL, STEPS, ROOM = (64, 32, 128) if RELEASED else (16, 12, 64)
 ROWS = (2, 3, 2)
 TOLERANCE = 1e-5
+TURNS = 10
 HEAD = ("form", "breaks", "graphs", "recompiles", "limits hit", "launches, last round of 13 calls", "furthest output")
+TIMED = ("form", "ms a round", "again", "furthest output", "CUDA graphs skipped")
 
 Cache = list[dict[str, torch.Tensor]]
 
@@ -84,15 +97,42 @@ def step(self: Any, x: Any, attention_mask: Any = None, kv_cache: Any = None, st
     return self.head(x) if self.lm_use_tokens else x
 
 
+def mine(output: Any) -> Any:
+    """Tensors that the next step does not write over, as CUDA graphs do where they wrote these."""
+    return tree_map_only(torch.Tensor, torch.clone, output)
+
+
+def last(states: torch.Tensor) -> torch.Tensor:
+    """The state of the last place, (rows, 1, width), in memory of its own: no view with another offset."""
+    return states[:, -1:, :].clone()
+
+
 def growing(decoder: Any, words: torch.Tensor) -> Callable[[Any], list[torch.Tensor]]:
     """A round as the source has it: the cache comes back longer from each call."""
 
     def run(f: Any) -> list[torch.Tensor]:
-        states, cache = f(decoder.token_embedding(words), attention_mask=None, kv_cache=None, start_pos=0)
+        states, cache = mine(f(decoder.token_embedding(words), attention_mask=None, kv_cache=None, start_pos=0))
         hidden = [states]
         for place in range(PREFILL, PREFILL + STEPS):
-            states, cache = f(states[:, -1:, :], attention_mask=None, kv_cache=cache, start_pos=place)
+            states, cache = mine(f(last(states), attention_mask=None, kv_cache=cache, start_pos=place))
             hidden.append(states)
+        return hidden
+
+    return run
+
+
+def roomy(decoder: Any, words: torch.Tensor) -> Callable[[Any], list[torch.Tensor]]:
+    """The same round with the two calls that FC305 writes into a loop."""
+    models = sys.modules[type(decoder).__module__]
+
+    def run(f: Any) -> list[torch.Tensor]:
+        states, cache = f(decoder.token_embedding(words), attention_mask=None, kv_cache=None, start_pos=0)
+        cache = models._with_room(cache, 2, more=STEPS)
+        hidden = [mine(states)]
+        for place in range(PREFILL, PREFILL + STEPS):
+            start = models._place(place, cache)
+            states, cache = f(last(states), attention_mask=None, kv_cache=cache, start_pos=start)
+            hidden.append(mine(states))
         return hidden
 
     return run
@@ -102,78 +142,161 @@ def static(decoder: Any, words: torch.Tensor) -> Callable[[Any], list[torch.Tens
     """The same round with buffers, which the caller makes and keeps, as it keeps the position."""
 
     def run(f: Any) -> list[torch.Tensor]:
-        cache, place = empty_cache(decoder, words.size(0)), torch.zeros((), dtype=torch.long)
+        cache = empty_cache(decoder, words.size(0))
+        place = torch.zeros((), dtype=torch.long, device=words.device)
         states = f(decoder.token_embedding(words), kv_cache=cache, start_pos=place)
-        hidden, place = [states], place + PREFILL
+        hidden, place = [mine(states)], place + PREFILL
         for _ in range(STEPS):
-            states = f(states[:, -1:, :], kv_cache=cache, start_pos=place)
-            hidden, place = [*hidden, states], place + 1
+            states = f(last(states), kv_cache=cache, start_pos=place)
+            hidden, place = [*hidden, mine(states)], place + 1
         return hidden
 
     return run
 
 
-def raises_when_full(decoder: Any) -> bool:
-    """Whether a step behind the last place is an error."""
-    cache = empty_cache(decoder, 1)
+@dataclass(frozen=True)
+class Form:
+    """What is run: the models as they are, or patched with these settings; ``by_hand``: with the two methods above."""
+
+    patched: Mapping[str, Any] | None
+    round: Callable[[Any, torch.Tensor], Callable[[Any], list[torch.Tensor]]]
+    by_hand: bool = False
+
+
+STATIC = {"unsafe": True, "strategies": {"kv-cache": "static"}}
+FORMS = {
+    "as it is": Form(None, growing),
+    "patched today": Form({}, growing),
+    "kv-cache=static": Form(STATIC, roomy),
+    "buffers, by hand": Form({}, static, by_hand=True),
+}
+
+
+def raises_when_full(form: Form, decoder: Any, words: torch.Tensor) -> bool:
+    """Whether more steps than there is room for are an error."""
     try:
-        decoder(torch.zeros(1, 1, decoder.cfg.lm_hidden_dim), kv_cache=cache, start_pos=torch.tensor(ROOM))
-    except RuntimeError as e:
-        return "full" in str(e)
+        if form.by_hand:
+            place = torch.tensor(ROOM, device=words.device)
+            decoder(
+                decoder.token_embedding(words[:, :1]), kv_cache=empty_cache(decoder, words.size(0)), start_pos=place
+            )
+        else:
+            models = sys.modules[type(decoder).__module__]
+            _, cache = decoder(decoder.token_embedding(words))
+            cache = models._with_room(cache, 2, room=words.size(1))
+            decoder(decoder.token_embedding(words[:, :1]), kv_cache=cache, start_pos=words.size(1))
+    except (RuntimeError, IndexError):
+        return True
     return False
 
 
-def patch(folder: Path) -> None:
-    """A default run over the models in ``folder``."""
+def patch(folder: Path, settings: Mapping[str, Any]) -> None:
+    """A run over the models in ``folder``."""
     from patcher.runner import run
     from patcher.settings import Settings
     from rules import load_rules
 
-    for result in run([str(folder / "models")], tuple(load_rules()), Settings(), jobs=1):
+    for result in run([str(folder / "models")], tuple(load_rules()), Settings(**settings), jobs=1):
         if result.changed:
             Path(result.path).write_bytes(result.after)
+
+
+def decoders(folder: Path, temporary: Path) -> Iterator[tuple[str, Form, Any]]:
+    """Each form with its decoder, whose weights are the same; the modules that it came from are the ones in force."""
+    for number, (name, form) in enumerate(FORMS.items()):
+        tree = temporary / str(number)
+        shutil.copytree(folder / "models", tree / "models")
+        if form.patched is not None:
+            patch(tree, form.patched)
+        for module in [m for m in sys.modules if m.partition(".")[0] in ("models", "_nanovlm")]:
+            del sys.modules[module]
+        sys.path.insert(0, str(tree))
+        import _nanovlm
+
+        decoder = _nanovlm.model().decoder
+        sys.path.remove(str(tree))
+        if form.by_hand:
+            attention = type(decoder.blocks[0].attn)
+            attention.forward, type(decoder).forward = attend, step  # type: ignore[method-assign]
+        yield name, form, decoder
+
+
+def counted(folder: Path, temporary: Path) -> tuple[str, bool]:
+    """The table of what Dynamo makes of each form, and whether outputs differ or a full cache goes on."""
+    from benchmarks.tables import table
+    from patcher.harness.examples import count
+
+    rows, truth, bad, full = [], None, False, []
+    for name, form, decoder in decoders(folder, temporary):
+        words = [sys.modules["_nanovlm"].words(r, PREFILL).to(DEVICE) for r in ROWS]
+        eager = [form.round(decoder, w)(decoder) for w in words]
+        truth = truth or eager
+        f = count(decoder, [form.round(decoder, w) for w in words])
+        far = max(furthest(truth, other) for other in (eager, list(f.outputs)))
+        bad = bad or far > TOLERANCE
+        if form.round is not growing:
+            full.append(raises_when_full(form, decoder, words[0]))
+        rows.append((name, f.breaks, f.graphs, f.recompiles, f.limit_hits, f.launches, f"{far:.1e}"))
+    what = "is an error in both" if all(full) else "IS NO ERROR"
+    told = f"torch {torch.__version__}. A step behind the last place of the buffers {what}."
+    return f"{told}\n\n{table(HEAD, rows)}", bad or not all(full)
+
+
+def furthest(a: Any, b: Any) -> float:
+    return float(max((x - y).abs().max().item() for p, q in zip(a, b, strict=True) for x, y in zip(p, q, strict=True)))
+
+
+def timed(folder: Path, temporary: Path) -> tuple[str, bool]:
+    """The table of what each form takes with CUDA graphs."""
+    from torch._dynamo.utils import counters
+
+    from benchmarks.tables import table
+
+    rows, truth = [], None
+    runs: list[Callable[[], float]] = []
+    for name, form, decoder in decoders(folder, temporary):
+        torch._dynamo.reset()
+        counters.clear()
+        words = sys.modules["_nanovlm"].words(ROWS[0], PREFILL).to(DEVICE)
+        go, f = form.round(decoder, words), torch.compile(decoder, mode="reduce-overhead")
+        truth = truth or [go(decoder)]
+        for _ in range(3):  # compiled, recorded, replayed
+            found = go(f)
+        runs.append(lambda go=go, f=f: milliseconds(lambda: go(f)))  # type: ignore[misc]
+        skipped = counters["inductor"]["cudagraph_skips"]
+        rows.append([name, f"{runs[-1]():.1f}", "", f"{furthest(truth, [found]):.1e}", skipped])
+    for row, run in zip(rows, runs, strict=True):
+        row[2] = f"{run():.1f}"
+    where = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU: no CUDA graphs"
+    told = f"torch {torch.__version__}, {where}. A round: a prefill of {PREFILL} and {STEPS} steps, {ROWS[0]} rows."
+    return f"{told}\n\n{table(TIMED, rows)}", False
+
+
+def milliseconds(go: Callable[[], object]) -> float:
+    """The median of some rounds."""
+    found = []
+    for _ in range(TURNS):
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        go()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        found.append((time.perf_counter() - start) * 1000)
+    return statistics.median(found)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--document", type=Path)
+    parser.add_argument("--time", action="store_true")
     options = parser.parse_args()
-    from benchmarks.tables import put, table
-    from patcher.harness.examples import count
+    from benchmarks.tables import put
 
-    with tempfile.TemporaryDirectory() as temporary:
-        tree = Path(temporary)
-        shutil.copytree(options.folder / "models", tree / "models")
-        patch(tree)
-        sys.path.insert(0, str(tree))
-        import _nanovlm
-        from models.language_model import LanguageModel, LanguageModelGroupedQueryAttention
-
-        decoder = _nanovlm.model().decoder
-        words = [_nanovlm.words(rows, PREFILL) for rows in ROWS]
-        forms: dict[str, Callable[[Any, torch.Tensor], Callable[[Any], list[torch.Tensor]]]]
-        forms = {"patched today": growing, "buffers, by hand": static}
-        rows, truth, bad = [], None, False
-        with torch.no_grad():
-            for name, form in forms.items():
-                if form is static:
-                    LanguageModelGroupedQueryAttention.forward, LanguageModel.forward = attend, step
-                eager = [form(decoder, w)(decoder) for w in words]
-                truth = truth or eager
-                f = count(decoder, [form(decoder, w) for w in words])
-                compiled = list(f.outputs)
-                far = max(
-                    (a - b).abs().max().item()
-                    for other in (eager, compiled)
-                    for x, y in zip(truth, other, strict=True)
-                    for a, b in zip(x, y, strict=True)
-                )
-                bad = bad or far > TOLERANCE
-                rows.append((name, f.breaks, f.graphs, f.recompiles, f.limit_hits, f.launches, f"{far:.1e}"))
-            bad = bad or not raises_when_full(decoder)
-    told = f"torch {torch.__version__}. A step behind the last place of the buffers raises RuntimeError."
-    put(options.document, "static cache", f"{told}\n\n{table(HEAD, rows)}")
+    with tempfile.TemporaryDirectory() as temporary, torch.no_grad():
+        text, bad = (timed if options.time else counted)(options.folder, Path(temporary))
+    put(options.document, "static cache, timed" if options.time else "static cache", text)
     return 1 if bad else 0
 
 

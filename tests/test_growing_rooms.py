@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ import torch
 from patcher.engine import patch
 from patcher.results import PatchResult
 from patcher.settings import Settings
+from rules import load_rules
 from rules.fc305_growing_cache.room_text import MAKING, READING
 from rules.fc305_growing_cache.rule import GrowingCache
-from tests.dynamo import PREAMBLE, imported
+from tests.dynamo import PREAMBLE, compiled, eager, equal, imported
+
+FOLDER = Path(__file__).resolve().parent / "caches"
 
 MODEL = """
 class Net(nn.Module):
@@ -99,6 +103,16 @@ LOOPS = {
     "kept": ("found.append(x)", "found.append(past)", "does something else with `past`"),
     "given away": ("return found", "return past", "does something else with `past`"),
     "somebody's": ("steps):\n    past, found = None, []", "steps, past):\n    found = []", "comes from somebody else"),
+    "on and on": (
+        "for _ in range(steps):\n        x, past = model(x, past)",
+        "for _ in x:\n        for _ in range(steps):\n            x, past = model(x, past)",
+        "--capacity",
+    ),
+    "twice": (
+        "    return found",
+        "    for _ in range(steps):\n        x, past = model(x, past)\n    return found",
+        "--capacity",
+    ),
     "until it ends": ("for _ in range(steps):", "while x.sum() > 0:", "--capacity"),
     "as many as there come": ("for _ in range(steps):", "for _ in steps:", "--capacity"),
     "a function around it": ("return found", "return lambda: past", "also used by a function"),
@@ -119,6 +133,20 @@ def test_one_loop_has_room_and_another_grows() -> None:
     result = static(MODEL + LOOP + beams)
     assert result.text.count("= _with_room(past, 1") == 1
     assert "the loop in `beams` is left as it is" in result.fixed[0].assumption
+
+
+def test_a_loop_in_a_loop_that_starts_anew_has_room() -> None:
+    anew = """
+def decode(model, prompts, steps):
+    found = []
+    for x in prompts:
+        past = None
+        for _ in range(steps):
+            x, past = model(x, past)
+        found.append(x)
+    return found
+"""
+    assert "            past = _with_room(past, 1, more=steps)" in static(MODEL + anew).text
 
 
 def test_capacity_is_what_the_user_says() -> None:
@@ -205,3 +233,23 @@ def test_only_a_part_gets_room(written: Any) -> None:
         place = written._place(7, made)
         assert torch.equal(place, torch.tensor(7))
         assert written._place(7, [((own, own), cross)]) == 7
+
+
+@pytest.mark.slow
+def test_a_cache_of_the_wild_is_one_graph_for_all_steps() -> None:
+    """Three rounds of a prefill and 20 steps, for batches of 1, 3 and 2: a graph for each, one more for the steps."""
+    source = (FOLDER / "tuples_by_layer.py").read_text(encoding="utf-8")
+    settings = Settings(unsafe=True, strategies={"kv-cache": "static"})
+    result = patch(source, "tuples_by_layer.py", tuple(load_rules()), settings)
+    assert result.text.count("past = _with_room(past, -2, more=steps + 1)") == 1
+    assert "= _with_room(swapped" not in result.text
+    for calls in ("rounds", "harder"):
+        before, after = (
+            f"{t}\n\nmake, calls, grad = build, {calls}, {calls == 'harder'}\n" for t in (source, result.text)
+        )
+        expected = [output for output, _ in eager(before).outputs]
+        assert equal(expected, [output for output, _ in eager(after).outputs], 1e-5) is None
+        found = compiled(after)
+        assert equal(expected, list(found.outputs), 1e-5) is None
+        assert calls == "harder" or (found.breaks, found.launches, found.limit_hits) == (0, 21, 0), str(found)
+        assert calls == "harder" or found.recompiles <= 3, str(found)

@@ -97,7 +97,7 @@ class Loops(Analysis):
             if inside:
                 dims = self._dims(inside[0][1], function)
                 if len(dims) == 1:
-                    yield self._loop(function, name, inside[0], next(iter(dims)))
+                    yield self._loop(function, name, inside[0], next(iter(dims)), found)
 
     def _statements(self, function: FunctionNode) -> list[ast.stmt]:
         kinds = (*self.syntax.by_type[ast.Assign], *self.syntax.by_type[ast.Expr])
@@ -134,7 +134,14 @@ class Loops(Analysis):
         found = self.inference.definitions(func) if isinstance(func, ast.Name) else ()
         return any(d.how == "parameter" for d in found)
 
-    def _loop(self, function: FunctionNode, name: str, inside: tuple[ast.stmt, ast.Call], dim: int) -> Loop:
+    def _loop(
+        self,
+        function: FunctionNode,
+        name: str,
+        inside: tuple[ast.stmt, ast.Call],
+        dim: int,
+        found: list[tuple[ast.stmt, ast.Call]],
+    ) -> Loop:
         statement, call = inside
         flow = self.facts.flow(function)
         text = ast.unparse(call.func)
@@ -147,7 +154,9 @@ class Loops(Analysis):
         if reason := self._why_not(here, flow, makers, [c for _, c in same] or [call]):
             return Loop(function, call, name, reason=reason)
         loop = self._loop_of(statement, function)
-        more = self._turns(loop, flow, below[0])
+        loops = {self._loop_of(s, function) for s, c in found if self._loop_of(s, function) is not None}
+        once = len(loops) == 1 and self._starts_anew(name, loop, function, flow)
+        more = self._turns(loop, flow, below[0]) if once else None
         room = "" if more is not None else self._greatest(function)
         starts, numbers = self._starts(name, [c for _, c in same] or [call], flow, loop)
         if more is None and not room and self.facts.settings.capacity is None:
@@ -188,6 +197,15 @@ class Loops(Analysis):
         value, path = d.part
         empty = value is not None and not path and ast.unparse(value) in ("None", "{}", "[]", "()", "dict()", "list()")
         return statement in makers or empty
+
+    def _starts_anew(self, name: str, loop: ast.stmt | None, function: FunctionNode, flow: Flow) -> bool:
+        """Whether the cache is another one each time that the loop starts."""
+        around = next((a for a in self.syntax.ancestors(loop) if isinstance(a, _LOOPS)), None) if loop else None
+        if loop is None or around is None or self.syntax.function_of(around) is not function:
+            return True
+        inside = set(ast.walk(loop))
+        bound = [d.node for d in flow.by_node.values() if d.name == name and d.how == "assign"]
+        return any(n in ast.walk(around) and n not in inside for n in bound)
 
     def _turns(self, loop: ast.For | ast.While | None, flow: Flow, below: ast.stmt) -> ast.expr | None:
         """How many turns the loop makes, by an expression that can stand there, too."""

@@ -171,6 +171,8 @@ class Rooms(Analysis):
 
     def _told(self, loops: Sequence[Loop], dim: int) -> str:
         told = [_GRANTED]
+        if any(loop.more is not None for loop in loops) and self.facts.settings.capacity is None:
+            told.append("each turn of the loop adds one place")
         if not loops:
             call = f"cache = _with_room(cache, {dim}, room=...)"
             told.append(f"whoever calls it in a loop has to say `{call}` below the first call")

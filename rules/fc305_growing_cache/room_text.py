@@ -34,7 +34,7 @@ def _attention_over(kept):
         if attn_mask is None:
             attn_mask = seen
         else:
-            if attn_mask.shape[-1] not in (1, kept.room):
+            if 1 < attn_mask.shape[-1] < kept.room:
                 attn_mask = torch.nn.functional.pad(attn_mask, (0, kept.room - attn_mask.shape[-1]))
             hides = attn_mask.dtype == torch.bool
             attn_mask = attn_mask & seen if hides else attn_mask.masked_fill(~seen, float("-inf"))
