@@ -88,7 +88,7 @@ class Loops(Analysis):
             for c in ast.walk(call) if call is not None else ():
                 if isinstance(c, ast.Call) and last_name(c.func) not in (JOINED, "_with_room", "_place"):
                     names = {a.id for a in given(c) if isinstance(a, ast.Name) and _is_kept(a.id)}
-                    for name in names:
+                    for name in set() if names & roomy else names & _targets(statement) or names:
                         calls.setdefault(name, []).append((statement, c))
         for name, found in calls.items():
             if name in roomy:
@@ -121,18 +121,23 @@ class Loops(Analysis):
             modules = {s.module for s in self.project.modules.values() for f in s.functions for name in called
                        if f"{s.module}.{f.qualname}" == name}  # fmt: skip
             return frozenset().union(*(self.dims(m) for m in modules))
-        return self.dims(self.module) if self._may_be_model(call.func, function) else frozenset()
+        return self.dims(self.module) if self._may_be_model(call, function) else frozenset()
 
     def _is_handed(self, name: str, call: ast.Call) -> bool:
         """Whether the function is a method of a module, or reached by compiled code."""
         return self.project.is_module_class(name.rpartition(".")[0]) or self.project.reached(name)
 
-    def _may_be_model(self, func: ast.expr, function: FunctionNode) -> bool:
-        """Whether ``func`` is an argument, or a part of one, that is called."""
+    def _may_be_model(self, call: ast.Call, function: FunctionNode) -> bool:
+        """Whether an argument is called, or a part of one, or something with the name of a model's parameter."""
+        func = call.func
         while isinstance(func, ast.Attribute):
             func = func.value
         found = self.inference.definitions(func) if isinstance(func, ast.Name) else ()
-        return any(d.how == "parameter" for d in found)
+        if any(d.how == "parameter" for d in found):
+            return True
+        named = {k.arg for k in call.keywords if k.arg is not None and _is_kept(k.arg)}
+        forwards = (f for name, f in self.project.functions() if name.endswith(".forward"))
+        return bool(found) and bool(named) and any(named <= {*f.positional, *f.keywords} for f in forwards)
 
     def _loop(
         self,
@@ -302,4 +307,5 @@ def _targets(s: ast.stmt) -> set[str]:
 
 
 def _is_kept(name: str) -> bool:
-    return bool(frozenset(words(name)) & (KEPT | EARLIER | _ALSO))
+    found = frozenset(words(name))
+    return bool(found & (KEPT | EARLIER | _ALSO)) and "use" not in found

@@ -11,7 +11,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.own_functions import OwnFunctions
 from patcher.facts.project.offsets import Offset
-from patcher.facts.project.whole_reads import JOINED, dimension, joined, whole_reads
+from patcher.facts.project.whole_reads import JOINED, Attention, Tail, dimension, joined, whole_reads
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.syntax.written import short
 from patcher.rule import Applicability, Code, Edit, Fix, Insert, Replace
@@ -61,11 +61,11 @@ class Rooms(Analysis):
             first, second = joined(growth.node)
             edits.append(Replace(growth.node, Code(f"{JOINED}({{0}}, {{1}}, {dim})", (first, second))))
         edits += [Replace(name, Code("_whole({0})", (name,))) for name in reads.names]
+        for tail in reads.tails:
+            name = self._called(tail, function, edits)
+            edits.append(Replace(tail.at, self._tail(tail, name)))
         for seen in reads.attentions:
-            name = seen.name
-            if seen.before is not None:
-                name = self._free(function, f"kept_{name}")
-                edits.append(Insert(seen.before, (Code(f"{name} = {seen.name}"),)))
+            name = self._called(seen, function, edits)
             if seen.scores:
                 edits.append(Replace(seen.at, Code(f"_hide_empty({name}, {{0}})", (seen.at,))))
             else:
@@ -87,6 +87,23 @@ class Rooms(Analysis):
                 reason = self._why_not_here() or loop.reason
                 fix = None if reason else self._fix(list(self._making([loop])))
                 yield loop.call, Room(fix, reason or self._told([loop], loop.dim))
+
+    def _called(self, seen: Attention | Tail, function: FunctionNode, edits: list[Edit]) -> str:
+        """What is kept is called so there, with an edit where it has to get a name of its own."""
+        if seen.before is None:
+            return seen.name
+        name = self._free(function, f"kept_{seen.name}")
+        edit = Insert(seen.before, (Code(f"{name} = {seen.name}"),))
+        edits += [] if edit in edits else [edit]
+        return name
+
+    def _tail(self, tail: Tail, name: str) -> Code:
+        index = tail.at.slice
+        assert isinstance(index, ast.Tuple)
+        places = ", ".join(
+            f"_last_places({name}, {{1}}, {{2}})" if e is tail.part else _braced(ast.unparse(e)) for e in index.elts
+        )
+        return Code(f"_as_wide({name}, {{0}}[{places}])", (tail.at.value, tail.size, tail.total))
 
     # --- whether it can be done ---------------------------------------------------------------------------------------
 

@@ -242,6 +242,95 @@ class Net(nn.Module):
         strategies=_STATIC,
     ),
     Example(
+        title="rows of a mask that stands ready, as many as there are queries, up to the last key",
+        before="""class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+        self.register_buffer("bias", torch.ones(40, 40, dtype=torch.bool).tril().view(1, 1, 40, 40))
+
+    def forward(self, x, layer_past=None):
+        q, k, v = self.qkv(x).view(x.shape[0], -1, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        if layer_past is not None:
+            k = torch.cat((layer_past[0], k), dim=-2)
+            v = torch.cat((layer_past[1], v), dim=-2)
+        scores = q @ k.transpose(-2, -1) / 2
+        query_length, key_length = q.size(-2), k.size(-2)
+        seen = self.bias[:, :, key_length - query_length : key_length, :key_length]
+        weights = torch.where(seen, scores, float("-inf")).softmax(-1)
+        return (weights @ v).transpose(1, 2).flatten(2), (k, v)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Attention() for _ in range(2)])
+
+    def forward(self, x, past_key_values=None):
+        presents = []
+        for i, layer in enumerate(self.layers):
+            y, present = layer(x, past_key_values[i] if past_key_values is not None else None)
+            x = x + y
+            presents.append(present)
+        return x, presents
+
+    @torch.no_grad()
+    def generate(self, x, steps):
+        past, found = None, []
+        for _ in range(steps):
+            y, past = self(x, past_key_values=past)
+            x = torch.tanh(y[:, -1:])
+            found.append(x)
+        return torch.cat(found, dim=1)
+""",
+        after=_with("_join_kept", "_whole", "_hide_empty", "_last_places", "_as_wide", "_Kept", "_with_room")
+        + """\
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+        self.register_buffer("bias", torch.ones(40, 40, dtype=torch.bool).tril().view(1, 1, 40, 40))
+
+    def forward(self, x, layer_past=None):
+        q, k, v = self.qkv(x).view(x.shape[0], -1, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        if layer_past is not None:
+            k = _join_kept(layer_past[0], k, -2)
+            v = _join_kept(layer_past[1], v, -2)
+        scores = q @ _whole(k).transpose(-2, -1) / 2
+        query_length, key_length = q.size(-2), _whole(k).size(-2)
+        seen = _as_wide(k, self.bias[:, :, _last_places(k, query_length, key_length), :key_length])
+        weights = _hide_empty(k, torch.where(seen, scores, float("-inf"))).softmax(-1)
+        return (weights @ _whole(v)).transpose(1, 2).flatten(2), (k, v)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Attention() for _ in range(2)])
+
+    def forward(self, x, past_key_values=None):
+        presents = []
+        for i, layer in enumerate(self.layers):
+            y, present = layer(x, past_key_values[i] if past_key_values is not None else None)
+            x = x + y
+            presents.append(present)
+        return x, presents
+
+    @torch.no_grad()
+    def generate(self, x, steps):
+        past, found = None, []
+        for _ in range(steps):
+            y, past = self(x, past_key_values=past)
+            past = _with_room(past, -2, more=steps)
+            x = torch.tanh(y[:, -1:])
+            found.append(x)
+        return torch.cat(found, dim=1)
+""",
+        run=_GENERATE,
+        unsafe=True,
+        strategies=_STATIC,
+    ),
+    Example(
         title="a model that nobody here calls in a loop",
         before="""class Net(nn.Module):
     def __init__(self):

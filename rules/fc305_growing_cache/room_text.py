@@ -53,6 +53,19 @@ def _hide_empty(kept, scores):
         raise RuntimeError("what is attended to is not all that is kept")
     return scores.masked_fill(torch.arange(kept.room, device=scores.device) >= kept.length, float("-inf"))
 ''',
+    "_last_places": '''\
+def _last_places(kept, size, total):
+    """What takes the last `size` of `total` places; of a `_Kept`, of those that are filled."""
+    if isinstance(kept, torch.Tensor):
+        return slice(total - size, total)
+    return torch.arange(size, device=kept.length.device) + (kept.length - size)
+''',
+    "_as_wide": '''\
+def _as_wide(kept, mask):
+    """`mask`, whose last dimension is that of the places of `kept`, with zeros for places that it does not know."""
+    more = 0 if isinstance(kept, torch.Tensor) else kept.room - mask.shape[-1]
+    return torch.nn.functional.pad(mask, (0, more)) if more > 0 else mask
+''',
     "_length_of": '''\
 def _length_of(kept, dim):
     """`kept.shape[dim]`; of a `_Kept`, as a tensor, how many places are filled."""

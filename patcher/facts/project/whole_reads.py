@@ -44,11 +44,27 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Tail:
+    """``mask[:, n - t : n, :n]``, where ``n`` is how much there is, and ``part`` the slice of the last ``size``.
+
+    ``total``: that ``n``. ``name``, ``before``: as an `Attention` has them.
+    """
+
+    at: ast.Subscript
+    part: ast.Slice
+    size: ast.expr
+    total: ast.expr
+    name: str
+    before: ast.stmt | None = None
+
+
+@dataclass(frozen=True)
 class WholeReads:
     """``names``: the reads of all that is kept. ``reason``: why it cannot have empty places; "" when it can."""
 
     names: tuple[ast.Name, ...] = ()
     attentions: tuple[Attention, ...] = ()
+    tails: tuple[Tail, ...] = ()
     reason: str = ""
 
 
@@ -71,6 +87,7 @@ class _Reading:
         self.names: list[ast.Name] = []
         self.derived: dict[Definition, tuple[str, frozenset[Definition]]] = {}
         self.attentions: list[Attention] = []
+        self.tails: list[Tail] = []
 
     def found(self) -> WholeReads:
         for join in self.joins:
@@ -84,7 +101,7 @@ class _Reading:
             self._whole(definition)
         if not self.attentions:
             raise _UnknownError("no attention is seen that reads it in the same function")
-        return WholeReads(tuple(dict.fromkeys(self.names)), tuple(dict.fromkeys(self.attentions)))
+        return WholeReads(tuple(dict.fromkeys(self.names)), tuple(self.attentions), tuple(self.tails))
 
     def _whole(self, kept: Definition) -> None:
         for name in self.flow.uses.get(kept, ()):
@@ -170,7 +187,7 @@ class _Reading:
             case ast.Attribute(attr=attr) if attr in _ABOUT:
                 return ""
             case ast.Attribute(attr="shape"):
-                self._length(parent)
+                self._length(parent, source)
                 return ""
             case ast.Attribute(attr=attr):
                 call = self.syntax.parents[parent]
@@ -179,7 +196,7 @@ class _Reading:
                 if not isinstance(call, ast.Call) or call.func is not parent:
                     raise _UnknownError(f"`{short(parent)}` is not followed")
                 if attr == "size":
-                    self._length(call)
+                    self._length(call, source)
                     return ""
                 return self._called(attr, call, child, kind, source)
             case ast.Call() if child is not parent.func:
@@ -260,24 +277,43 @@ class _Reading:
 
     # --- its length ---------------------------------------------------------------------------------------------------
 
-    def _length(self, e: ast.expr) -> None:
+    def _length(self, e: ast.expr, source: frozenset[Definition]) -> None:
         """Look at what a size of it is used for: in comparisons, in sizes, as the end of a slice.
 
         What was joined is longer than what is new, and so is its buffer; a slice ends where it is masked anyway.
         """
         parent = self.syntax.parents[e]
+        of, asked = (e.func, next(iter(e.args), None)) if isinstance(e, ast.Call) else (e, None)
         if isinstance(parent, ast.Subscript) and isinstance(e, ast.Attribute):
+            asked = parent.slice
             e, parent = parent, self.syntax.parents[parent]
-        if isinstance(parent, ast.Assign):
-            for target in parent.targets:
-                for t in target.elts if isinstance(target, ast.Tuple) else [target]:
-                    made = self.flow.by_node.get(t)
-                    for name in self.flow.uses.get(made, ()) if made is not None else ():
-                        self._counted(name)
+        if isinstance(of, ast.Attribute) and of.value in self.names and self._is_other(integer(asked), source):
             return
-        self._counted(e)
+        targets = self._bound(e, parent)
+        if targets is None:
+            self._counted(e, source)
+            return
+        for t in targets:
+            made = self.flow.by_node.get(t)
+            for name in self.flow.uses.get(made, ()) if made is not None else ():
+                self._counted(name, source)
 
-    def _counted(self, e: ast.expr) -> None:
+    def _bound(self, e: ast.expr, parent: ast.AST) -> list[ast.expr] | None:
+        """The targets that ``e``, or one of what it holds, is assigned to; None where it is not."""
+        assign = self.syntax.parents[parent] if isinstance(parent, ast.Tuple) else parent
+        if not isinstance(assign, ast.Assign):
+            return None
+        if isinstance(parent, ast.Tuple):
+            whole = [t for t in assign.targets if isinstance(t, ast.Tuple) and len(t.elts) == len(parent.elts)]
+            return [t.elts[parent.elts.index(e)] for t in whole] if len(whole) == len(assign.targets) else None
+        return [t for target in assign.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
+
+    def _is_other(self, asked: int | None, source: frozenset[Definition]) -> bool:
+        """Whether the dimension is another one than that which grows, however many there are."""
+        dims = {dimension(self.kept[kept]) for kept in source}
+        return asked is not None and all(d is not None and (d < 0) == (asked < 0) and d != asked for d in dims)
+
+    def _counted(self, e: ast.expr, source: frozenset[Definition]) -> None:
         parent = self.syntax.parents[e]
         match parent:
             case ast.Compare():
@@ -286,27 +322,51 @@ class _Reading:
                 return
             case ast.Call(func=func) if last_name(func) in _SHAPING:
                 return
+            case ast.BinOp() | ast.Slice() if self._is_tail(parent, e, source):
+                return
         raise _UnknownError(f"`{short(parent)}` counts what is kept")
+
+    def _is_tail(self, parent: ast.BinOp | ast.Slice, e: ast.expr, source: frozenset[Definition]) -> bool:
+        """Whether ``e`` is one of the two in ``n - t : n``, a slice of a mask whose last one is ``: n``."""
+        part = self.syntax.parents[parent] if isinstance(parent, ast.BinOp) else parent
+        match part:
+            case ast.Slice(lower=ast.BinOp(left=left, op=ast.Sub(), right=size), upper=ast.expr() as upper, step=None):
+                index = self.syntax.parents[part]
+                at = self.syntax.parents[index]
+            case _:
+                return False
+        if not isinstance(at, ast.Subscript) or not isinstance(index, ast.Tuple) or not isinstance(at.ctx, ast.Load):
+            return False
+        end = index.elts[-1]
+        whole = isinstance(end, ast.Slice) and end.lower is None and end.step is None and end.upper is not None
+        same = {ast.unparse(n) for n in (left, upper, end.upper if whole and isinstance(end, ast.Slice) else size) if n}
+        if same != {ast.unparse(e)} or e not in (left, upper) or any(t.at is at for t in self.tails):
+            return same == {ast.unparse(e)} and any(t.at is at for t in self.tails)
+        name, before = self._called_there(at, source)
+        self.tails.append(Tail(at, part, size, upper, name, before))
+        return True
 
     # --- where it is looked at ----------------------------------------------------------------------------------------
 
     def _attends(self, call: ast.Call, at: ast.expr, source: frozenset[Definition], scores: bool) -> None:
-        if any(a.at is at for a in self.attentions):
-            return
+        if not any(a.at is at for a in self.attentions):
+            name, before = self._called_there(call, source)
+            self.attentions.append(Attention(at, name, scores, before))
+
+    def _called_there(self, at: ast.expr, source: frozenset[Definition]) -> tuple[str, ast.stmt | None]:
+        """What is kept is called so at ``at``; with a statement, it is so above that alone."""
         for kept in source:
-            statement = self.syntax.statement_of(call)
+            statement = self.syntax.statement_of(at)
             join = self.kept[kept]
             later = [d for d in self._rebound(kept) if getattr(d.node, "lineno", 0) <= statement.lineno]
             if not later:
-                self.attentions.append(Attention(at, kept.name, scores))
-                return
+                return kept.name, None
             first = self.syntax.statement_of(min(later, key=lambda d: getattr(d.node, "lineno", 0)).node)
             block = self.syntax.block_of(first)
             around = {id(a) for a in (statement, *self.syntax.ancestors(statement))}
             if any(id(s) in around for s in block[block.index(first) :]) and join.lineno < first.lineno:
-                self.attentions.append(Attention(at, kept.name, scores, first))
-                return
-        raise _UnknownError(f"`{short(call)}` is not seen to be below what is kept")
+                return kept.name, first
+        raise _UnknownError(f"`{short(at)}` is not seen to be below what is kept")
 
     def _rebound(self, kept: Definition) -> list[Definition]:
         """What gives the name another value that is made of all that is kept, or of something else below the join."""
