@@ -72,6 +72,7 @@ class Case(pytest.Item):
     def __init__(self, *, case: str, budget: Any, **more: Any) -> None:
         super().__init__(**more)
         self._case, self._budget = case, budget
+        self.funcargs: dict[str, Any] = {}  # plugins take each item for a function (pytest-lsp fails without)
 
     def runtest(self) -> None:
         """Raise ``OverBudgetError``."""
@@ -146,7 +147,7 @@ def _counted(model: Any, calls: list[Any], root: str, train: bool) -> Mapping[st
     here = _part("harness.counted_here")
     try:
         return dict(here.count(model, calls, root, train))
-    except here.NotCompilingError as error:
+    except here.NotCountedError as error:
         pytest.fail(str(error), pytrace=False)
 
 

@@ -179,6 +179,10 @@ def test_budget(compile_budget):
     compile_budget(Net(), [((torch.ones(2, requires_grad=True),), {})], train=True)
 
 
+def test_a_call_that_is_none(compile_budget):
+    compile_budget(Net(), [torch.ones(2)])
+
+
 def test_what_is_left_behind():
     import logging
 
@@ -208,7 +212,8 @@ def test_tests_and_cases_in_pytest(project: Path) -> None:
     (project / "test_net.py").write_text(TESTS)
     recorded = pytest_run(project, "--update-compile-budget")
     assert "torch.compile is switched off here" in recorded
-    assert "1 failed, 2 passed" in recorded
+    assert "compile_budget: a call is a Tensor; write (args, kwargs), a tuple of arguments" in recorded
+    assert "2 failed, 2 passed" in recorded
     held = lock.read(project / lock.FILE)
     assert [(name, b.counts["graphs"]) for name, b in held.tests.items()] == [
         ("test_net.py::test_budget", 1), ("test_net.py::test_budget (2)", 1)
@@ -216,7 +221,8 @@ def test_tests_and_cases_in_pytest(project: Path) -> None:
     missing = replace(WAS, case="gone.py", paths=("net.py",))
     lock.write(project / lock.FILE, replace(held, cases={"gone": missing}))
     (project / "net.py").write_text(BROKEN)
-    out = pytest_run(project, "--compile-budget", "-k", "budget or gone")
+    (project / "conftest.py").write_text("def pytest_runtest_setup(item): item.funcargs.items()\n")  # as plugins do
+    out = pytest_run(project, "--compile-budget", "-k", "test_budget or gone")
     assert "test_net.py::test_budget: breaks 0 -> 1\n  net.py:8: " in out
     assert "gone.py: there is no such file" in out
     assert "2 failed" in out

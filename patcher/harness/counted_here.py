@@ -25,8 +25,8 @@ FEWEST, MOST = 2, 4  # passes over all calls: until nothing is compiled any more
 SEED = 20
 
 
-class NotCompilingError(Exception):
-    """Dynamo is switched off, so that there is nothing to count; the message is one line."""
+class NotCountedError(Exception):
+    """Dynamo is switched off, or a call is none; the message is one line."""
 
 
 class _Counting:
@@ -52,10 +52,10 @@ def count(model: Any, calls: Sequence[Any], root: str, train: bool = False, back
     """Compile ``model`` and make the calls: ``counts``, ``operators`` (of the last pass), ``torch`` and all events.
 
     ``calls``: as a case has them. ``root``: the folder that places are told relative to. ``train``: each call goes
-    backward from the sum of what it returns. Raises what the calls raise, and ``NotCompilingError``.
+    backward from the sum of what it returns. Raises what the calls raise, and ``NotCountedError``.
     """
     if torch._dynamo.config.disable or os.environ.get("TORCHDYNAMO_DISABLE") == "1":
-        raise NotCompilingError("torch.compile is switched off here (TORCHDYNAMO_DISABLE, or torch._dynamo.config)")
+        raise NotCountedError("torch.compile is switched off here (TORCHDYNAMO_DISABLE, or torch._dynamo.config)")
     top = f"{os.path.realpath(root)}{os.sep}"
     listener = Listener(lambda path: os.path.realpath(path).removeprefix(top))
     counting = _Counting(backend)
@@ -103,9 +103,14 @@ def _listening(listener: Listener) -> Iterator[None]:
 
 def _make(model: Any, call: Any, train: bool) -> None:
     """One call, written as in a case."""
-    if callable(call):
+    if callable(call) and not torch.is_tensor(call):
         call(model)
         return
+    if not isinstance(call, (tuple, list, dict)):
+        raise NotCountedError(
+            f"compile_budget: a call is a {type(call).__name__}; "
+            "write (args, kwargs), a tuple of arguments, a dict of keywords, or a function of the model"
+        )
     if isinstance(call, dict):
         output = model(**call)
     elif len(call) == 2 and isinstance(call[0], (tuple, list)) and isinstance(call[1], dict):
