@@ -1,27 +1,21 @@
 """nanoVLM's growing cache in buffers of a stated capacity: as FC305 writes it, and by hand.
 
     python benchmarks/static_cache.py FOLDER [--document docs/results/caches.md]
-    CASE_SIZE=released python benchmarks/static_cache.py FOLDER --time       (on a GPU)
 
 FOLDER is a checkout of nanoVLM (huggingface/nanoVLM at 4e0c096). Its language model is run with random weights: a
 prefill of 16 and 12 steps, for 2, 3 and 2 rows, the hidden state fed back. ``kv-cache=static`` is what
 ``--unsafe --strategy kv-cache=static`` makes of the models. ``by hand``: `attend` and `step` below take the place of
 the two methods of the patched source that know the cache. Figures are Dynamo's (backend "eager", a CPU); outputs are
 compared with those of the source as it is, eagerly. A cache that is full has to raise.
-
-With ``--time``: ``mode="reduce-overhead"``, a prefill of 64 and 32 steps at the released size, 2 rows, all forms in one
-process, one after the other, then once more: the milliseconds of a round, the median of 10, and how many graphs were
-skipped for CUDA graphs.
+What they take on a GPU is in benchmarks/static_graphs.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +32,11 @@ from _settings import DEVICE, RELEASED  # noqa: E402
 PREFILL, STEPS, ROOM = (64, 32, 128) if RELEASED else (16, 12, 64)
 ROWS = (2, 3, 2)
 TOLERANCE = 1e-5
-TURNS = 10
 HEAD = ("form", "breaks", "graphs", "recompiles", "limits hit", "launches, last round of 13 calls", "furthest output")
-TIMED = ("form", "ms a round", "again", "furthest output", "CUDA graphs skipped")
 
 Cache = list[dict[str, torch.Tensor]]
+#: What is done with outputs that the loop goes on to use.
+Keep = Callable[[Any], Any]
 
 
 def empty_cache(decoder: Any, rows: int) -> Cache:
@@ -107,48 +101,48 @@ def last(states: torch.Tensor) -> torch.Tensor:
     return states[:, -1:, :].clone()
 
 
-def growing(decoder: Any, words: torch.Tensor) -> Callable[[Any], list[torch.Tensor]]:
+def growing(decoder: Any, words: torch.Tensor, keep: Keep = mine) -> Callable[[Any], list[torch.Tensor]]:
     """A round as the source has it: the cache comes back longer from each call."""
 
     def run(f: Any) -> list[torch.Tensor]:
-        states, cache = mine(f(decoder.token_embedding(words), attention_mask=None, kv_cache=None, start_pos=0))
+        states, cache = keep(f(decoder.token_embedding(words), attention_mask=None, kv_cache=None, start_pos=0))
         hidden = [states]
         for place in range(PREFILL, PREFILL + STEPS):
-            states, cache = mine(f(last(states), attention_mask=None, kv_cache=cache, start_pos=place))
+            states, cache = keep(f(last(states), attention_mask=None, kv_cache=cache, start_pos=place))
             hidden.append(states)
         return hidden
 
     return run
 
 
-def roomy(decoder: Any, words: torch.Tensor) -> Callable[[Any], list[torch.Tensor]]:
+def roomy(decoder: Any, words: torch.Tensor, keep: Keep = mine) -> Callable[[Any], list[torch.Tensor]]:
     """The same round with the two calls that FC305 writes into a loop."""
     models = sys.modules[type(decoder).__module__]
 
     def run(f: Any) -> list[torch.Tensor]:
         states, cache = f(decoder.token_embedding(words), attention_mask=None, kv_cache=None, start_pos=0)
         cache = models._with_room(cache, 2, more=STEPS)
-        hidden = [mine(states)]
+        hidden = [keep(states)]
         for place in range(PREFILL, PREFILL + STEPS):
             start = models._place(place, cache)
             states, cache = f(last(states), attention_mask=None, kv_cache=cache, start_pos=start)
-            hidden.append(mine(states))
+            hidden.append(keep(states))
         return hidden
 
     return run
 
 
-def static(decoder: Any, words: torch.Tensor) -> Callable[[Any], list[torch.Tensor]]:
+def static(decoder: Any, words: torch.Tensor, keep: Keep = mine) -> Callable[[Any], list[torch.Tensor]]:
     """The same round with buffers, which the caller makes and keeps, as it keeps the position."""
 
     def run(f: Any) -> list[torch.Tensor]:
         cache = empty_cache(decoder, words.size(0))
         place = torch.zeros((), dtype=torch.long, device=words.device)
         states = f(decoder.token_embedding(words), kv_cache=cache, start_pos=place)
-        hidden, place = [mine(states)], place + PREFILL
+        hidden, place = [keep(states)], place + PREFILL
         for _ in range(STEPS):
             states = f(last(states), kv_cache=cache, start_pos=place)
-            hidden, place = [*hidden, mine(states)], place + 1
+            hidden, place = [*hidden, keep(states)], place + 1
         return hidden
 
     return run
@@ -159,7 +153,7 @@ class Form:
     """What is run: the models as they are, or patched with these settings; ``by_hand``: with the two methods above."""
 
     patched: Mapping[str, Any] | None
-    round: Callable[[Any, torch.Tensor], Callable[[Any], list[torch.Tensor]]]
+    round: Callable[..., Callable[[Any], list[torch.Tensor]]]
     by_hand: bool = False
 
 
@@ -246,57 +240,16 @@ def furthest(a: Any, b: Any) -> float:
     return float(max((x - y).abs().max().item() for p, q in zip(a, b, strict=True) for x, y in zip(p, q, strict=True)))
 
 
-def timed(folder: Path, temporary: Path) -> tuple[str, bool]:
-    """The table of what each form takes with CUDA graphs."""
-    from torch._dynamo.utils import counters
-
-    from benchmarks.tables import table
-
-    rows, truth = [], None
-    runs: list[Callable[[], float]] = []
-    for name, form, decoder in decoders(folder, temporary):
-        torch._dynamo.reset()
-        counters.clear()
-        words = sys.modules["_nanovlm"].words(ROWS[0], PREFILL).to(DEVICE)
-        go, f = form.round(decoder, words), torch.compile(decoder, mode="reduce-overhead")
-        truth = truth or [go(decoder)]
-        for _ in range(3):  # compiled, recorded, replayed
-            found = go(f)
-        runs.append(lambda go=go, f=f: milliseconds(lambda: go(f)))  # type: ignore[misc]
-        skipped = counters["inductor"]["cudagraph_skips"]
-        rows.append([name, f"{runs[-1]():.1f}", "", f"{furthest(truth, [found]):.1e}", skipped])
-    for row, run in zip(rows, runs, strict=True):
-        row[2] = f"{run():.1f}"
-    where = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU: no CUDA graphs"
-    told = f"torch {torch.__version__}, {where}. A round: a prefill of {PREFILL} and {STEPS} steps, {ROWS[0]} rows."
-    return f"{told}\n\n{table(TIMED, rows)}", False
-
-
-def milliseconds(go: Callable[[], object]) -> float:
-    """The median of some rounds."""
-    found = []
-    for _ in range(TURNS):
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        go()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        found.append((time.perf_counter() - start) * 1000)
-    return statistics.median(found)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--document", type=Path)
-    parser.add_argument("--time", action="store_true")
     options = parser.parse_args()
     from benchmarks.tables import put
 
     with tempfile.TemporaryDirectory() as temporary, torch.no_grad():
-        text, bad = (timed if options.time else counted)(options.folder, Path(temporary))
-    put(options.document, "static cache, timed" if options.time else "static cache", text)
+        text, bad = counted(options.folder, Path(temporary))
+    put(options.document, "static cache", text)
     return 1 if bad else 0
 
 

@@ -17,6 +17,7 @@ from rules.fc305_growing_cache.rule import GrowingCache
 from tests.dynamo import PREAMBLE, compiled, eager, equal, imported
 
 FOLDER = Path(__file__).resolve().parent / "caches"
+GROWING = Path(__file__).resolve().parent.parent / "benchmarks" / "growing"
 
 MODEL = """
 class Net(nn.Module):
@@ -233,6 +234,28 @@ def test_only_a_part_gets_room(written: Any) -> None:
         place = written._place(7, made)
         assert torch.equal(place, torch.tensor(7))
         assert written._place(7, [((own, own), cross)]) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [("gpt", "_with_room(past, -2, more=steps)"), ("encoder_decoder", "model(ids, states, _place(start, past), past)")],
+)
+def test_a_loop_that_is_given_its_model_generates_the_same(name: str, made: str) -> None:
+    """Two prefixes in turn, and another batch: no round sees what an earlier one left."""
+    source = (GROWING / f"{name}.py").read_text(encoding="utf-8")
+    settings = Settings(unsafe=True, strategies={"kv-cache": "static"})
+    result = patch(source, f"{name}.py", (GrowingCache(),), settings)
+    assert made in result.text
+    found = []
+    for text in (source, result.text):
+        with imported(text) as module:
+            torch.manual_seed(0)
+            model, given = module.build(True).eval(), module.given(True, "cpu")
+            rounds = (given, tuple(t.flip(0) for t in given), tuple(t[:1] for t in given), given)
+            found.append([module.generate(model, *g, 9) for g in rounds])
+    for (tokens, sure), (expected, before) in zip(*found, strict=True):
+        assert torch.equal(tokens, expected)
+        assert torch.allclose(sure, before, atol=1e-4)
 
 
 @pytest.mark.slow

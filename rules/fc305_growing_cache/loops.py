@@ -250,7 +250,10 @@ class Loops(Analysis):
         for call in calls:
             if not any(isinstance(a, ast.Name) and a.id == name for a in given(call)):
                 continue
-            called = [f for n in self.callees.of(call) if (f := self.project.function(n)) is not None]
+            named = self.callees.of(call) or [
+                f"{self.module}.{self.syntax.qualname(f)}" for f in self.facts.ask(Parts).models(call, name)
+            ]
+            called = [f for n in named if (f := self.project.function(n)) is not None]
             for parameter, argument in _arguments(call, called):
                 if called and all(parameter in f.offsets for f in called):
                     starts += [argument] if not isinstance(argument, ast.Constant) else []
@@ -274,6 +277,8 @@ class Loops(Analysis):
                     ):
                         return True
                     made = d.value if inside and d.how == "assign" and not d.path and depth < _DEEPEST else None
+                    if isinstance(made, ast.BinOp) and any(getattr(n, "id", "") == e.id for n in ast.walk(made)):
+                        return True
                     if made is not None and self._advances(made, flow, loop, depth + 1):
                         return True
                 return False

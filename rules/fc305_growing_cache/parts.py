@@ -29,11 +29,20 @@ class Parts(Analysis):
 
     def of(self, call: ast.Call, name: str) -> frozenset[Part]:
         """The parts of ``name``, which ``call`` is given, that grow in functions of this file; empty: not known."""
-        called = [f for n in self.callees.of(call) if (f := self.callees.here(n)) is not None]
-        if not called:
-            called = [f for f in self.syntax.functions if f.name == "forward" and self.syntax.method_of(f) is f]
-        found = {p for f in called for a in self._parameters(call, f, name) for p in self._within(f, a, 0)}
+        found = {p for f in self._called(call) for p in self._grown(call, f, name)}
         return frozenset(p[: max((i + 1 for i, s in enumerate(p) if s is not None), default=0)] for p in found)
+
+    def models(self, call: ast.Call, name: str) -> list[FunctionNode]:
+        """The functions of this file that ``call`` may be of, for a part of ``name`` grows there."""
+        return [f for f in self._called(call) if self._grown(call, f, name)]
+
+    def _called(self, call: ast.Call) -> list[FunctionNode]:
+        called = [f for n in self.callees.of(call) if (f := self.callees.here(n)) is not None]
+        forwards = (f for f in self.syntax.functions if f.name == "forward" and self.syntax.method_of(f) is f)
+        return called or list(forwards)
+
+    def _grown(self, call: ast.Call, function: FunctionNode, name: str) -> list[Part]:
+        return [p for a in self._parameters(call, function, name) for p in self._within(function, a, 0)]
 
     def _parameters(self, call: ast.Call, function: FunctionNode, name: str) -> Iterator[ast.arg]:
         """The parameters of ``function`` that ``call`` gives ``name`` for."""
