@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,6 +39,8 @@ class Net(nn.Module):
 CASE = """
 import os
 import time
+import zipfile
+import zlib
 from pathlib import Path
 
 import torch
@@ -223,3 +229,17 @@ def test_what_is_sent_to_a_worker_needs_nothing_of_ours() -> None:
     )
     told = subprocess.run([sys.executable, "-P", "-c", code], input=sent, capture_output=True, cwd="/", check=False)
     assert told.stdout.decode().strip() == "['host', 'python', 'torch'] False", told.stderr
+
+
+def test_who_starts_the_programs_that_measure_does_not_import_torch(tmp_path: Path) -> None:
+    """Torch costs a second or two for each job, and it is the measured processes' own affair."""
+    from patcher.fleet import errand
+
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for program in (ROOT / "patcher" / "harness").glob("*.py"):
+            archive.write(program, program.name)
+        archive.writestr("torch.py", "raise AssertionError('torch is imported')")
+        archive.writestr("plan.json", json.dumps({"base": "", "path": [], "overlay": [], "cases": []}))
+    told = errand.measured(packed.getvalue(), tmp_path, 60.0)
+    assert json.loads(zlib.decompress(told["results"]))["cases"] == []
