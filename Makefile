@@ -13,7 +13,7 @@ STAMP := $(VENV)/.complete
 CHECKED := fix_compile.py fix_compile_pytest.py patcher rules tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test fuzz lint format docs bench clean
+.PHONY: help venv demo test fuzz lint format docs site bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,11 @@ format: $(STAMP)  ## let ruff sort imports and format
 
 docs: $(STAMP)  ## write the rules' pages, docs/rules.md, docs/facts.md and the README's table
 	$(BIN)/python docs/generate.py
+
+site: $(STAMP)  ## build the documentation as a site, into build/site
+	@$(BIN)/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("material") is None)' \
+		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	$(BIN)/python docs/site/build.py
 
 bench: $(STAMP)  ## CPU seconds of a scan (ARGS='--python-lint PATH' adds other tools)
 	@$(BIN)/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("transformers") is None)' \

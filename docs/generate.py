@@ -107,7 +107,10 @@ def page(rule: Rule) -> str:
 
 def tested(rule: Rule) -> list[str]:
     """What the rule's examples show."""
-    parts = ["## Tested\n\nRewritten or reported, and run before and after:\n"]
+    torch = re.search(r"^torch==(\S+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert torch is not None, "constraints.txt pins no torch"
+    run = f"run before and after on torch {torch[1]} (`fix-compile selftest {rule.code}` runs them on yours)"
+    parts = [f"## Tested\n\nRewritten or reported, and {run}:\n"]
     parts[-1] += "\n".join(f"\n- {e.title}{note(e)}" for e in rule.invalid).replace("\n\n", "\n")
     parts.append("Left alone:\n\n" + "\n".join(f"- {n.title}{' (reported)' if n.reported else ''}" for n in rule.valid))
     return parts

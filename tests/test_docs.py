@@ -9,8 +9,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
 import yaml
 
+from patcher import cli
 from patcher.rule import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,11 +38,40 @@ def _code(text: str) -> str:
     return "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
 
 
+def _prose(text: str) -> str:
+    """The rest."""
+    return re.sub(r"^(```+).*?^\1\s*$|`[^`\n]+`", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def test_links_between_documents_lead_somewhere() -> None:
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "rules").glob("*.md")]:
-        for link in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8")):
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#\s]+)", _prose(document.read_text(encoding="utf-8"))):
             if "://" not in link:
                 assert (document.parent / link).exists(), f"{document.name} links to {link}"
+
+
+def test_options_in_the_documents_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of each command that stands on a line of its own."""
+    helps: dict[str, str] = {}
+
+    def help_of(word: str) -> str:
+        if word not in helps:
+            cli.main((), [*filter(None, [word]), "--help"])
+            helps[word] = capsys.readouterr().out
+        return helps[word]
+
+    words = set(re.findall(r"^    ([a-z-]+) ", help_of(""), re.MULTILINE))
+    assert {"check", "diagnose", "fleet"} <= words
+    commands = 0
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        text = document.read_text(encoding="utf-8")
+        for command in re.findall(r"^(?:\$ |    )fix-compile ([^#\s].*?)(?:\s+#\s.*)?$", text, re.MULTILINE):
+            word = first if (first := command.split()[0]) in words else ""
+            options = re.findall(r"(?<!\S)--?[a-z][a-z-]*", command)
+            missing = [o for o in options if not re.search(rf"(?<![\w-]){o}(?![\w-])", help_of(word))]
+            assert not missing, f"{document.name}: fix-compile {command}: there is no {missing}"
+            commands += 1
+    assert commands > 70
 
 
 def test_the_example_of_a_rule_declares_what_every_rule_must() -> None:
