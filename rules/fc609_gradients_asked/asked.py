@@ -33,12 +33,12 @@ class Asking(Analysis):
         """What ``statement`` says, when it ends the graph."""
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=tensor, attr=name)], value=value) if name == _ATTRIBUTE:
-                return self._assigned(tensor, value)
+                return self._assigned(statement, tensor, value)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=tensor, attr=name)) as call) if name == _METHOD:
                 return self._told(tensor, call)
         return None
 
-    def _assigned(self, tensor: ast.expr, value: ast.expr) -> Asked | None:
+    def _assigned(self, statement: ast.stmt, tensor: ast.expr, value: ast.expr) -> Asked | None:
         known = self.facts.ask(Certainty).of(tensor)
         if known == Grade.UNKNOWN:
             return None
@@ -46,7 +46,9 @@ class Asking(Analysis):
             return Asked(tensor, value, f"`{ast.unparse(tensor)}` is not known to be a tensor")
         if not self._is_place(tensor) or not (self._is_place(value) or isinstance(value, ast.Constant)):
             return Asked(tensor, value, "the value is worked out before the tensor is looked up")
-        return Asked(tensor, value, "" if self._is_bool(value) else f"`{ast.unparse(value)}` is not known to be a bool")
+        if not self._is_bool(value):
+            return Asked(tensor, value, f"`{ast.unparse(value)}` is not known to be a bool")
+        return Asked(tensor, value, self.facts.writing.why_not_replaced(statement) or "")
 
     def _told(self, tensor: ast.expr, call: ast.Call) -> Asked | None:
         value: ast.expr = ast.Constant(True)

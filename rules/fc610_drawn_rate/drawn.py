@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.written import defaults
 
 _DRAWING = frozenset({"torch.rand", "torch.rand_like"})
@@ -20,17 +23,23 @@ class Drawn:
     """``kept``: whether the comparison holds at a rate of zero, and else it never does.
 
     ``draw``: the call that draws, where that is in the comparison; None where a name holds what was drawn. ``above``:
-    the ``if`` that begins with the comparison, so that what is drawn may be drawn above it.
+    the ``if`` that begins with the comparison, so that what is drawn may be drawn above it. ``reason``: why the
+    comparison cannot be left out, nor the rate be asked for twice; "" where both can.
     """
 
     rate: ast.expr
     kept: bool
     draw: ast.Call | None = None
     above: ast.If | None = None
+    reason: str = ""
 
 
 class DrawnRates(Analysis):
     """Comparisons of one module."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._unchanged = facts.ask(Unchanged)
 
     def of(self, compare: ast.Compare) -> Drawn | None:
         """What ``compare`` compares, where the answer is known at a rate of zero, and the rate is that by default."""
@@ -46,7 +55,18 @@ class DrawnRates(Analysis):
                 return None
         if not self._is_drawn(drawn) or not self._is_zero(rate) or self._is_asked(compare, rate):
             return None
-        return Drawn(rate, kept, self._draw(drawn), self._begun(compare))
+        reason = self._unchanged.why_impure(rate) or self._why_needed(drawn)
+        return Drawn(rate, kept, self._draw(drawn), self._begun(compare), reason)
+
+    def _why_needed(self, e: ast.expr) -> str:
+        """What is done to take the number that is compared out of what was drawn, besides looking; "" if nothing."""
+        match e:
+            case ast.Subscript(value=value, slice=index):
+                return self._unchanged.why_impure(index) or self._why_needed(value)
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _SAME:
+                given = (*e.args, *(k.value for k in e.keywords))
+                return next(filter(None, map(self._unchanged.why_impure, given)), "") or self._why_needed(value)
+        return ""
 
     def _draw(self, e: ast.expr) -> ast.Call | None:
         """The call in ``e`` that draws."""
@@ -90,29 +110,14 @@ class DrawnRates(Analysis):
                 return self.syntax.qualified(e.func) in _DRAWING
             case ast.Name():
                 bound = self.inference.definitions(e)
-                return (
-                    bool(bound)
-                    and not self._is_written(e)
-                    and all(
-                        d.how == "assign" and not d.path and d.value is not None and self._is_drawn(d.value)
-                        for d in bound
-                    )
-                )
+                return bool(bound) and all(self._holds_drawn(e, d) for d in bound)
         return False
 
-    def _is_written(self, name: ast.Name) -> bool:
-        """Whether the function may change the tensor ``name`` in its place, or hand it to who may."""
-        function = self.syntax.function_of(name)
-        for n in self.syntax.subtree(function) if function is not None else ():
-            if not isinstance(n, ast.Name) or n.id != name.id or isinstance(n.ctx, ast.Store):
-                continue
-            around = self.syntax.parents[n]
-            while isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Load):
-                around = self.syntax.parents[around]
-            read = isinstance(around, ast.Compare) or (isinstance(around, ast.Attribute) and around.attr in _SAME)
-            if not read:
-                return True
-        return False
+    def _holds_drawn(self, name: ast.Name, d: Definition) -> bool:
+        """Whether ``name`` is bound by ``d`` to what was drawn, and that is still the same."""
+        if d.how != "assign" or d.path or d.value is None or not self._is_drawn(d.value):
+            return False
+        return not self._unchanged.why_changed(name, self.syntax.statement_of(d.node), name)
 
     def _is_zero(self, rate: ast.expr) -> bool:
         """Whether ``rate`` is a number that is zero unless the constructor, or who calls, is told otherwise."""

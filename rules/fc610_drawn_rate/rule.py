@@ -54,6 +54,9 @@ class DrawnRate(Rule):
         if not isinstance(facts.syntax.parents[node], (ast.If, ast.IfExp, ast.While)):
             template = f"({template})"
         message = f"a branch on a number that was drawn, though `{ast.unparse(found.rate)}` is zero as a rule"
+        if found.reason:
+            yield Finding(node, message, assumption=found.reason)
+            return
         asked = Replace(node, Code(template, (found.rate, node)))
         if found.draw is None:
             yield Finding(node, message, Fix((asked,)))

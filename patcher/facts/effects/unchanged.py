@@ -150,11 +150,24 @@ class Unchanged(Analysis):
         for n in ast.walk(e):
             if isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda)):
                 return f"`{ast.unparse(n)}` does more than give a value"
-            if isinstance(n, ast.Call) and (what := self.syntax.qualified(n.func)) in api.RANDOM:
-                return f"`{what}` draws random numbers"
+            if what := self._drawn_by(n):
+                return f"`{what.removeprefix('.')}` draws random numbers, or asks for the time"
             for w in self.writes.of(n):
                 return f"{w.told} may have an effect"
         return ""
+
+    def _drawn_by(self, n: ast.AST) -> str:
+        """What ``n``, a call or a property, or a function of the project that it runs, draws or asks for the time."""
+        functions: list[str] = []
+        if isinstance(n, ast.Call):
+            method = f".{n.func.attr}" if isinstance(n.func, ast.Attribute) else ""
+            if api.is_random(what := self.syntax.qualified(n.func) or method):
+                return what
+            functions = self.calls.callees.of(n)
+        elif isinstance(n, ast.Attribute) and n.attr in self.project.properties and not self._is_plain(n.value):
+            functions = self.project.named_methods(n.attr)
+        mentioned = (m for f in functions for m in sorted(self.project.effects.mentioned(f)))
+        return next(filter(api.is_random, mentioned), "")
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
@@ -277,6 +290,9 @@ class Unchanged(Analysis):
     def _is_immutable(self, e: ast.expr) -> bool:
         value = self.inference.of(e)
         return value.is_number or (value.kind is Kind.PYTHON and value.python in ("none", "str", "dtype"))
+
+    def _is_plain(self, e: ast.expr) -> bool:
+        return self.inference.of(e).kind in (Kind.TENSOR, Kind.PYTHON)
 
     def _tensor(self, e: ast.expr) -> bool:
         return self.inference.of(e).is_tensor

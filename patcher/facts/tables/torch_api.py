@@ -137,9 +137,21 @@ TENSOR_LIBRARIES = frozenset(
     "math typing functools copy dataclasses warnings collections itertools operator".split()
 )
 RANDOM = frozenset(
-    "torch.rand torch.randn torch.rand_like torch.randn_like torch.randint torch.randperm torch.bernoulli "
-    "torch.multinomial torch.normal torch.nn.functional.dropout torch.dropout".split()
+    "torch.rand torch.randn torch.rand_like torch.randn_like torch.randint torch.randint_like torch.randperm "
+    "torch.bernoulli torch.multinomial torch.normal torch.poisson torch.binomial torch.dropout torch.alpha_dropout "
+    "torch.nn.functional.dropout torch.nn.functional.dropout1d torch.nn.functional.dropout2d "
+    "torch.nn.functional.dropout3d torch.nn.functional.alpha_dropout torch.nn.functional.feature_alpha_dropout "
+    "torch.nn.functional.gumbel_softmax torch.nn.functional.rrelu".split()
 )
+#: Methods of tensors that draw, the tensor itself staying as it is; those that fill it end with "_".
+_DRAWING_METHODS = frozenset({".bernoulli", ".multinomial"})
+_NEVER_TWICE = ("random.", "numpy.random.", "time.", "secrets.", "uuid.")
+
+
+def is_random(what: str) -> bool:
+    """Whether the function ``what``, dotted or ".method", gives another value next time: random numbers, the clock."""
+    return what in RANDOM or what in _DRAWING_METHODS or what.startswith(_NEVER_TWICE)
+
 
 # --- modules -------------------------------------------------------------------------------------------------------
 
