@@ -38,7 +38,8 @@ class TensorPositionWrite(Rule):
         A slice is cut off at the end of its tensor, and so a single place behind it is no place: nothing is written.
         Several places that do not fit raise RuntimeError as before, at once on a CPU, as a device-side assertion on
         CUDA. A negative start counts from the end. The tensor is changed in place, so every alias sees it; gradients
-        are the same. Where value and places share memory in part, the assignment raised, and now does not.
+        are the same. Where value and places share memory in part, the assignment raised, or copied in an order that
+        nobody promises, and now reads all before it writes.
         Reported, and left alone: a length that is data (``x[:, :end]``, ``x[:, start:]``), a step, an end that is not
         seen to be the start and a length, a start that may change between the two, other elements of the index that
         may be tensors, and a value that is read from where it is written. A read of such a slice has a size

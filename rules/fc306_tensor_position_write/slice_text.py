@@ -18,7 +18,8 @@ def _write_slice(value, target, dim, start, size):
         or not (isinstance(size, int) and value.dim() == target.dim() and value.shape[dim] == size)
         or not (start.numel() == 1 and start.dtype in (torch.int32, torch.int64))
     ):
-        target[(slice(None),) * (dim % target.dim()) + (slice(start, start + size),)] = value
+        part, beside = slice(start, start + size), (slice(None),) * (dim if dim >= 0 else -1 - dim)
+        target[part if dim == 0 else (*beside, part) if dim > 0 else (..., part, *beside)] = value
         return
     room = target.shape[dim]
     ends = [end.to(target.device, torch.int64).reshape(()) for end in (start, start + size)]

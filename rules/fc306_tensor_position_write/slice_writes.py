@@ -76,6 +76,8 @@ class SliceWrites(Analysis):
             return f"`{short(statement.value)}` is no tensor"
         if self._reads(statement.value, target.value):
             return "what is written is read from where it is written"
+        if not self._positions.is_tensor(target.value) and self.project.named_methods("__setitem__"):
+            return f"`{short(target.value)}` may be of a class of the project that takes items in its own way"
         return self.facts.writing.why_not_replaced(statement) or ""
 
     def _reads(self, value: ast.expr, target: ast.expr, depth: int = 4) -> bool:
