@@ -76,6 +76,16 @@ LEFT = {
     "no attention": ("F.scaled_dot_product_attention(q, k, v)", "q", "no attention is seen"),
     "two dimensions": ("torch.cat([past[1], v], dim=1)", "torch.cat([past[1], v], dim=0)", "along one dimension"),
     "a function that computes": ("attention(q, k, v)", "attention(q, F.normalize(k), v)", "computes with all of it"),
+    "more of it than a number": (
+        "        y = F",
+        "        if k.shape[1] > 9:\n            q = q * 2\n        y = F",
+        "`k.shape[1] > 9` counts what is kept",
+    ),
+    "as many of a table as there are": (
+        "attention(q, k, v)",
+        "attention(q * q[0, 0, : k.shape[1]].mean(), k, v)",
+        "computes with all of it",
+    ),
     "a name of ours": (
         "class Net",
         "def _whole(x):\n    return x[:1]\n\n\nclass Net",
@@ -114,6 +124,9 @@ LOOPS = {
         "    for _ in range(steps):\n        x, past = model(x, past)\n    return found",
         "--capacity",
     ),
+    "two in a turn": ("found.append(x)", "x, past = model(x, past)", "--capacity"),
+    "goes on from one past": ("x, past = model(x, past)", "x, _ = model(x, past)", "leaves it as it was"),
+    "may be taken back": ("x, past = model(x, past)", "x, past_too = model(x, past)", "leaves it as it was"),
     "until it ends": ("for _ in range(steps):", "while x.sum() > 0:", "--capacity"),
     "as many as there come": ("for _ in range(steps):", "for _ in steps:", "--capacity"),
     "a function around it": ("return found", "return lambda: past", "also used by a function"),

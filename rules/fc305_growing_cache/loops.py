@@ -159,7 +159,8 @@ class Loops(Analysis):
         if reason := self._why_not(here, flow, makers, [c for _, c in same] or [call]):
             return Loop(function, call, name, reason=reason)
         loop = self._loop_of(statement, function)
-        loops = {self._loop_of(s, function) for s, c in found if self._loop_of(s, function) is not None}
+        around = [self._loop_of(s, function) for s, _ in found]
+        loops = [of for of in around if of is not None]  # one for each call: two calls of a turn add two places
         once = len(loops) == 1 and self._starts_anew(name, loop, function, flow)
         more = self._turns(loop, flow, below[0]) if once else None
         room = "" if more is not None else self._greatest(function)
@@ -187,6 +188,10 @@ class Loops(Analysis):
                     if at is None
                     else f"`{short(at)}` makes another one of it"
                 )
+        for call in dict.fromkeys((*calls, loop.call)):
+            statement = self.syntax.statement_of(call)
+            if statement not in makers and any(isinstance(a, ast.Name) and a.id == name for a in given(call)):
+                return f"`{short(statement)}` goes on from `{name}` and leaves it as it was"
         for load in (n for n in flow.reaching if n.id == name):
             parent = self.syntax.parents[load]
             asked = isinstance(parent, ast.Compare) and all(is_none(c) for c in parent.comparators)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -63,11 +65,11 @@ class Rooms(Analysis):
         edits += [Replace(name, Code("_whole({0})", (name,))) for name in reads.names]
         for tail in reads.tails:
             name = self._called(tail, function, edits)
-            edits.append(Replace(tail.at, self._tail(tail, name)))
+            edits.append(Replace(tail.at, self._tail(tail, name, reads.names)))
         for seen in reads.attentions:
             name = self._called(seen, function, edits)
             if seen.scores:
-                edits.append(Replace(seen.at, Code(f"_hide_empty({name}, {{0}})", (seen.at,))))
+                edits.append(Replace(seen.at, Code(f"_hide_empty({name}, {{0}})", (_read(seen.at, reads.names),))))
             else:
                 edits.append(Replace(seen.at, Code(f"_attention_over({name})")))
         every = self.loops.found()
@@ -97,13 +99,14 @@ class Rooms(Analysis):
         edits += [] if edit in edits else [edit]
         return name
 
-    def _tail(self, tail: Tail, name: str) -> Code:
+    def _tail(self, tail: Tail, name: str, names: Sequence[ast.Name]) -> Code:
         index = tail.at.slice
-        assert isinstance(index, ast.Tuple)
-        places = ", ".join(
-            f"_last_places({name}, {{1}}, {{2}})" if e is tail.part else _braced(ast.unparse(e)) for e in index.elts
-        )
-        return Code(f"_as_wide({name}, {{0}}[{places}])", (tail.at.value, tail.size, tail.total))
+        elements = index.elts if isinstance(index, ast.Tuple) else [index]
+        rows = f"_last_places({name}, {{2}}, {{1}})"
+        *others, _ = (rows if e is tail.part else _braced(ast.unparse(e)) for e in elements)
+        total = _read(tail.total, names)
+        parts = (tail.at.value, total, *((tail.size,) if tail.size is not None else ()))
+        return Code(f"_as_wide({name}, {{0}}[{', '.join([*others, ':{1}'])}])", parts)
 
     # --- whether it can be done ---------------------------------------------------------------------------------------
 
@@ -220,6 +223,26 @@ class Rooms(Analysis):
     def _spelled(self, text: str) -> str:
         at = self.syntax.tree
         return re.sub(r"\btorch\.\w+(?=\()", lambda name: self.facts.writing.spelling(name[0], at), text)
+
+
+def _read(e: ast.expr, names: Sequence[ast.Name]) -> ast.expr | Code:
+    """``e``, with its ``names`` read as a whole: what an edit takes along gets no edits of its own."""
+    if not any(n in names for n in ast.walk(e)):
+        return e
+    return Code(_braced(ast.unparse(_rebuilt(e, names))))
+
+
+def _rebuilt(node: Any, names: Sequence[ast.Name]) -> Any:
+    if isinstance(node, list):
+        return [_rebuilt(n, names) for n in node]
+    if not isinstance(node, ast.AST):
+        return node
+    if isinstance(node, ast.Name) and node in names:
+        return ast.Call(func=ast.Name(id="_whole"), args=[node], keywords=[])
+    made = copy.copy(node)
+    for field, value in ast.iter_fields(node):
+        setattr(made, field, _rebuilt(value, names))
+    return made
 
 
 def _text(edit: Edit) -> str:

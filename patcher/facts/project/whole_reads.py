@@ -45,17 +45,17 @@ class Attention:
 
 @dataclass(frozen=True)
 class Tail:
-    """``mask[:, n - t : n, :n]``, where ``n`` is how much there is, and ``part`` the slice of the last ``size``.
+    """``mask[..., :n]``, where ``n`` is how much there is; of ``mask[:, n - t : n, :n]``, ``part`` is the middle.
 
-    ``total``: that ``n``. ``name``, ``before``: as an `Attention` has them.
+    ``total``: that ``n``. ``size``: that ``t``. ``name``, ``before``: as an `Attention` has them.
     """
 
     at: ast.Subscript
-    part: ast.Slice
-    size: ast.expr
     total: ast.expr
     name: str
     before: ast.stmt | None = None
+    part: ast.Slice | None = None
+    size: ast.expr | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class _Reading:
     # --- where it goes ------------------------------------------------------------------------------------------------
 
     def _follow(self, e: ast.expr, kind: str, source: frozenset[Definition]) -> None:
-        """Follow ``e``, which is made of all that is kept: "keys" (or values, or scores) or "weights" of a softmax."""
+        """Follow ``e``, made of all that is kept: "keys" (values, scores), "weights" of a softmax, a "mask" of it."""
         child: ast.expr = e
         parent = self.syntax.parents[child]
         while not isinstance(parent, ast.stmt):
@@ -182,6 +182,10 @@ class _Reading:
         match parent:
             case ast.keyword() | ast.IfExp():
                 return kind
+            case ast.Compare(comparators=[other]) if is_none(other):
+                return ""
+            case ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr()) if kind == "mask":
+                return kind
             case ast.Tuple() | ast.List() | ast.Dict():
                 raise _UnknownError(f"`{short(parent)}` hands on what was made of all of it")
             case ast.Attribute(attr=attr) if attr in _ABOUT:
@@ -222,7 +226,7 @@ class _Reading:
             method = isinstance(call.func, ast.Attribute) and call.func.value is child
             places = call.args if method else call.args[1:]
             dim = places[0] if dim is None and places else dim
-            if integer(dim) != -1 or kind != "keys":
+            if integer(dim) != -1 or kind == "weights":
                 raise _UnknownError(f"`{short(call)}` is not along the last dimension")
             self._attends(call, child, source, scores=True)
             return "weights"
@@ -230,6 +234,13 @@ class _Reading:
             own = [call.func.value] if isinstance(call.func, ast.Attribute) and call.func.value is child else []
             return self._product([*own, *given], call, kind)
         if name in _SHAPING or name in _SCORING:
+            if (
+                kind == "mask"
+                and name in _SCORING
+                and isinstance(call.func, ast.Attribute)
+                and call.func.value is not child
+            ):
+                return "keys"
             if kind == "weights" and name not in ("to", "type_as", "float", "half", "bfloat16"):
                 raise _UnknownError(f"`{short(call)}` computes with the weights of all of it")
             return kind
@@ -309,42 +320,80 @@ class _Reading:
         return [t for target in assign.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
 
     def _is_other(self, asked: int | None, source: frozenset[Definition]) -> bool:
-        """Whether the dimension is another one than that which grows, however many there are."""
+        """Whether the dimension is another one than that which grows, however many there are: three at least."""
         dims = {dimension(self.kept[kept]) for kept in source}
-        return asked is not None and all(d is not None and (d < 0) == (asked < 0) and d != asked for d in dims)
+        last = {1, 2} if any(self._is_turned(kept) for kept in source) else {1}
+        return asked is not None and all(
+            d is not None and (((d < 0) == (asked < 0) and d != asked) or (asked == -1 and d in last)) for d in dims
+        )
+
+    def _is_turned(self, kept: Definition) -> bool:
+        """Whether the last two dimensions change places for the scores: the last is none of places, then."""
+        for name in self.flow.uses.get(kept, ()):
+            method = self.syntax.parents[name]
+            match self.syntax.parents[method]:
+                case ast.Call(func=ast.Attribute(attr="transpose" | "swapaxes"), args=[first, second]) as call:
+                    if call.func is method and {integer(first), integer(second)} in ({-2, -1}, {2, 3}):
+                        return True
+        return False
 
     def _counted(self, e: ast.expr, source: frozenset[Definition]) -> None:
         parent = self.syntax.parents[e]
         match parent:
-            case ast.Compare():
+            case ast.Compare(left=left, comparators=[right]) if self._is_new(right if left is e else left, source):
                 return
-            case ast.Slice(lower=None, upper=upper) if upper is e:
+            case ast.Slice(lower=None, upper=upper, step=None) if upper is e and self._is_columns(parent, e, source):
                 return
             case ast.Call(func=func) if last_name(func) in _SHAPING:
                 return
-            case ast.BinOp() | ast.Slice() if self._is_tail(parent, e, source):
+            case ast.BinOp() | ast.Slice() if self._is_tail(parent, e):
                 return
         raise _UnknownError(f"`{short(parent)}` counts what is kept")
 
-    def _is_tail(self, parent: ast.BinOp | ast.Slice, e: ast.expr, source: frozenset[Definition]) -> bool:
+    def _is_new(self, e: ast.expr, source: frozenset[Definition]) -> bool:
+        """Whether ``e`` is 0 or 1, or a size of what the new part is made of: less than there is, with room too."""
+        if isinstance(e, ast.Constant):
+            return e.value in (0, 1)
+        of = _sized(e)
+        made = self.flow.reaching.get(e, ()) if isinstance(e, ast.Name) else ()
+        sized = [of] if of is not None else [_sized(d.value) if d.value is not None else None for d in made]
+        new = {r for kept in source for r in self._roots(joined(self.kept[kept])[1], 0)}
+        return bool(sized) and all(o is not None and new & self._roots(o, 0) for o in sized)
+
+    def _roots(self, e: ast.expr, depth: int) -> set[Definition]:
+        """The parameters that ``e`` is computed with, but for the first one, and nothing that is kept."""
+        found: set[Definition] = set()
+        for n in ast.walk(e):
+            for d in self.flow.reaching.get(n, ()) if isinstance(n, ast.Name) else ():
+                if d in self.kept or d in self.derived:
+                    return set()
+                if d.how == "parameter":
+                    found |= {d}
+                elif d.value is not None and depth < _DEEPEST:
+                    found |= self._roots(d.value, depth + 1)
+        return {d for d in found if d.name not in ("self", "cls")}
+
+    def _is_columns(self, part: ast.Slice, total: ast.expr, source: frozenset[Definition]) -> bool:
+        """Go on with ``mask[..., :n]``, which has to be a mask; of its rows, `_is_tail` has been asked."""
+        index = self.syntax.parents[part]
+        at = self.syntax.parents[index] if isinstance(index, ast.Tuple) else index
+        if not isinstance(at, ast.Subscript) or not isinstance(at.ctx, ast.Load):
+            return False
+        if isinstance(index, ast.Tuple) and index.elts[-1] is not part:
+            return False
+        if not any(t.at is at for t in self.tails):
+            name, before = self._called_there(at, source)
+            rows = _rows(index, total)
+            self.tails.append(Tail(at, total, name, before, *(rows or (None, None))))
+            self._follow(at, "mask", source)
+        return True
+
+    def _is_tail(self, parent: ast.BinOp | ast.Slice, e: ast.expr) -> bool:
         """Whether ``e`` is one of the two in ``n - t : n``, a slice of a mask whose last one is ``: n``."""
         part = self.syntax.parents[parent] if isinstance(parent, ast.BinOp) else parent
-        match part:
-            case ast.Slice(lower=ast.BinOp(left=left, op=ast.Sub(), right=size), upper=ast.expr() as upper, step=None):
-                index = self.syntax.parents[part]
-                at = self.syntax.parents[index]
-            case _:
-                return False
-        if not isinstance(at, ast.Subscript) or not isinstance(index, ast.Tuple) or not isinstance(at.ctx, ast.Load):
-            return False
-        end = index.elts[-1]
-        whole = isinstance(end, ast.Slice) and end.lower is None and end.step is None and end.upper is not None
-        same = {ast.unparse(n) for n in (left, upper, end.upper if whole and isinstance(end, ast.Slice) else size) if n}
-        if same != {ast.unparse(e)} or e not in (left, upper) or any(t.at is at for t in self.tails):
-            return same == {ast.unparse(e)} and any(t.at is at for t in self.tails)
-        name, before = self._called_there(at, source)
-        self.tails.append(Tail(at, part, size, upper, name, before))
-        return True
+        index = self.syntax.parents[part]
+        rows = _rows(index, e)
+        return rows is not None and rows[0] is part and e in (getattr(rows[0].lower, "left", None), rows[0].upper)
 
     # --- where it is looked at ----------------------------------------------------------------------------------------
 
@@ -389,6 +438,32 @@ class _Reading:
             return False
         other = test.orelse if arm in test.body else test.body if arm in test.orelse else []
         return any(s is statement for o in other for s in ast.walk(o))
+
+
+def _rows(index: ast.AST, total: ast.expr) -> tuple[ast.Slice, ast.expr] | None:
+    """``n - t : n`` and ``t``, where the last part of ``index`` is ``: n``, and ``n`` is written as ``total``."""
+    match index:
+        case ast.Tuple(elts=[*others, ast.Slice(lower=None, upper=ast.expr() as end, step=None)]):
+            for part in others:
+                match part:
+                    case ast.Slice(
+                        lower=ast.BinOp(left=left, op=ast.Sub(), right=size), upper=ast.expr() as upper, step=None
+                    ):
+                        if {ast.unparse(n) for n in (left, upper, end, total)} == {ast.unparse(total)}:
+                            return part, size
+    return None
+
+
+def _sized(e: ast.expr) -> ast.expr | None:
+    """What ``e`` is a size of, or all sizes."""
+    match e:
+        case ast.Subscript(value=ast.Attribute(value=of, attr="shape")) | ast.Attribute(value=of, attr="shape"):
+            return of
+        case ast.Call(func=ast.Attribute(value=of, attr="size")):
+            return of
+        case ast.Tuple(elts=[first, *_]):
+            return _sized(first)
+    return None
 
 
 def _results(d: Definition) -> list[ast.expr]:
