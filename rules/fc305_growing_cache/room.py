@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -239,10 +238,7 @@ def _rebuilt(node: Any, names: Sequence[ast.Name]) -> Any:
         return node
     if isinstance(node, ast.Name) and node in names:
         return ast.Call(func=ast.Name(id="_whole"), args=[node], keywords=[])
-    made = copy.copy(node)
-    for field, value in ast.iter_fields(node):
-        setattr(made, field, _rebuilt(value, names))
-    return made
+    return type(node)(**{field: _rebuilt(value, names) for field, value in ast.iter_fields(node)})
 
 
 def _text(edit: Edit) -> str:
