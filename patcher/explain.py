@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from patcher.results import page
 from patcher.rule import Example, Rule
 
 _WIDTH = 80
@@ -45,10 +44,12 @@ def listing(rules: Sequence[Rule], strategies: Sequence[tuple[str, ...]], origin
     return "".join(lines) or "There are no rules.\n"
 
 
-def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str = "", origin: str = "") -> str:
+def explanation(
+    rule: Rule, key: str, strategies: tuple[str, ...], measured: str = "", origin: str = "", page: str = ""
+) -> str:
     """The rule's documentation and its first examples, before and after; ``measured``: what selftest has shown.
 
-    ``origin``: the package that it comes from; "" for a rule of this project.
+    ``origin``: the package that it comes from; "" for a rule of this project. ``page``: where its page is.
     """
     parts = [f"{rule.code} {rule.name}", _fitted(inspect.cleandoc(type(rule).__doc__ or ""))]
     if strategies:
@@ -59,11 +60,13 @@ def explanation(rule: Rule, key: str, strategies: tuple[str, ...], measured: str
         switched = f"{rule.switch} = true in [tool.fix-compile.fusions]"
         parts.append(_fitted(f"Off unless it is selected, or switched on: {switched}."))
     costs = f"Costs: {', '.join(rule.costs)}. " if rule.costs else ""
-    parts.append(f"{costs}{f'It comes from {origin}.' if origin else f'Its page: {page(rule.code)}'}")
+    parts.append(f"{costs}{f'It comes from {origin}.' if origin else ''}".strip())
+    if page and not origin:
+        parts.append(f"Its page: {page}")
     if measured:
         parts.append(f"{measured[:1].upper()}{measured[1:]}.")
     shown = [example for example in rule.invalid if example.after is not None][:2]
-    return "\n\n".join([*parts, *(_example(example) for example in shown)]) + "\n"
+    return "\n\n".join([*filter(None, parts), *(_example(example) for example in shown)]) + "\n"
 
 
 def _fitted(doc: str) -> str:

@@ -71,7 +71,7 @@ def call(installed: Path, project: Path, *command: str, status: int = 0) -> str:
 def test_the_environment_gets_no_plain_names(installed: Path) -> None:
     names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"} - {"bin", "__pycache__"}
     assert names == {"fix_compile.py", "fix_compile_pytest.py", "_fix_compile"}
-    assert {path.name for path in (installed / "_fix_compile").iterdir()} == {"patcher", "rules"}
+    assert {path.name for path in (installed / "_fix_compile").iterdir()} == {"docs", "patcher", "rules"}
 
 
 @pytest.mark.parametrize("name", ["patcher", "rules"])
@@ -81,6 +81,14 @@ def test_it_is_whole(installed: Path, name: str) -> None:
         {p.relative_to(top) for p in (top / name).rglob("*.py")} for top in (ROOT, installed / "_fix_compile")
     )
     assert there == here
+
+
+def test_help_names_pages_that_are_installed(installed: Path, project: Path) -> None:
+    private = installed / "_fix_compile"
+    pages = {p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*") if p.suffix in (".md", ".yml", ".json")}
+    assert {p.relative_to(private) for p in private.glob("docs/**/*") if p.is_file()} == pages
+    told = call(installed, project, "-m", "fix_compile", "fleet", "--help")
+    assert told.endswith(f"\n  More: {private / 'docs' / 'fleet.md'}\n")
 
 
 def test_its_own_engine_and_rules_come_first(installed: Path, project: Path) -> None:

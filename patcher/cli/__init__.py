@@ -14,8 +14,8 @@ from patcher.cli.beginning import beginning
 from patcher.cli.explaining import rules_of, selftesting
 from patcher.cli.patching import patching
 from patcher.cli.restoring import forgetting, restoring
-from patcher.cli.showing import OutputError, leave_output, open_streams, program, say
-from patcher.cli.words import is_word, split
+from patcher.cli.showing import OutputError, leave_output, open_streams, page, program, say
+from patcher.cli.words import PAGES, is_word, split
 from patcher.config import ConfigError
 from patcher.own_rules.found import NO_OWN_RULES, OwnRules
 from patcher.rule import Rule
@@ -90,7 +90,9 @@ def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules) -> clic
         "server": lambda: _serving(rules),
         "mcp": _assisting,
     }
-    return makes[word]() if word in makes else patching(rules, word)
+    command = makes[word]() if word in makes else patching(rules, word)
+    command.epilog = f"{command.epilog or chr(8)}\nMore: {page(PAGES.get(said, PAGES['']))}"  # \b: as it stands
+    return command
 
 
 def _integrating() -> click.Command:

@@ -24,7 +24,7 @@ def beginning() -> click.Command:
         """Begin a rule of your own: a package with the rule CODE (FC901) called NAME, and its test.
 
         What is written works as it stands, and is to be changed. A second rule goes into the same package. Nothing is
-        overwritten. docs/own-rules.md says what a rule may ask.
+        overwritten.
         """
         return new_rule(code.upper(), name, package, into)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from patcher import calls
-from patcher.cli.showing import colour, progress
+from patcher.cli.showing import colour, page, progress
 from patcher.config import ConfigError, nearest
 from patcher.explain import coloured, explanation, listing
 from patcher.ignores import OF_COMMENTS
@@ -36,7 +36,8 @@ def rules_of(rules: Sequence[Rule], origins: Mapping[str, str]) -> click.Command
             return calls.Told(calls.OK, listing(family, [strategies_of(rule) for rule in family], origins))
         rule = find_rule(rules, code)
         line = measured([rule]).line(rule.code)
-        told = explanation(rule, strategy_key(rule), strategies_of(rule), line, origins.get(rule.code, ""))
+        lies = page(f"rules/{rule.code}")
+        told = explanation(rule, strategy_key(rule), strategies_of(rule), line, origins.get(rule.code, ""), lies)
         return calls.Told(calls.OK, coloured(told) if colour(no_color) else told)
 
     return explain
@@ -89,5 +90,5 @@ def _of_package(own: OwnRules, name: str) -> tuple[str, ...]:
     """The codes of the rules that the package ``name`` brings; raises ``ConfigError``."""
     if name in own.packages:
         return own.packages[name]
-    known = f"{nearest(name, own.packages)}" if own.packages else " (none has any; docs/own-rules.md says how)"
+    known = f"{nearest(name, own.packages)}" if own.packages else f" (none has any; {page('own-rules')} says how)"
     raise ConfigError(f"--rules: no installed package with rules is called {name!r}{known}")

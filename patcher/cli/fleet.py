@@ -26,8 +26,7 @@ from patcher.rule import Rule
 
 _EPILOG = """\b
 Exit status: 0 every row has an answer, 1 a patch is not equivalent, 2 a row
-failed, or not everything could be done; the same call then goes on.
-docs/fleet.md describes the manifest."""
+failed, or not everything could be done; the same call then goes on."""
 _PATIENCE = "Seconds until what was begun and has not ended is begun on another worker."
 _ROWS = "Where rows are kept, to go on from (default: MANIFEST.rows.jsonl)."
 

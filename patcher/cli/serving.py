@@ -25,7 +25,7 @@ def serving(rules: Sequence[Rule]) -> click.Command:
     def serve(stdio: bool) -> calls.Told:
         """Be a language server for an editor: findings while you type, what they mean, and their fixes.
 
-        It needs pygls: pip install 'fix-compile[server]'. docs/editors.md has the settings of editors.
+        It needs pygls: pip install 'fix-compile[server]'.
         """
         try:
             from patcher.editor.server import make_server
@@ -50,7 +50,7 @@ def assisting() -> click.Command:
     def assist() -> calls.Told:
         """Be a server of the Model Context Protocol, for coding assistants: check, diagnose, judge, prove.
 
-        It needs mcp: pip install 'fix-compile[mcp]'. docs/assistants.md has the settings of assistants.
+        It needs mcp: pip install 'fix-compile[mcp]'.
         """
         try:
             from patcher.assistants.server import make_server

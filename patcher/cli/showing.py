@@ -8,12 +8,23 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import click
 
 from patcher import calls
 from patcher.harness.run import Event
 from patcher.source import reason
+
+#: The documentation, which is installed beside the engine.
+_PAGES = Path(__file__).resolve().parents[2] / "docs"
+
+
+def page(name: str) -> str:
+    """Where a page of the documentation is, to be opened: relative to the working folder where it is below that."""
+    file = _PAGES / f"{name}.md"
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
 def progress(what: str = "files") -> Callable[[int, int], None]:

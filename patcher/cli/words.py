@@ -43,6 +43,23 @@ OTHERS = (
 )
 
 
+#: The page of docs/ that a call is described on, by its word; the others are on that of "".
+PAGES: Mapping[str, str] = {
+    "": "tutorial",
+    "check": "ci",
+    "verify": "ci",
+    "test": "harness",
+    "diagnose": "diagnose",
+    "prove": "diagnose",
+    "fleet": "fleet",
+    "integrate": "integrate",
+    "rules": "rules",
+    "selftest": "selftest",
+    "new-rule": "own-rules",
+    "server": "editors",
+    "mcp": "assistants",
+}
+
 #: What people type for an option; a file or folder of that name comes first.
 _OPTIONS = {"help": "--help", "version": "--version"}
 
