@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
+import string
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -45,7 +47,7 @@ _CONVERTING = frozenset("to cpu float double half int bool long short type".spli
 #: What gives something that can be gone through once.
 _ONCE = frozenset("iter map filter zip enumerate reversed".split())
 #: Errors that a message may end in.
-_FAILING = ("RuntimeError", "ValueError", "TypeError", "IndexError", "KeyError")
+_FAILING = ("RuntimeError", "ValueError", "TypeError", "IndexError", "KeyError", "ZeroDivisionError")
 #: Decorators that remember for which arguments a function has run.
 _CACHING = frozenset({"functools.lru_cache", "=functools.lru_cache", "functools.cache", "=functools.cache"})
 _PROPERTIES = frozenset({"property", "cached_property"})
@@ -145,7 +147,20 @@ class Describing(Analysis):
             return "this file reads what is written"
         if (reader := self.project.log_reader) is not None:
             return f"`{reader}` of the project gets what is logged"
-        return None if _is_total(statement) else self.caught.why(statement, _FAILING)
+        looked_for = self._why_looked_for(statement)
+        return looked_for if looked_for or _is_total(statement) else self.caught.why(statement, _FAILING)
+
+    def _why_looked_for(self, statement: ast.stmt) -> str | None:
+        """Why ``statement`` may be there to find out whether an attribute is: a ``try`` around it says so by name."""
+        if not any(isinstance(n, ast.Attribute) for n in ast.walk(statement)):
+            return None
+        for parent in self.syntax.ancestors(statement):
+            if not isinstance(parent, ast.Try) or not any(statement in ast.walk(s) for s in parent.body):
+                continue
+            named = (n for h in parent.handlers if h.type is not None for n in ast.walk(h.type))
+            if any(isinstance(n, ast.Name) and n.id == "AttributeError" for n in named):
+                return "an attribute that is missing is caught around it"
+        return None
 
     @cached_property
     def _redirected(self) -> bool:
@@ -221,6 +236,8 @@ class Describing(Analysis):
                 return self._why_methods(call_effects.OPERATOR_METHODS["Compare"], [left, *others])
             case ast.BinOp(left=left, op=op, right=right):
                 shown = self._why_shown([right]) if isinstance(op, ast.Mod) else None
+                if isinstance(op, ast.Mod) and shown is None and not isinstance(right, (ast.Tuple, ast.Dict)):
+                    shown = self._why_methods(["__getitem__", "__missing__"], [right])
                 return shown or self._why_methods(call_effects.OPERATOR_METHODS["BinOp"], [left, right])
             case ast.BoolOp(values=values):
                 return next((reason for v in values if (reason := self._why_true(v)) is not None), None)
@@ -228,14 +245,24 @@ class Describing(Analysis):
                 return self._why_true(value)
             case ast.Call(func=ast.Name(id=name) as func, args=args) if self.syntax.is_builtin(func):
                 return self._why_methods(call_effects.LOOKING_BUILTINS.get(name, ()), args)
-            case ast.Call(func=ast.Attribute(attr="format"), args=args, keywords=keywords):
-                return self._why_shown([*args, *(k.value for k in keywords)])
+            case ast.Call(func=ast.Attribute(value=text, attr="format"), args=args, keywords=keywords):
+                given = [*args, *(k.value for k in keywords)]
+                return self._why_looked_into(text) or self._why_shown(given)
         return None
 
     def _why_shown(self, parts: Sequence[ast.expr]) -> str | None:
         """What showing one of ``parts`` may change."""
         parts = [p for part in parts for p in (part.elts if isinstance(part, ast.Tuple) else [part])]
         return self._why_methods(["__format__", "__str__", "__repr__", "extra_repr"], parts)
+
+    def _why_looked_into(self, text: ast.expr) -> str | None:
+        """What ``text.format(...)`` may run when it names attributes or items: ``"{0.width}"``."""
+        words = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""
+        fields = [name for _, name, _, _ in string.Formatter().parse(words) if name] if words.count("{") else []
+        asked = [part for name in fields for part in re.split(r"[.\[\]]+", name)[1:] if part]
+        names = ["__getitem__", "__missing__", "__getattr__", "__getattribute__", "__get__", *asked] if asked else []
+        changes = self.project.effects.changing(names) or any(map(self._runs_code, asked))
+        return f"`{short(text)}` looks into what it shows" if changes else None
 
     def _why_true(self, e: ast.expr) -> str | None:
         """What asking for the truth of ``e`` may change."""
@@ -276,7 +303,8 @@ class Describing(Analysis):
                 return self._first(rest)
             if func.id in _GOING_THROUGH:
                 used = [reason for a in call.args if (reason := self._why_used_up(a)) is not None]
-                return used[0] if used else self._first(call.keywords)
+                called = [reason for k in call.keywords if (reason := self._why_asked_each(k)) is not None]
+                return next(iter((*used, *called)), None)
         elif what is not None:
             last = what.rpartition(".")[2]
             if what in _FUNCTIONS or what.startswith("math."):
@@ -290,6 +318,23 @@ class Describing(Analysis):
             if own is None and func.attr in _METHODS and self._only_reads(func, call):
                 return self._first([func.value, *rest])
         return f"`{short(call)}` may change something"
+
+    def _why_asked_each(self, given: ast.keyword) -> str | None:
+        """As ``why_changing``, for ``key`` of ``max`` and its like: a function that is called for each."""
+        match given:
+            case ast.keyword(arg="key", value=ast.Lambda(body=body)):
+                return self.why_changing(body)
+            case ast.keyword(arg="key", value=ast.Name(id=name) as function) if self.syntax.is_builtin(function):
+                return None if name in _LOOKING else f"`{name}` may change something"
+            case ast.keyword(arg="key", value=ast.Attribute(value=ast.Name() as kind)) if self.syntax.is_builtin(kind):
+                return None  # of Python's own types: ``str.lower``
+            case ast.keyword(arg="key", value=ast.Attribute(value=held, attr="get")):
+                return self.why_changing(held)
+            case ast.keyword(arg="key", value=ast.Constant()):
+                return None
+            case ast.keyword(arg="key", value=value):
+                return f"`{short(value)}` may change something when it is called"
+        return self.why_changing(given)
 
     def _only_reads(self, func: ast.Attribute, call: ast.Call) -> bool:
         """Whether ``func``, by its name a method of tensors or of Python's own types, is nothing else."""
