@@ -11,14 +11,16 @@ from typing import Any
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.own_functions import OwnFunctions
+from patcher.facts.project.handed import is_given_one, mishandled
 from patcher.facts.project.offsets import Offset
-from patcher.facts.project.whole_reads import JOINED, Attention, Tail, dimension, joined, whole_reads
+from patcher.facts.project.whole_reads import JOINED, Attention, Tail, WholeReads, dimension, joined, whole_reads
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.syntax.written import short
 from patcher.rule import Applicability, Code, Edit, Fix, Insert, Replace
-from rules.fc305_growing_cache.growth import Growth
+from rules.fc305_growing_cache.growth import Growing, Growth
 from rules.fc305_growing_cache.lengths import Length, Lengths
 from rules.fc305_growing_cache.loops import Loop, Loops
+from rules.fc305_growing_cache.parts import Parts
 from rules.fc305_growing_cache.room_text import MAKING, READING
 
 #: What the code takes for granted once it is changed.
@@ -44,16 +46,15 @@ class Rooms(Analysis):
         self.loops = facts.ask(Loops)
         self.lengths = facts.ask(Lengths)
         self.functions = facts.ask(OwnFunctions)
+        self.growing = facts.ask(Growing)
 
     def of(self, function: FunctionNode, growths: Sequence[Growth]) -> Room:
         """Room for what grows in ``function``, made by the loops of its file that hand it on."""
-        reason = self._why_not_here() or self._why_not(growths)
+        reads = self._reads(function, growths)
+        reason = self._why_not_here() or reads.reason or self._why_not_all()
         if reason:
             return Room(None, reason)
         dim = next(iter({d for g in growths if (d := dimension(g.node)) is not None}))
-        reads = whole_reads([g.node for g in growths], self.facts.flow(function), self.syntax)
-        if reads.reason:
-            return Room(None, reads.reason)
         counted = self._counted(dim)
         if isinstance(counted, str):
             return Room(None, counted)
@@ -85,9 +86,11 @@ class Rooms(Analysis):
         """Room in the loops of ``function`` for what grows in other files."""
         for loop in self.loops.found():
             if loop.function is function:
-                reason = self._why_not_here() or loop.reason
-                fix = None if reason else self._fix(list(self._making([loop])))
-                yield loop.call, Room(fix, reason or self._told([loop], loop.dim))
+                counted = self._counted(loop.dim)
+                unknown = counted if isinstance(counted, str) else ""
+                reason = self._why_not_here() or loop.reason or self._why_not_all() or unknown
+                edits = [] if isinstance(counted, str) else [*counted, *self._making([loop])]
+                yield loop.call, Room(None if reason else self._fix(edits), reason or self._told([loop], loop.dim))
 
     def _called(self, seen: Attention | Tail, function: FunctionNode, edits: list[Edit]) -> str:
         """What is kept is called so there, with an edit where it has to get a name of its own."""
@@ -117,6 +120,25 @@ class Rooms(Analysis):
         for name, text in {**READING, **MAKING}.items():
             if name in named and not self.functions.is_here(self._spelled(text)):
                 return f"`{name}` is something else here"
+        return ""
+
+    def _reads(self, function: FunctionNode, growths: Sequence[Growth]) -> WholeReads:
+        """How ``function`` reads what grows in it, or why that cannot have room."""
+        if reason := self._why_not(growths):
+            return WholeReads(reason=reason)
+        return whole_reads([g.node for g in growths], self.facts.flow(function), self.syntax)
+
+    def _why_not_all(self) -> str:
+        """Why another function of this file could not bear room for what it is given."""
+        for function in self.syntax.functions:
+            growths = self.growing.of(function)
+            reason = self._reads(function, growths).reason if growths else ""
+            reason = reason or self.facts.ask(Parts).twice(function)
+            handed = is_given_one(function) and self.facts.compiled(function)
+            if not reason and handed and self.facts.ask(Parts).reaches(function):
+                reason = mishandled(function, [g.node for g in growths], self.facts.flow(function), self.syntax)
+            if reason:
+                return f"{reason} (in `{self.syntax.qualname(function) or function.name}`)"
         return ""
 
     def _why_not(self, growths: Sequence[Growth]) -> str:

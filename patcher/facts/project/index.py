@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from patcher.facts.flow.definitions import Flow
 from patcher.facts.project.attributes import Attributes
 from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
@@ -22,6 +23,7 @@ from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.given_back import given_back
+from patcher.facts.project.handed import is_given_one, mishandled
 from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
@@ -30,11 +32,11 @@ from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
-from patcher.facts.project.whole_reads import grown_dims
+from patcher.facts.project.whole_reads import JOINS, grown_dims, joined
 from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.packages import module_name
-from patcher.facts.syntax.tree import Syntax, dotted, imported_from, last_name, walk
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, imported_from, last_name, walk
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 from patcher.settings import NoFunctionError
@@ -61,7 +63,8 @@ class FunctionSummary:
     another thread or process. ``documented``: the errors that its docstring, or that of its class, names.
     ``casts_back``: as `sines_cast_back` has it.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
-    `offset_parameters` has them. ``gives``: as `given_back` has it.
+    `offset_parameters` has them. ``gives``: as `given_back` has it. ``mishandles``: as `mishandled` has it, in a file
+    in which something grows.
     """
 
     qualname: str
@@ -82,6 +85,7 @@ class FunctionSummary:
     grows: frozenset[int] = frozenset()
     offsets: frozenset[str] = frozenset()
     gives: frozenset[str] = frozenset()
+    mishandles: str = ""
 
     @property
     def here(self) -> frozenset[str]:
@@ -333,7 +337,16 @@ class _Collector:
             if any(alias.name == "*" for alias in node.names):
                 yield imported_from(node, self.syntax.package)
 
-    def functions(self) -> Iterator[FunctionSummary]:
+    def functions(self) -> tuple[FunctionSummary, ...]:
+        found = dict(self.summaries())
+        if any(summary.grows for summary in found.values()):
+            for node in filter(is_given_one, found):
+                calls = [n for n in self.within(node) if isinstance(n, ast.Call)]
+                joins = [c for c in calls if last_name(c.func) in JOINS and joined(c)] if found[node].grows else []
+                found[node] = replace(found[node], mishandles=mishandled(node, joins, Flow(node), self.syntax))
+        return tuple(found.values())
+
+    def summaries(self) -> Iterator[tuple[FunctionNode, FunctionSummary]]:
         checking = may_check(self.syntax)
         self.wraps = any(last_name(c.func) == "compile" for c in self.syntax.by_type[ast.Call])
         for node in self.syntax.functions:
@@ -342,7 +355,7 @@ class _Collector:
                 continue
             decorators = self.decorators(node)
             nodes = self.within(node)
-            yield FunctionSummary(
+            summary = FunctionSummary(
                 qualname,
                 frozenset(self.mentions[node]),
                 bool(decorators & torch_api.COMPILE),
@@ -362,6 +375,7 @@ class _Collector:
                 offset_parameters(node, self.syntax),
                 given_back(nodes, self.resolve),
             )
+            yield node, summary
 
     @staticmethod
     def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]:
@@ -461,7 +475,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         path,
         collector.module,
         tuple(collector.classes()),
-        tuple(collector.functions()),
+        collector.functions(),
         frozenset(collector.foreign),
         frozenset(collector.compiled),
         frozenset(collector.imports.values()),

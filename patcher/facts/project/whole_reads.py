@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.syntax.tree import FunctionNode, Syntax, last_name
 from patcher.facts.syntax.written import integer, is_none, is_whole, short
+from patcher.facts.tables.wording import words
 
 #: Methods, and functions of torch, that give what they are given: in another shape or dtype, or more of it.
 _SHAPING = frozenset(
@@ -22,6 +23,7 @@ _SHAPING = frozenset(
 _ABOUT = frozenset("dtype device ndim dim is_cuda numel".split())
 _PRODUCTS = frozenset("matmul bmm baddbmm einsum".split())
 _SCORING = frozenset("masked_fill where add sub mul div clamp".split())
+_MASKS = frozenset({"mask", "masks", "bias", "biases"})
 _DROPPING = ("drop", "dropout")
 JOINS = frozenset({"cat", "concat", "concatenate"})
 #: What an earlier run has made of a join: a function of the project, which is given the two and the dimension.
@@ -88,6 +90,7 @@ class _Reading:
         self.derived: dict[Definition, tuple[str, frozenset[Definition]]] = {}
         self.attentions: list[Attention] = []
         self.tails: list[Tail] = []
+        self.beside: list[ast.expr] = []
 
     def found(self) -> WholeReads:
         for join in self.joins:
@@ -101,6 +104,9 @@ class _Reading:
             self._whole(definition)
         if not self.attentions:
             raise _UnknownError("no attention is seen that reads it in the same function")
+        for e in self.beside:
+            if self._is_users_mask(e, 0):
+                raise _UnknownError(f"`{short(e)}` may be a mask as long as what is kept")
         return WholeReads(tuple(dict.fromkeys(self.names)), tuple(self.attentions), tuple(self.tails))
 
     def _whole(self, kept: Definition) -> None:
@@ -207,7 +213,8 @@ class _Reading:
                 return self._called(last_name(parent.func), parent, child, kind, source)
             case ast.BinOp(op=ast.MatMult()):
                 return self._product([parent.left, parent.right], parent, kind)
-            case ast.BinOp(op=ast.Mult() | ast.Div() | ast.Add() | ast.Sub()):
+            case ast.BinOp(left=left, op=ast.Mult() | ast.Div() | ast.Add() | ast.Sub(), right=right):
+                self.beside.append(right if left is child else left)
                 return kind
             case ast.Subscript(value=value, slice=index) if value is child:
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
@@ -233,6 +240,8 @@ class _Reading:
         if name in _PRODUCTS:
             own = [call.func.value] if isinstance(call.func, ast.Attribute) and call.func.value is child else []
             return self._product([*own, *given], call, kind)
+        if name in _SCORING:
+            self.beside += [e for e in given if e is not child]
         if name in _SHAPING or name in _SCORING:
             if (
                 kind == "mask"
@@ -285,6 +294,22 @@ class _Reading:
                         called = [last_name(c.func) for c in ast.walk(d.value) if isinstance(c, ast.Call)]
                         if "softmax" in called or any(w in c.lower() for c in called for w in _DROPPING):
                             yield "weights"
+
+    def _is_users_mask(self, e: ast.expr, depth: int) -> bool:
+        """Whether ``e`` is made of a parameter that is called a mask or bias, and was not cut to what is kept."""
+        cut = {n for tail in self.tails for n in ast.walk(tail.at)}
+        for n in ast.walk(e):
+            about = isinstance(around := self.syntax.parents.get(n), ast.Attribute) and around.attr in _ABOUT | {
+                "shape"
+            }
+            for d in self.flow.reaching.get(n, ()) if isinstance(n, ast.Name) and not about and n not in cut else ():
+                if d in self.kept or d in self.derived:
+                    continue
+                if d.how == "parameter" and _MASKS & set(words(d.name)):
+                    return True
+                if d.value is not None and depth < _DEEPEST and self._is_users_mask(d.value, depth + 1):
+                    return True
+        return False
 
     # --- its length ---------------------------------------------------------------------------------------------------
 
