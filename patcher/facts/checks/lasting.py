@@ -40,8 +40,9 @@ class Lasting(Analysis):
         function = self.syntax.function_of(guard)
         if function is None:
             return ""
+        told = walk(guard.msg) if isinstance(guard, ast.Assert) and guard.msg is not None else ()
         body = guard.body if isinstance(guard, ast.If) else []
-        inside = next(self._kept(self._running(body), function), None)
+        inside = next(self._kept((*self._running(body), *told), function), None)
         if inside is not None:
             return f"{inside.told} is there to be seen after the error: compiled code would not do it"
         left = self._left(guard, function, frozenset())
