@@ -199,7 +199,7 @@ def test_leftovers_and_runs_without_manifest(tmp_path: Path, store: Store) -> No
 
 #: Runs a script that dies before or after so many renames: `python -c ... before 7 SCRIPT ARGUMENTS`.
 DYING = """
-import os, runpy, signal, sys
+import os, pathlib, runpy, signal, sys  # pathlib of Python 3.10 makes what os.replace then is a method of its own
 when, left, rename = sys.argv[1], int(sys.argv[2]), os.replace
 def dying(*names, **options):
     global left
