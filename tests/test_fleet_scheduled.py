@@ -227,7 +227,7 @@ def test_what_is_sent_to_a_worker_needs_nothing_of_ours() -> None:
         "import pickle, sys; about = pickle.loads(sys.stdin.buffer.read())();"
         "print(sorted(about), 'patcher' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-P", "-c", code], input=sent, capture_output=True, cwd="/", check=False)
+    told = subprocess.run([sys.executable, "-I", "-c", code], input=sent, capture_output=True, cwd="/", check=False)
     assert told.stdout.decode().strip() == "['host', 'python', 'torch'] False", told.stderr
 
 

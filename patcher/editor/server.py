@@ -246,12 +246,12 @@ def make_server(rules: Sequence[Rule]) -> Server:
         return await server.off_thread(partial(actions.resolved, action, document, server.able, codec))
 
     @server.command(APPLY)
-    async def apply(asked: Any) -> None:
+    async def apply(ls: Server, asked: Any) -> None:  # pygls asks whether a first parameter's type is a class: `ls` is
         action = await resolved(types.CodeAction(asked["title"], data=asked))
         if action.edit is not None:
-            await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(action.edit, action.title))
+            await ls.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(action.edit, action.title))
         elif action.disabled is not None:
             told = f"fix-compile: {action.disabled.reason}"
-            server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
+            ls.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
 
     return server
