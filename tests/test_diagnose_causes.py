@@ -245,6 +245,39 @@ class Net(nn.Module):
     assert related(group, found, COSTS, places) == ()
 
 
+def test_what_is_compiled_again_for_a_longer_part_is_what_grows(tmp_path: Path) -> None:
+    """It is joined in one module, and the size is of an argument of another."""
+    text = """import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Attention(nn.Module):
+    def forward(self, x, past=None):
+        k, v = x * 2, x * 3
+        if past is not None:
+            k, v = torch.cat([past[0], k], dim=1), torch.cat([past[1], v], dim=1)
+        return F.scaled_dot_product_attention(x, k, v), (k, v)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Attention()
+
+    def forward(self, x, past=None):
+        x, present = self.layer(x, past[0] if past is not None else None)
+        return x, [present]
+"""
+    analysis, places = analysed(tmp_path, text)
+    found = findings(analysis.first)
+    part, whole = (f"tensor '{name}' size mismatch at index 1. expected 8, actual 9" for name in ("past[0][0]", "x"))
+    (group,) = groups([seen(recompiles=(Recompile("forward", "net.py:19", part),))], places)
+    assert [f.reported.code for f in related(group, found, COSTS, places)] == ["FC305"]
+    (group,) = groups([seen(recompiles=(Recompile("forward", "net.py:19", whole),))], places)
+    assert related(group, found, COSTS, places) == ()
+
+
 def test_a_cause_is_explained_by_the_finding_on_its_line(tmp_path: Path) -> None:
     analysis, places = analysed(tmp_path, MODEL)
     found = findings(analysis.first)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from patcher.diagnose.groups import Group
-from patcher.diagnose.guards import parsed
+from patcher.diagnose.guards import Guard, parsed
 from patcher.diagnose.places import Place, Places
 from patcher.results import FileResult, Reported
 from patcher.rule import Cost
@@ -16,6 +16,8 @@ from patcher.settings import TorchSetting, Unit, Varied
 #: The rule that leaves functions out of graphs, work and all: when nothing else helps any more.
 ZONE = "FC207"
 _OF_A_CLASS = "FC3"  # caches and mutated state: what one method is given, the others have to follow
+#: What grows with each call is found where it is joined; the call that is compiled again is of whoever is given it.
+_GROWS = "FC305"
 _KEPT = (_OF_A_CLASS, "FC203", "FC205")  # about what an object keeps: any of its methods may break on it
 
 
@@ -77,8 +79,9 @@ def related(
     """The findings that may be behind a cause, of rules that are about such causes.
 
     Those on its line, and those whose fix rewrites it; else those of its class, or of its function when that is all
-    that a recompile tells; else those on the lines that called it; else those that name what PyTorch's message names;
-    else all of them, where what was compiled again is a wrapper of somebody else's, which does not tell what is in it.
+    that a recompile tells; else what grows, for a size of a part of an argument; else those on the lines that called
+    it; else those that name what PyTorch's message names; else all of them, where what was compiled again is a wrapper
+    of somebody else's, which does not tell what is in it.
     """
     fitting = [f for f in found if group.category in costs.get(f.reported.code, ())]
     if group.key[0] == "skip":
@@ -92,6 +95,7 @@ def related(
     steps: tuple[Callable[[Found], bool], ...] = (
         lambda f: any(_on(f, place, places) or _rewrites(f, place) for place in own),
         lambda f: any(_near(f, place, places, group) for place in own),
+        lambda f: f.reported.code == _GROWS and any(map(_is_of_a_part, group.guards)),
         lambda f: _named(f, group) and any(_within(f, place, places) for place in own),
         lambda f: any(_on(f, place, places) for place in calls),
         lambda f: _named(f, group),
@@ -160,6 +164,11 @@ def _near(found: Found, place: Place, places: Places, group: Group) -> bool:
     plain = {name for name in _names(found) if name.isidentifier()}
     other = group.category == "dynamic shape" and bool(plain) and not plain & {g.subject for g in group.guards}
     return bool(group.guards) and not other and _within(found, place, places)
+
+
+def _is_of_a_part(guard: Guard) -> bool:
+    """Whether it is the size of something in an argument; ``args`` are those of a wrapper."""
+    return guard.about == "size" and "[" in guard.subject and not guard.subject.startswith("args[")
 
 
 def _within(found: Found, place: Place, places: Places) -> bool:

@@ -110,9 +110,11 @@ def _with_room(kept, dim, more=0, room=None, part=()):
 ''',
     "_place": '''\
 def _place(at, kept):
-    """The number `at`; as a tensor, once the first that `kept` holds is a `_Kept`."""
-    while isinstance(kept, (dict, list, tuple)) and kept:
-        kept = next(iter(kept.values() if isinstance(kept, dict) else kept))
-    return torch.full((), at, device=kept.held.device) if isinstance(kept, _Kept) and isinstance(at, int) else at
+    """The number `at`; as a tensor, once `kept` holds a `_Kept`."""
+    todo = [kept]
+    while todo and not isinstance(todo[-1], _Kept):
+        last = todo.pop()
+        todo += last.values() if isinstance(last, dict) else last if isinstance(last, (list, tuple)) else ()
+    return torch.full((), at, device=todo[-1].held.device) if todo and isinstance(at, int) else at
 ''',
 }
