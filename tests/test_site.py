@@ -169,11 +169,16 @@ def test_no_page_is_wider_than_the_window_in_either_palette(site: str, page: Pag
 
 
 @pytest.mark.slow
-def test_the_search_finds_a_rule(site: str, page: Page) -> None:
-    shown(page, f"{site}/index.html", 1280)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_search_finds_a_rule(site: str, page: Page, width: int) -> None:
+    shown(page, f"{site}/index.html", width)
     until(page, "document.querySelector('[data-md-component=search-query]') !== null")
+    until(page, "document.querySelector('.md-search-result__meta').textContent.trim() === 'Type to start searching'")
+    if width < 600:
+        page.value("document.querySelector('label.md-header__button[for=__search]').click()")
     page.value("document.querySelector('[data-md-component=search-query]').focus()")
     page.ask("Input.insertText", text="key value cache index")
+    page.press("End", 35)
     found = until(
         page,
         "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href).join(' ')",
