@@ -49,6 +49,13 @@ def test_every_link_of_every_page_leads_to_a_page(source: Path) -> None:
                 assert (file.parent / address).resolve().is_file(), f"{file.relative_to(pages)} links to {address}"
 
 
+def test_a_rule_leads_to_the_results_that_name_it(source: Path) -> None:
+    told = (source / "pages" / "rules" / "FC101.md").read_text(encoding="utf-8").partition("## In the results\n")[2]
+    assert "](../results/prove.md)" in told
+    assert "scan.md" not in told
+    assert "## In the results" not in (source / "pages" / "rules.md").read_text(encoding="utf-8")
+
+
 def test_every_page_has_its_place_in_the_navigation(source: Path) -> None:
     configured = yaml.safe_load((source / "mkdocs.yml").read_text(encoding="utf-8"))
     placed = [name for part in configured["nav"] for inside in part.values() for one in inside for name in one.values()]

@@ -81,7 +81,9 @@ def write(source: Path) -> None:
         target = source / "pages" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         text = file.read_text(encoding="utf-8")
-        target.write_text(text if name in files else page(charted(text), file, {**pages, **files}), encoding="utf-8")
+        if name in pages:
+            text = page(charted(text), file, {**pages, **files}) + named_in_results(name, pages)
+        target.write_text(text, encoding="utf-8")
     shutil.copyfile(HERE / "extra.css", source / "pages" / "extra.css")
     (source / "mkdocs.yml").write_text(configuration(pages), encoding="utf-8")
 
@@ -107,6 +109,19 @@ def page(text: str, file: Path, pages: dict[str, Path]) -> str:
         parts += [_LINK.sub(turned, text[end : block.start()]), block[0]]
         end = block.end()
     return "".join([*parts, _LINK.sub(turned, text[end:])])
+
+
+def named_in_results(name: str, pages: dict[str, Path]) -> str:
+    """For the page of a rule: the pages of results that name it."""
+    code = name.removeprefix("rules/").removesuffix(".md")
+    if "/" in code or not name.startswith("rules/"):
+        return ""
+    found = [
+        f"- [{_title(file)}](../{there})"
+        for there, file in pages.items()
+        if there.startswith("results/") and re.search(rf"\b{code}\b", file.read_text(encoding="utf-8"))
+    ]
+    return "\n".join(["\n## In the results", "", *found, ""]) if found else ""
 
 
 def configuration(pages: dict[str, Path]) -> str:
