@@ -89,7 +89,8 @@ class Bench:
             if not (self.tree(tree) / top).exists():
                 leave = shutil.ignore_patterns("__pycache__")
                 shutil.copytree(self._packages() / top, self.tree(tree) / top, copy_function=_linked, ignore=leave)
-        command = [sys.executable, str(ROOT / "fix_compile.py"), "fix", "--no-backup", *TREES[tree], *files]
+        command = [sys.executable, str(ROOT / "fix_compile.py"), "fix", "--no-backup", *TREES[tree]]
+        command += [word for what in zoo_wild2.COMPILED[name] for word in ("--compiled", what)] + files
         told = subprocess.run(command, cwd=self.tree(tree), capture_output=True, text=True, check=False)
         done.write_text(told.stdout + told.stderr, encoding="utf-8")
 

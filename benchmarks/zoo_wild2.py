@@ -14,6 +14,8 @@ import zoo
 from zoo import SIZES, Built, Call, Class, bare, lengths, method, normal, uniform, whole
 
 CLASSES: dict[str, Class] = {}
+#: By class, what is compiled here though nothing in its package compiles it (``--compiled``).
+COMPILED: dict[str, tuple[str, ...]] = {}
 
 
 def case(name: str) -> tuple[Any, Any]:
@@ -22,9 +24,10 @@ def case(name: str) -> tuple[Any, Any]:
     return zoo.case(name)
 
 
-def wild(name: str, packages: str, family: str, *, train: bool = False) -> Any:
+def wild(name: str, packages: str, family: str, *, train: bool = False, compiled: str = "") -> Any:
     def register(build: Any) -> None:
         assert name not in CLASSES, name
+        COMPILED[name] = tuple(compiled.split())
         CLASSES[name] = Class(name, tuple(packages.split()), family, build, False, train)
 
     return register
@@ -49,7 +52,12 @@ def calling(function: Any, *parts: Any) -> Any:
 # Pictures, faces, detection, masks.
 
 
-@wild("facenet_pytorch.MTCNN", "facenet_pytorch", "face detection")
+@wild(
+    "facenet_pytorch.MTCNN",
+    "facenet_pytorch",
+    "face detection",
+    compiled="facenet_pytorch.models.utils.detect_face:detect_face",
+)
 def _() -> Built:
     import torch
     from facenet_pytorch import MTCNN
@@ -173,7 +181,12 @@ def _() -> Built:
     return model, lambda: [(uniform(rows, 3, 16, 16),) for rows in (2, 3, 5)]
 
 
-@wild("denoising_diffusion_pytorch.sample", "denoising_diffusion_pytorch", "diffusion, generation")
+@wild(
+    "denoising_diffusion_pytorch.sample",
+    "denoising_diffusion_pytorch",
+    "diffusion, generation",
+    compiled="denoising_diffusion_pytorch.denoising_diffusion_pytorch:GaussianDiffusion.sample",
+)
 def _() -> Built:
     from denoising_diffusion_pytorch import GaussianDiffusion, Unet
 
@@ -182,7 +195,12 @@ def _() -> Built:
     return method(model, "sample"), lambda: [(rows,) for rows in (2, 3, 5)]
 
 
-@wild("denoising_diffusion_pytorch.ElucidatedDiffusion", "denoising_diffusion_pytorch", "diffusion, generation")
+@wild(
+    "denoising_diffusion_pytorch.ElucidatedDiffusion",
+    "denoising_diffusion_pytorch",
+    "diffusion, generation",
+    compiled="denoising_diffusion_pytorch.elucidated_diffusion:ElucidatedDiffusion.sample",
+)
 def _() -> Built:
     from denoising_diffusion_pytorch import ElucidatedDiffusion, Unet
 
@@ -277,7 +295,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, n), normal(rows, n)) for rows, n in ((2, 6000), (3, 6000), (2, 8000))]
 
 
-@wild("fast_bss_eval.SDRLoss", "fast_bss_eval", "audio, loss")
+@wild("fast_bss_eval.SDRLoss", "fast_bss_eval", "audio, loss", compiled="fast_bss_eval.torch.metrics:sdr_pit_loss")
 def _() -> Built:
     from fast_bss_eval.torch import sdr_pit_loss
 
@@ -474,7 +492,12 @@ def _() -> Built:
     return model, lambda: [(uniform(*size, 1) * 0.1, normal(*size, 3) * 0.1, normal(*size, 3)) for size in sizes]
 
 
-@wild("pytorch_kinematics.Chain", "pytorch_kinematics", "robotics")
+@wild(
+    "pytorch_kinematics.Chain",
+    "pytorch_kinematics",
+    "robotics",
+    compiled="pytorch_kinematics.chain:SerialChain.forward_kinematics pytorch_kinematics.chain:SerialChain.jacobian",
+)
 def _() -> Built:
     import pytorch_kinematics
 
@@ -558,7 +581,7 @@ def _() -> Built:
     return model, lambda: [(normal(rows, 1, n, n),) for rows, n in ((1, 12), (2, 12), (1, 16))]
 
 
-@wild("ptwt.wavedec2", "ptwt", "wavelets")
+@wild("ptwt.wavedec2", "ptwt", "wavelets", compiled="ptwt.conv_transform_2:wavedec2 ptwt.conv_transform_2:waverec2")
 def _() -> Built:
     import ptwt
 
@@ -621,7 +644,12 @@ def _() -> Built:
     return model, lambda: [(normal(rows, 6), True) for rows in (2, 3, 5)]
 
 
-@wild("stable_baselines3.MultiInputPolicy", "stable_baselines3.common", "reinforcement learning")
+@wild(
+    "stable_baselines3.MultiInputPolicy",
+    "stable_baselines3.common",
+    "reinforcement learning",
+    compiled="stable_baselines3.common.policies:ActorCriticPolicy.evaluate_actions",
+)
 def _() -> Built:
     import gymnasium
     import numpy
@@ -716,7 +744,7 @@ def _() -> Built:
     return CRF(5, use_gpu=False), lambda: [(normal(*size, 5), whole(5, *size), _filled(*size)) for size in SIZES]
 
 
-@wild("TorchCRF.CRF-decode", "TorchCRF", "tagging")
+@wild("TorchCRF.CRF-decode", "TorchCRF", "tagging", compiled="TorchCRF:CRF.viterbi_decode")
 def _() -> Built:
     from TorchCRF import CRF
 
@@ -730,7 +758,12 @@ def _filled(rows: int, size: int) -> Any:
     return torch.arange(size) < lengths(rows, size, 2)[:, None]
 
 
-@wild("torch_struct.LinearChainCRF", "torch_struct", "structures")
+@wild(
+    "torch_struct.LinearChainCRF",
+    "torch_struct",
+    "structures",
+    compiled="torch_struct.distributions:StructDistribution.partition",
+)
 def _() -> Built:
     from torch_struct import LinearChainCRF
 

@@ -914,9 +914,26 @@ class Project:
                         if module.path not in visible:
                             visible[module.path] = self._visible(module)
                         stack += [m for m in methods if home[m].module in visible[module.path]]
+                elif mention in self._functions:
+                    stack.append(mention)
                 else:
-                    stack += [mention] if mention in self._functions else self.re_exported(mention)
+                    stack += self.re_exported(mention) or self._starred(mention, home[name])
         return reached
+
+    def _starred(self, name: str, where: ModuleSummary) -> list[str]:
+        """The functions that ``name``, which the module ``where`` reads as its own, has come to be with ``*``."""
+        package, _, last = name.rpartition(".")
+        if package != where.module:
+            return []
+        known, seen = {s.module: s for s in self.modules.values()}, {where.module}
+        stack, found = [*where.starred], []
+        while stack:
+            module = stack.pop()
+            if module not in seen:
+                seen.add(module)
+                found += [n for n in (f"{module}.{last}",) if n in self._functions]
+                stack += known[module].starred if module in known else ()
+        return found
 
     def re_exported(self, name: str) -> list[str]:
         """In a list, the only function below a package that ``name``, imported from that package, can be."""
