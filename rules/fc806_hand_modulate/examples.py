@@ -247,6 +247,48 @@ class Net(nn.Module):
 """,
     ),
     NearMiss(
+        title="the factor is squared",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8, elementwise_affine=False)
+        self.ada = nn.Linear(8, 24)
+
+    def forward(self, x, emb):
+        shift, scale, gate = self.ada(emb).chunk(3, dim=-1)
+        return self.norm(x) * (1 + scale[:, None]) ** 2 + shift[:, None]
+""",
+    ),
+    NearMiss(
+        title="divided by one plus the scale",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8, elementwise_affine=False)
+        self.ada = nn.Linear(8, 24)
+
+    def forward(self, x, emb):
+        shift, scale, gate = self.ada(emb).chunk(3, dim=-1)
+        return self.norm(x) / (1 + scale[:, None]) + shift[:, None]
+""",
+    ),
+    NearMiss(
+        title="shifted first",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8, elementwise_affine=False)
+        self.ada = nn.Linear(8, 24)
+
+    def forward(self, x, emb):
+        shift, scale, gate = self.ada(emb).chunk(3, dim=-1)
+        return (self.norm(x) + shift[:, None]) * (1 + scale[:, None])
+""",
+    ),
+    NearMiss(
         title="addcmul already",
         source="""\
 class Net(nn.Module):

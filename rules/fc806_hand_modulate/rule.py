@@ -35,7 +35,7 @@ class HandModulate(Rule):
     code: ClassVar[str] = "FC806"
     name: ClassVar[str] = "hand-modulate"
     switch: ClassVar[str] = "modulate"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"1",)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"1 +", b"1.0 +", b"+ 1", b"1+", b"+1")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
     costs: ClassVar[tuple[Cost, ...]] = ()  # no break: eager time
 

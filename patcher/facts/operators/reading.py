@@ -6,17 +6,32 @@ import ast
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import islice
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.operators.terms import Leaf, Op, Product, Sum, Term, constant, number, power, product, total
+from patcher.facts.operators.terms import (
+    Leaf,
+    Op,
+    Product,
+    Sum,
+    Term,
+    constant,
+    number,
+    power,
+    product,
+    subterms,
+    total,
+)
 from patcher.facts.syntax.written import integer
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import FOREIGN, Kind
 
 _DEPTH = 40
+#: No operator has as many parts.
+_LARGEST = 400
 #: Functions of one tensor that matter here, by the last name that PyTorch gives them.
 _PLAIN = {"sigmoid": "sigmoid", "expit": "sigmoid", "tanh": "tanh", "erf": "erf", "exp": "exp"}
 _POWERS = {"rsqrt": -0.5, "sqrt": 0.5, "square": 2.0, "reciprocal": -1.0}
@@ -56,8 +71,11 @@ class Reading(Analysis):
         if known is None:
             self._terms[e] = Leaf(e)  # what is defined by itself, in a loop, ends here
             self._depth += 1
-            known = self._terms[e] = self._of(e) if self._depth < _DEPTH else self._leaf(e)
+            term = self._of(e) if self._depth < _DEPTH else self._leaf(e)
             self._depth -= 1
+            # what is made of itself twice, step by step, grows beyond all bounds
+            whole = sum(1 for _ in islice(subterms(term), _LARGEST + 1)) <= _LARGEST
+            known = self._terms[e] = term if whole else self._leaf(e)
         return known
 
     def expanded(self, name: ast.Name) -> Definition | None:
@@ -356,10 +374,10 @@ class Reading(Analysis):
         """A reduction over dimensions that are written down; ``given``: they, and whether they stay."""
         names = {"softmax": ("dim", "dtype"), "var": ("dim", "unbiased", "keepdim")}.get(name, ("dim", "keepdim"))
         found = {**dict(zip(names, rest, strict=False)), **keywords}
-        if len(rest) > len(names) or found.keys() - {*names, "axis", "correction", "dtype", "keepdims"}:
-            return None
+        if len(rest) > len(names) or found.keys() - {*names, "axis", "correction", "dtype"}:
+            return None  # NumPy's arrays have ``keepdims``
         dims = _dimensions(found.get("dim", found.get("axis")))
-        keep = _flag(found.get("keepdim", found.get("keepdims")))
+        keep = _flag(found.get("keepdim"))
         source = self.of(x)
         if "dtype" in found:
             if (to := self._dtype(found["dtype"])) is None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.operators.reading import Reading
 from patcher.facts.operators.terms import Leaf, Op, Sum, Term
+from patcher.facts.syntax.classes import self_name
 
 _MADE = frozenset(f"torch.{name}" for name in ("ones", "zeros", "empty", "randn", "full"))
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
@@ -15,10 +14,6 @@ _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 
 class Rows(Analysis):
     """Answers for one module."""
-
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
-        self.reading = facts.ask(Reading)
 
     def is_row(self, term: Term) -> bool:
         """Whether ``term`` is a row of weights."""
@@ -33,8 +28,7 @@ class Rows(Analysis):
 
     def store(self, term: Leaf) -> ast.Call | None:
         """What makes the row, as a parameter in the constructor."""
-        read = next((e for e in self._attributes() if self.reading.of(e) == term), None)
-        own = self.inference.instance_attribute(read) if read is not None else None
+        own = self._attribute(term)
         if own is None:
             return None
         stores = [s for s in self.class_facts(own[0]).stores.get(own[1], []) if s.how != "declared"]
@@ -42,8 +36,16 @@ class Rows(Analysis):
         others = [s for s in stores if self._row_in(s.value) is None and not self._is_none(s.value)]
         return rows[0] if rows and not others else None
 
-    def _attributes(self) -> list[ast.Attribute]:
-        return [n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute)]
+    def _attribute(self, term: Leaf) -> tuple[ast.ClassDef, str] | None:
+        """The class and attribute, where ``term`` is ``self.x``."""
+        match term.key:
+            case ((str() as name, frozenset() as definitions, _), str() as attr) if len(definitions) == 1:
+                (d,) = definitions
+                function = self.syntax.parents.get(self.syntax.parents.get(d.node, d.node))
+                if isinstance(function, ast.FunctionDef) and self_name(function) == name == d.name:
+                    cls = self.syntax.class_of(function)
+                    return (cls, attr) if cls is not None and self.syntax.method_of(function) is function else None
+        return None
 
     def _row_in(self, value: ast.expr | None) -> ast.Call | None:
         """``torch.ones(n)`` of ``nn.Parameter(torch.ones(n))``."""
