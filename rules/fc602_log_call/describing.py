@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-import string
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -53,6 +52,8 @@ _CACHING = frozenset({"functools.lru_cache", "=functools.lru_cache", "functools.
 _PROPERTIES = frozenset({"property", "cached_property"})
 #: Words of context managers that read messages.
 _READING = frozenset("redirect capture captured catch caught record recorded warns raises logs assert".split())
+#: What a field of ``str.format`` asks of an argument: attributes and items.
+_FIELD = re.compile(r"\{\w*([.\[][^{}:!]*)")
 _LEAVES = (ast.Constant, ast.Name, ast.Lambda, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
 _PLAIN = (
     ast.JoinedStr,
@@ -257,9 +258,8 @@ class Describing(Analysis):
 
     def _why_looked_into(self, text: ast.expr) -> str | None:
         """What ``text.format(...)`` may run when it names attributes or items: ``"{0.width}"``."""
-        words = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""
-        fields = [name for _, name, _, _ in string.Formatter().parse(words) if name] if words.count("{") else []
-        asked = [part for name in fields for part in re.split(r"[.\[\]]+", name)[1:] if part]
+        said = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""
+        asked = [part for path in _FIELD.findall(said.replace("{{", "")) for part in re.findall(r"\w+", path)]
         names = ["__getitem__", "__missing__", "__getattr__", "__getattribute__", "__get__", *asked] if asked else []
         changes = self.project.effects.changing(names) or any(map(self._runs_code, asked))
         return f"`{short(text)}` looks into what it shows" if changes else None

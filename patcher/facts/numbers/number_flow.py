@@ -9,6 +9,7 @@ from enum import Enum
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.syntax.classes import parameter_at
 from patcher.facts.syntax.tree import FunctionNode, dotted, walk
@@ -90,6 +91,7 @@ class NumberFlow(Analysis):
         self.name = (facts.qualname(cls) or cls.name) if cls is not None else facts.module
         self.held = frozenset(held)
         self.sizes = facts.ask(Sizes)
+        self.unchanged = facts.ask(Unchanged)
 
     def uses_of(self, reads: Sequence[ast.expr]) -> NumberUses:
         """Those of the 0-d tensors ``reads`` that can become Python numbers, the most there are."""
@@ -331,6 +333,9 @@ class _Spread:
         assert isinstance(inner, ast.BinOp)
         if not (self._surely_tensor(inner.left) and self._surely_tensor(inner.right)):
             self._fault(node, "PyTorch may divide a number by a tensor, and a tensor by a number, as a product")
+            return
+        if reason := self.flow.unchanged.why_impure(node):
+            self._fault(node, f"the quotient is written once more, and {reason}")
             return
         self.out.quotients.append(Quotient(node, inner.left, inner.right))
 
