@@ -243,7 +243,11 @@ def test_only_a_part_gets_room(written: Any) -> None:
         own, cross = torch.ones(1, 2, 4), torch.ones(1, 9, 4)
         made = written._with_room([((own, own), (cross, cross))], 1, more=3, part=(None, 0))
         assert [type(t).__name__ for t in made[0][0]] == ["_Kept", "_Kept"]
-        assert made[0][1][0] is cross
+        kept = made[0][1][0]
+        assert torch.equal(kept, cross)
+        assert kept is not cross, "CUDA graphs write over what they gave"
+        again = written._with_room(made, 1, more=3, part=(None, 0))
+        assert again[0][1][0] is kept
         place = written._place(7, made)
         assert torch.equal(place, torch.tensor(7))
         assert written._place(7, [((own, own), cross)]) == 7

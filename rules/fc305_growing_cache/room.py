@@ -228,7 +228,7 @@ class Rooms(Analysis):
         said = " ".join(_text(edit) for edit in edits)
         needed = {name: text for name, text in {**READING, **MAKING}.items() if f"{name}(" in said}
         if made or "_with_room" in needed or "_place" in needed:
-            needed |= {name: MAKING[name] for name in ("_Kept", "_with_room")}
+            needed |= {name: MAKING[name] for name in ("_Kept", "_has_room", "_with_room")}
         texts = [text for name, text in {**READING, **MAKING}.items() if name in needed]
         texts = [self._spelled(text) for text in texts]
         if texts := [text for text in texts if not self.functions.is_here(text)]:

@@ -76,7 +76,7 @@ class Net(nn.Module):
             found.append(y)
         return torch.cat(found, dim=1)
 """,
-        after=_with("_join_kept", "_whole", "_attention_over", "_Kept", "_with_room", "_place")
+        after=_with("_join_kept", "_whole", "_attention_over", "_Kept", "_has_room", "_with_room", "_place")
         + """\
 class Attention(nn.Module):
     def __init__(self):
@@ -181,7 +181,7 @@ class Net(nn.Module):
             found.append(x)
         return torch.cat(found, dim=1)
 """,
-        after=_with("_join_kept", "_whole", "_hide_empty", "_length_of", "_Kept", "_with_room")
+        after=_with("_join_kept", "_whole", "_hide_empty", "_length_of", "_Kept", "_has_room", "_with_room")
         + """\
 def more_heads(x, n):
     b, h, t, d = x.shape
@@ -283,7 +283,9 @@ class Net(nn.Module):
             found.append(x)
         return torch.cat(found, dim=1)
 """,
-        after=_with("_join_kept", "_whole", "_hide_empty", "_last_places", "_as_wide", "_Kept", "_with_room")
+        after=_with(
+            "_join_kept", "_whole", "_hide_empty", "_last_places", "_as_wide", "_Kept", "_has_room", "_with_room"
+        )
         + """\
 class Attention(nn.Module):
     def __init__(self):
@@ -344,7 +346,7 @@ class Net(nn.Module):
             v = torch.cat((layer_past[1], v), dim=-2)
         return F.scaled_dot_product_attention(q, k, v), (k, v)
 """,
-        after=_with("_join_kept", "_whole", "_attention_over", "_Kept", "_with_room")
+        after=_with("_join_kept", "_whole", "_attention_over", "_Kept", "_has_room", "_with_room")
         + """\
 class Net(nn.Module):
     def __init__(self):
@@ -432,7 +434,7 @@ class Net(nn.Module):
             found.append(x)
         return torch.cat(found, dim=1)
 """,
-        after=_with("_join_kept", "_whole", "_attention_over", "_Kept", "_with_room")
+        after=_with("_join_kept", "_whole", "_attention_over", "_Kept", "_has_room", "_with_room")
         + """\
 class Own(nn.Module):
     def __init__(self):

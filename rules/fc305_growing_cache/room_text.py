@@ -88,18 +88,26 @@ class _Kept:
         for tensor in (self.held, self.length):
             torch._dynamo.mark_static_address(tensor)
 ''',
+    "_has_room": '''\
+def _has_room(kept):
+    """Whether a `_Kept` is in `kept`."""
+    inner = kept.values() if isinstance(kept, dict) else kept
+    return isinstance(kept, _Kept) or (isinstance(kept, (dict, list, tuple)) and any(map(_has_room, inner)))
+''',
     "_with_room": '''\
 def _with_room(kept, dim, more=0, room=None, part=()):
     """`kept` with each tensor in it, or in `part` of it, a `_Kept` with room for `more` along `dim` (`room` in all)."""
-    if torch.is_grad_enabled():  # what is written in place would be needed to go backward
+    if torch.is_grad_enabled() or _has_room(kept):  # what is written in place would be needed to go backward
         return kept
     if isinstance(kept, torch.Tensor):
+        if part is None:  # CUDA graphs write over what they have given, when they run again
+            return kept.clone()
         return _Kept(kept, dim, -(-(kept.shape[dim] + more) // 64) * 64 if room is None else room)
     if not isinstance(kept, (dict, list, tuple)):
         return kept
-    items = kept.items() if isinstance(kept, dict) else enumerate(kept)
-    asked = part[0] if part else None
-    made = {k: v if asked not in (None, k) else _with_room(v, dim, more, room, part[1:]) for k, v in items}
+    items = list(kept.items() if isinstance(kept, dict) else enumerate(kept))
+    asked, rest = (part[0], part[1:]) if part else (None, part)
+    made = {k: _with_room(v, dim, more, room, rest if asked in (None, k) else None) for k, v in items}
     if isinstance(kept, dict):
         kept.update(made)
     elif isinstance(kept, list):
