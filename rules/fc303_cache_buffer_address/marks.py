@@ -87,7 +87,9 @@ class Marks(Analysis):
                     found |= {last_name(t) for t in targets}
         for f in self.syntax.by_type[ast.FunctionDef]:
             parameters = {a.arg for a in (*f.args.posonlyargs, *f.args.args)} - {"self", "cls"}
-            calls = [n for n in ast.walk(f) if isinstance(n, ast.Call) and last_name(n.func) in found and n.args]
-            if any(isinstance(n, ast.Name) and n.id in parameters for c in calls for n in ast.walk(c.args[0])):
+            calls = [n for n in self.syntax.subtree(f) if isinstance(n, ast.Call) and last_name(n.func) in found]
+            if any(
+                isinstance(n, ast.Name) and n.id in parameters for c in calls for a in c.args[:1] for n in ast.walk(a)
+            ):
                 found.add(f.name)
         return found - {""}

@@ -13,7 +13,7 @@ from patcher.rule import Cost, Example, Finding, NearMiss, Rule
 from rules.fc611_untraced_call.examples import INVALID, VALID
 from rules.fc611_untraced_call.untraced import WORDS_OF_UNTRACED, Untraced, UntracedCalls, Why
 
-#: One of these stands in each file that has such a call: the last name of what is called, or a kind of sparse tensor.
+#: One of these stands in each file that has such a call: the last name of what is called, or what `HELD` goes by.
 _WORDS = tuple(sorted({name.rpartition(".")[2].encode() for name in WORDS_OF_UNTRACED}))
 
 

@@ -18,7 +18,8 @@ from patcher.facts.values.callees import Callees
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-#: One of these stands in the text of a module in which `UntracedCalls` finds something; kinds of sparse tensors last.
+#: One of these stands in the text of a module in which `UntracedCalls` finds something; kinds of sparse tensors last,
+#: and what brings functions of other files that give one.
 WORDS_OF_UNTRACED = (
     host_api.NOT_TRACED
     | host_api.NOT_TRACED_ELSEWHERE
@@ -26,7 +27,7 @@ WORDS_OF_UNTRACED = (
     | host_api.WITH_WEIGHTS
     | host_api.NOT_TRACED_METHODS
     | host_api.NOT_TRACED_OF_MODULES
-    | {"sparse", "coo", "csr", "csc", "bsr", "bsc"}
+    | {"sparse", "coo", "csr", "csc", "bsr", "bsc", "from "}
 )
 
 
