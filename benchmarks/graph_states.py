@@ -153,7 +153,7 @@ def written(results: Path, document: Path | None) -> None:
         (
             row["told"].rstrip(".") + f" (`{row['kind']}`)",
             row["variant"],
-            row.get("error") or row["skips"],
+            f"raises: {row['error'].partition('. Stack trace')[0]}" if "error" in row else row["skips"],
             "; ".join(row.get("reasons", ())),
             row.get("breaks", ""),
             row.get("graphs", ""),
