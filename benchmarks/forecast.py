@@ -1,6 +1,6 @@
 """What ``check`` says breaks, against where Dynamo breaks: docs/results/forecast.md.
 
-    python benchmarks/forecast.py run    --python PY --work FOLDER [--zoo wild|unseen|blind|transformers] [--only NAMES]
+    python benchmarks/forecast.py run    --python PY --work FOLDER [--zoo ZOO] [--only NAMES]
     python benchmarks/forecast.py check  --work FOLDER
     python benchmarks/forecast.py report --work FOLDER [--into docs/results/forecast.md]
 
@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import zoo
 import zoo_transformers
 import zoo_unseen
+import zoo_wild2
 from tables import put, table
 
 from rules import load_rules
@@ -50,6 +51,8 @@ ZOOS: dict[str, Iterable[str]] = {
     "unseen": [name for name in zoo_unseen.CLASSES if name not in zoo_unseen.BLIND],
     "blind": [name for name in zoo_unseen.CLASSES if name in zoo_unseen.BLIND],
     "transformers": zoo_transformers.CLASSES,
+    "work": [name for name in zoo_wild2.SHUFFLED if name in zoo_wild2.WORK],
+    "held": [name for name in zoo_wild2.SHUFFLED if name in zoo_wild2.HELD],
 }
 #: Rules whose findings stand at the head of what breaks somewhere inside.
 REGIONS = frozenset({"FC104", "FC204", "FC207", "FC404"})
@@ -79,7 +82,7 @@ def check(work: Path, only: tuple[str, ...]) -> None:
     files: dict[tuple[str, str], set[str]] = {}
     compiled: dict[str, list[str]] = {}
     for name, told in runs(work).items():
-        for what in zoo_unseen.COMPILED.get(name, "").split():
+        for what in (*zoo_unseen.COMPILED.get(name, "").split(), *zoo_wild2.COMPILED.get(name, ())):
             compiled.setdefault(what.partition(":")[0].partition(".")[0], []).append(what)
         for file in told["imported"]:
             if any(file.partition("/")[0] == other.partition("/")[0] for other in told["traced"]):

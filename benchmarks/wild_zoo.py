@@ -9,7 +9,7 @@ PY is the Python of an environment with the packages of ``zoo_wild2.txt``. ``cou
 (``wild_run.py``). ``patch`` copies the packages of the classes that break, and has ``fix-compile`` patch the files that
 these classes import, once by default and once with ``--unsafe``. ``again`` runs the classes that break in both trees,
 and in the second one with the settings of `SETTINGS` together; outputs are compared with those of the packages as they
-are. What is in FOLDER is not asked for again.
+are; a class whose files a tree leaves as they are is not run again for it. What is in FOLDER is not asked for again.
 
 A class breaks when its first call has a second graph, a break at a line of its packages, or a frame that is given up.
 A tree, or a setting, with which a class does not run or gives other outputs counts as if nothing had been done there.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -94,6 +95,23 @@ class Bench:
         told = subprocess.run(command, cwd=self.tree(tree), capture_output=True, text=True, check=False)
         done.write_text(told.stdout + told.stderr, encoding="utf-8")
 
+    def reuse(self, run: str, name: str) -> bool:
+        """Take over the count of the run before, where ``run`` has the same code for the class ``name``."""
+        before = {"safe": "plain", "unsafe": "safe"}.get(run)
+        files = answers(self.work, "plain")[name]["files"]
+        if before is None or (self.work / run / f"{name}.json").is_file():
+            return False
+        old = self._packages() if before == "plain" else self.tree(before)
+        if any((old / file).read_bytes() != (self.tree(run) / file).read_bytes() for file in files):
+            return False
+        told = answers(self.work, before).get(name)
+        if told is None:
+            return False
+        (self.work / run).mkdir(parents=True, exist_ok=True)
+        same = {**told, "eager": [True] * len(told["counted"]["calls"]), "same code as": before}
+        (self.work / run / f"{name}.json").write_text(json.dumps(same, indent=1), encoding="utf-8")
+        return True
+
     def _packages(self) -> Path:
         ask = [self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
         return Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
@@ -140,6 +158,12 @@ def why_wrong(told: Json, before: Json) -> str:
     old, new = before["counted"]["outputs"], told["counted"]["outputs"]
     worse = [b for a, b in zip(old, new, strict=True) if b != a and (isinstance(b, str) or b > 1e-5)]
     return f"compiled outputs differ: {worse[0]}" if worse else ""
+
+
+def shuffled(names: Iterable[str]) -> list[str]:
+    """In the order of the zoo's shuffle."""
+    wanted = set(names)
+    return [name for name in zoo_wild2.SHUFFLED if name in wanted]
 
 
 def exact(told: Json) -> bool:
@@ -241,6 +265,7 @@ CAUSES = (
     ("a number is read from a tensor", ("item()", "Data dependent operator")),
     ("rows that data decides", ("Dynamic shape operator",)),
     ("a branch on data", ("Data-dependent branching", "Could not guard on data-dependent", "data-dependent")),
+    ("a function that a fix leaves out of graphs", ("torch.compiler.disable",)),
     ("LSTM, GRU, RNN", ("RNN, GRU, or LSTM",)),
     ("gradients asked for", ("requires_grad",)),
     ("iterators", ("tp_iternext", "Generator reconstruction", "generator")),
@@ -274,14 +299,32 @@ def causes(rows: Sequence[Row]) -> str:
     return table(head, told)
 
 
+def place(where: str) -> str:
+    """A file of a package, as its package has it, wherever the copy lies."""
+    return re.sub(r"^.*/(site-packages|trees/\w+|lib/python3\.\d+)/", "", where)
+
+
 def rest(rows: Sequence[Row]) -> str:
     """What still breaks, at the end."""
     lines = [
-        [row.name, f"`{found['where'].rpartition('site-packages/')[2]}`", found["count"], found["reason"][:110]]
+        [row.name, f"`{place(found['where'])}`", found["count"], found["reason"][:110]]
         for row in rows
         for found in row.counted["set"]["counted"]["breaks"]
     ]
     return table(["class", "place", "events", "PyTorch's words"], lines)
+
+
+_FIXED = re.compile(r"^\S+: (FC\d+) \[fixed\]", re.MULTILINE)
+
+
+def fixes(rows: Sequence[Row], work: Path) -> str:
+    """Places that were rewritten, by rule; those in files of several classes count once."""
+    edits: dict[str, Counter[str]] = {}
+    for tree in TREES:
+        told = (work / "trees" / tree / f"{row.name}.txt" for row in rows)
+        edits[tree] = Counter(code for file in told for code in _FIXED.findall(file.read_text(encoding="utf-8")))
+    codes = sorted({code for counted in edits.values() for code in counted})
+    return table(["rule", "safe", "--unsafe"], [[code, *(edits[tree][code] for tree in TREES)] for code in codes])
 
 
 def report(work: Path, into: Path | None) -> None:
@@ -294,6 +337,7 @@ def report(work: Path, into: Path | None) -> None:
         put(into, f"wild-zoo-{half}-sums", f"{len(rows)} classes that break.\n\n{sums(rows)}{note}")
         put(into, f"wild-zoo-{half}-classes", each(rows))
         put(into, f"wild-zoo-{half}-causes", causes(rows))
+        put(into, f"wild-zoo-{half}-fixes", fixes(rows, work))
         put(into, f"wild-zoo-{half}-rest", rest(rows))
 
 
@@ -318,13 +362,15 @@ def main() -> None:
         bench.run("plain", names)
         return
     told = answers(bench.work, "plain")
-    names = [name for name in names if name in told and breaking(name, told[name])]
+    names = shuffled(name for name in names if name in told and breaking(name, told[name]))
     if given.what == "patch":
         for tree in TREES:
             for name in names:
                 bench.patch(name, tree)
         return
     for run in RUNS[1:]:
+        for name in names:
+            bench.reuse(run, name)
         bench.run(run, names)
 
 

@@ -863,3 +863,5 @@ def _() -> Built:
 SEED = 2026
 HELD = tuple(sorted(random.Random(SEED).sample(sorted(CLASSES), len(CLASSES) // 2)))
 WORK = tuple(name for name in CLASSES if name not in HELD)
+#: All of them, in an order that says nothing about them: who stops early has a sample.
+SHUFFLED = tuple(random.Random(SEED).sample(sorted(CLASSES), len(CLASSES)))
