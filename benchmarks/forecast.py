@@ -7,7 +7,8 @@
 ``run`` calls each class three times, compiled with the backend ``eager`` (``forecast_run.py``), and keeps where it
 broke and which lines Dynamo has traced. ``check`` has ``fix-compile check`` read all files of installed packages that
 these classes import, package by package, and knows nothing of the runs. ``report`` joins the two, by file and
-statement: a place is a simple statement, or the head of an ``if``, loop, ``with`` or ``def``.
+statement: a place is a simple statement, or the head of an ``if``, loop, ``with`` or ``def``. With ``--counted``,
+``run`` takes what ``wild_zoo.py count`` has kept, which tells of recall alone.
 
 recall:     places that broke and have a finding, of the places that broke (in files that ``check`` has read).
 precision:  places with a finding that broke, of the places with a finding that Dynamo has traced.
@@ -69,6 +70,18 @@ def run(python: str, work: Path, names: Sequence[str]) -> None:
     todo = [name for name in names if not (folder / f"{name}.json").is_file()]
     if todo:
         subprocess.run([python, "-W", "ignore", str(HERE / "forecast_run.py"), str(folder), *todo], check=True)
+
+
+def take(counted: Path, root: str, work: Path, names: Sequence[str]) -> None:
+    """Runs from what ``wild_zoo.py count`` has kept: they tell where it broke, not which lines were traced."""
+    (work / "run").mkdir(parents=True, exist_ok=True)
+    for name in names:
+        told: Json = json.loads((counted / f"{name}.json").read_text(encoding="utf-8"))
+        if "counted" in told:
+            seen = dict.fromkeys(told["files"], ())
+            kept = {"root": root, "imported": told["files"], "traced": seen, "failed": told["counted"]["error"]}
+            text = json.dumps({**kept, "breaks": told["counted"]["breaks"]}, indent=1)
+            (work / "run" / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 def runs(work: Path) -> dict[str, Json]:
@@ -275,13 +288,18 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--zoo", choices=tuple(ZOOS), default="wild")
     parser.add_argument("--only", metavar="NAMES", help="beginnings of classes, or of packages, with commas")
+    parser.add_argument("--counted", type=Path, metavar="FOLDER", help="run: take what was counted there")
     parser.add_argument("--without", default="", metavar="CODES", help="report as if these rules were not there")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     given = parser.parse_args()
     work = given.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     only = tuple(given.only.split(",")) if given.only else ("",)
-    if given.what == "run":
+    if given.what == "run" and given.counted:
+        ask = [given.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+        root = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip() + "/"
+        take(given.counted, root, work, [name for name in ZOOS[given.zoo] if name.startswith(only)])
+    elif given.what == "run":
         run(given.python, work, [name for name in ZOOS[given.zoo] if name.startswith(only)])
     elif given.what == "check":
         check(work, only)

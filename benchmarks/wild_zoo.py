@@ -3,7 +3,7 @@
     python benchmarks/wild_zoo.py count  --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py patch  --python PY --work FOLDER [--half work|held] [--only NAMES]
     python benchmarks/wild_zoo.py again  --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
-    python benchmarks/wild_zoo.py report --work FOLDER [--into docs/results/wild-zoo.md]
+    python benchmarks/wild_zoo.py report --work FOLDER [--checked FOLDER2] [--into docs/results/wild-zoo.md]
 
 PY is the Python of an environment with the packages of ``zoo_wild2.txt``. ``count`` runs each class as it is
 (``wild_run.py``). ``patch`` copies the packages of the classes that break, and has ``fix-compile`` patch the files that
@@ -32,6 +32,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import forecast
+import zoo
+import zoo_transformers
+import zoo_unseen
 import zoo_wild2
 from tables import put, table
 
@@ -42,6 +46,9 @@ Json = dict[str, Any]
 SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn", "nested_graph_breaks")
 TREES = {"safe": (), "unsafe": ("--unsafe",)}
 RUNS = ("plain", "safe", "unsafe", "set")
+#: Classes of other lists, from which rules have come.
+OTHERS = (*zoo.CLASSES.values(), *zoo_unseen.CLASSES.values(), *zoo_transformers.CLASSES.values())
+KNOWN = {package.partition(".")[0] for other in OTHERS for package in other.packages}
 HALVES = {"work": zoo_wild2.WORK, "held": zoo_wild2.HELD}
 
 
@@ -142,7 +149,7 @@ def breaking(name: str, told: Json) -> bool:
     """Whether the class ``name`` breaks, as it is."""
     if not runs(told):
         return False
-    first, tops = told["counted"]["calls"][0], {p.partition(".")[0] for p in zoo_wild2.CLASSES[name].packages}
+    first, tops = told["counted"]["calls"][0], packages_of(name)
     own = any(b["where"].partition("/")[0] in tops for b in told["counted"]["breaks"])
     return first["graphs"] > 1 or (first["breaks"] > 0 and own) or first["dropped_frames"] > 0
 
@@ -158,6 +165,10 @@ def why_wrong(told: Json, before: Json) -> str:
     old, new = before["counted"]["outputs"], told["counted"]["outputs"]
     worse = [b for a, b in zip(old, new, strict=True) if b != a and (isinstance(b, str) or b > 1e-5)]
     return f"compiled outputs differ: {worse[0]}" if worse else ""
+
+
+def packages_of(name: str) -> set[str]:
+    return {package.partition(".")[0] for package in zoo_wild2.CLASSES[name].packages}
 
 
 def shuffled(names: Iterable[str]) -> list[str]:
@@ -234,12 +245,17 @@ def sums(rows: Sequence[Row]) -> str:
     return table(["", "as it is", "safe", "--unsafe", "--unsafe and settings"], lines)
 
 
+def _same(row: Row) -> str:
+    odd = [d for d in row.counted["plain"]["counted"]["outputs"] if isinstance(d, str)]
+    return f"as it is, compiled: {odd[0]}" if odd else "same"
+
+
 def each(rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         cells = [" -> ".join(str(row.count(run, what)) for run in RUNS) for what in list(COUNTS)[:4]]
         wrong = "; ".join(f"{run}: {reason}" for run, reason in row.wrong.items())
-        lines.append([row.name, zoo_wild2.CLASSES[row.name].family, *cells, wrong or "same"])
+        lines.append([row.name, zoo_wild2.CLASSES[row.name].family, *cells, wrong or _same(row)])
     return table(["class", "for", *list(COUNTS)[:4], "outputs"], lines)
 
 
@@ -250,7 +266,7 @@ def census(work: Path) -> str:
     for half, names in HALVES.items():
         ran = [n for n in names if runs(told.get(n))]
         broken = [n for n in ran if breaking(n, told[n])]
-        packages = {zoo_wild2.CLASSES[n].packages[0].partition(".")[0] for n in names}
+        packages = set[str]().union(*map(packages_of, names))
         extra = sum(COUNTS["extra graphs"](told[n]) for n in broken)
         breaks = sum(COUNTS["breaks"](told[n]) for n in broken)
         failed = ", ".join(n for n in names if n in told and n not in ran)
@@ -280,13 +296,13 @@ def cause(reason: str) -> str:
     return next((title for title, words in CAUSES if any(word in reason for word in words)), "other")
 
 
-def causes(rows: Sequence[Row]) -> str:
-    """Break events by cause, in each run."""
+def causes(rows: Sequence[Row], shown: Sequence[str] = RUNS) -> str:
+    """Break events by cause, in each of the runs ``shown``."""
     events: dict[str, Counter[str]] = defaultdict(Counter)
     classes: dict[str, set[str]] = defaultdict(set)
     lines: dict[str, set[str]] = defaultdict(set)
     for row in rows:
-        for run in RUNS:
+        for run in shown:
             for found in row.counted[run]["counted"]["breaks"]:
                 title = cause(found["reason"])
                 events[title][run] += found["count"]
@@ -294,9 +310,9 @@ def causes(rows: Sequence[Row]) -> str:
                     classes[title].add(row.name)
                     lines[title].add(found["where"])
     order = sorted(events, key=lambda title: -events[title]["plain"])
-    told = [[t, len(classes[t]), len(lines[t]), *(events[t][run] for run in RUNS)] for t in order]
-    head = ["cause", "classes", "lines", "as it is", "safe", "--unsafe", "--unsafe and settings"]
-    return table(head, told)
+    told = [[t, len(classes[t]), len(lines[t]), *(events[t][run] for run in shown)] for t in order]
+    titles = dict(zip(RUNS, ("as it is", "safe", "--unsafe", "--unsafe and settings"), strict=True))
+    return table(["cause", "classes", "lines", *(titles[run] for run in shown)], told)
 
 
 def place(where: str) -> str:
@@ -327,14 +343,40 @@ def fixes(rows: Sequence[Row], work: Path) -> str:
     return table(["rule", "safe", "--unsafe"], [[code, *(edits[tree][code] for tree in TREES)] for code in codes])
 
 
-def report(work: Path, into: Path | None) -> None:
+def lines(told: dict[str, Json], names: Iterable[str], checked: Path) -> str:
+    """Where the classes break as they are, and the rules that ``forecast.py check`` names there."""
+    said, read = forecast.findings(checked, frozenset())
+    files = {path.rpartition("site-packages/")[2]: path for path in read}
+    cells: list[list[object]] = []
+    for name in names:
+        for found in told[name]["counted"]["breaks"]:
+            where = place(found["where"])
+            file, _, line = where.rpartition(":")
+            rules = "not read"
+            if file in files:
+                there = said.get(forecast.place(files[file], int(line)), [])
+                rules = ", ".join(sorted({s.code for s in there})) or "nothing"
+            cells.append([name, f"`{where}`", found["count"], found["reason"][:80], rules])
+    return table(["class", "place", "events", "PyTorch's words", "rules that tell of it"], cells)
+
+
+def report(work: Path, into: Path | None, checked: Path | None) -> None:
     put(into, "wild-zoo-census", census(work))
     for half, names in HALVES.items():
         rows = rows_of_zoo(work, names)
         told = answers(work, "plain")
-        missing = [n for n in names if n in told and breaking(n, told[n]) and n not in {row.name for row in rows}]
+        broken = [n for n in names if n in told and breaking(n, told[n])]
+        as_it_is = [Row(name, {"plain": told[name]}, {}) for name in broken]
+        put(into, f"wild-zoo-{half}-as-it-is", causes(as_it_is, ("plain",)))
+        if half == "work" and checked is not None:
+            put(into, f"wild-zoo-{half}-lines", lines(told, broken, checked))
+        if not rows:
+            continue
+        missing = [n for n in broken if n not in {row.name for row in rows}]
         note = f"\n\nThey break and are not in it, for lack of time: {', '.join(missing)}." if missing else ""
         put(into, f"wild-zoo-{half}-sums", f"{len(rows)} classes that break.\n\n{sums(rows)}{note}")
+        new = [row for row in rows if not packages_of(row.name) & KNOWN]
+        put(into, f"wild-zoo-{half}-new", f"{len(new)} classes of packages that no other list has.\n\n{sums(new)}")
         put(into, f"wild-zoo-{half}-classes", each(rows))
         put(into, f"wild-zoo-{half}-causes", causes(rows))
         put(into, f"wild-zoo-{half}-fixes", fixes(rows, work))
@@ -348,6 +390,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--half", choices=tuple(HALVES))
     parser.add_argument("--only", metavar="NAMES", help="beginnings of classes, with commas")
+    parser.add_argument(
+        "--checked", type=Path, metavar="FOLDER", help="report: of ``forecast.py check``, for the half work"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="classes at a time")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     given = parser.parse_args()
@@ -356,7 +401,7 @@ def main() -> None:
     wanted = given.only.split(",") if given.only else [""]
     names = list(dict.fromkeys(name for word in wanted for name in half if name.startswith(word)))
     if given.what == "report":
-        report(bench.work, given.into)
+        report(bench.work, given.into, given.checked)
         return
     if given.what == "count":
         bench.run("plain", names)
