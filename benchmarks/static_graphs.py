@@ -1,16 +1,18 @@
 """Caches that grow, and buffers in their place, with CUDA graphs: what a round takes in each form and mode.
 
     python benchmarks/static_graphs.py patch FOLDER --nanovlm CHECKOUT
-    python FOLDER/static_graphs.py measure FOLDER > RESULTS       (where there is a GPU; needs torch and safetensors)
+    python FOLDER/static_graphs.py measure FOLDER --what nanoVLM "nanoVLM generate" > RESULTS
+    python FOLDER/static_graphs.py measure FOLDER --what gpt encoder_decoder >> RESULTS
     python benchmarks/static_graphs.py write RESULTS --document docs/results/caches.md
 
 CHECKOUT is one of huggingface/nanoVLM at 4e0c096. ``patch`` writes what is measured: nanoVLM's models and the files of
 benchmarks/growing, as they are, as a default run makes them, and with ``--unsafe --strategy kv-cache=static``; beside
-them what this file needs. ``measure`` starts a process for each form and mode, which compiles, and runs four rounds;
-then all take turns. A round of nanoVLM is a prefill of 64 and 32 steps of the decoder, 2 rows, the hidden state fed
-back, without a mask of the user's; "generate" is the model's own, greedily. The others generate 33 and 65 tokens for a
-prefix. Matrix products may use TF32, as where earlier figures were taken. What grows is cloned between the calls of
-``reduce-overhead``, where it would be overwritten. ``--tiny`` is for a look on a CPU.
+them what this file needs. ``measure``, where there is a GPU, torch and safetensors, starts a process for each form and
+mode, which compiles, and runs four rounds; then all take turns. A round of nanoVLM is a prefill of 64 and 32 steps of
+the decoder, 2 rows, the hidden state fed back, without a mask of the user's; "generate" is the model's own, greedily.
+The others generate 33 and 65 tokens for a prefix. Matrix products may use TF32, as where earlier figures were taken.
+What grows is cloned between the calls of ``reduce-overhead``, where it would be overwritten. ``--tiny`` is for a look
+on a CPU.
 """
 
 from __future__ import annotations
@@ -293,9 +295,11 @@ def _off(expected: Sequence[Any], found: Sequence[Any]) -> str:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def table_of(text: str) -> str:
-    """The rows in ``text``, JSON lines, as a Markdown table."""
-    head, *rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+def table_of(text: str, asked: Sequence[str]) -> str:
+    """The rows in ``text``, JSON lines of one run or several on one machine, as a Markdown table."""
+    head, *found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    assert all(row == head for row in found if "what" not in row), "not of one machine"
+    rows = [row for row in found if row.get("what") in asked]
     lines = [list(_HEAD), ["---"] * len(_HEAD), *([str(c).replace("|", "\\|") for c in _cells(row)] for row in rows)]
     return "\n".join([f"torch {head['torch']}, {head['device']}.", "", *(f"| {' | '.join(line)} |" for line in lines)])
 
@@ -335,13 +339,13 @@ def main() -> None:
     elif asked.do == "write":
         from tables import put
 
-        put(asked.document, "static graphs", table_of(asked.path.read_text(encoding="utf-8")))
+        put(asked.document, "static graphs", table_of(asked.path.read_text(encoding="utf-8"), asked.what))
     else:
         lines = []
         for row in measure(asked.path.resolve(), asked.what, asked.tiny, asked.limit):
             lines.append(json.dumps(row))
             print(lines[-1], flush=True)
-        print(f"\n{table_of(chr(10).join(lines))}")
+        print(f"\n{table_of(chr(10).join(lines), asked.what)}")
 
 
 if __name__ == "__main__":

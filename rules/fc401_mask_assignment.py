@@ -516,6 +516,18 @@ class Short(nn.Module):
             reported=True,
         ),
         NearMiss(
+            title="rows that are read through the mask themselves, which end the graph as well",
+            source="""\
+class Turned(nn.Module):
+    def forward(self, x):
+        share = torch.rand(7, 2)
+        wide = share.sum(dim=-1) > 1
+        share[wide] = 1 - share[wide]
+        return x * share.sum()
+""",
+            reported=True,
+        ),
+        NearMiss(
             title="a list",
             source="""\
 class Listed(nn.Module):
@@ -644,6 +656,9 @@ class _Form:
 
     def rows(self, row: int) -> list[Code] | str:
         """Row ``k`` goes to the ``k``-th place that is set; a single row to all of them."""
+        reads = (n for n in ast.walk(self.node.value) if isinstance(n, ast.Subscript))
+        if any(same_expression(n.slice, self.mask) for n in reads):
+            return "the value is read through the mask as well, where the graph ends all the same"
         if caught := self.facts.ask(Caught).why(self.node, ("RuntimeError",), here=True):
             return caught  # compiled code checks when its handlers have been passed; who calls it gets the error
         lines = []

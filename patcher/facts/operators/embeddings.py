@@ -25,9 +25,13 @@ def modulate(term: Term) -> Shape | None:
 def rope(term: Term) -> Shape | None:
     """``x * cos + turned(x) * sin``, and the product of complex numbers."""
     if isinstance(term, Op) and term.name == "view_as_real":
-        inside = [t for t, _ in factors(term.args[0]).powers]
+        inside = [t for t, n in factors(term.args[0]).powers if n == 1]
         seen = [t for t in inside if isinstance(t, Op) and t.name == "view_as_complex"]
-        return Shape("rope", {"x": seen[0].args[0]}, "complex") if seen and len(inside) == 2 else None
+        return (
+            Shape("rope", {"x": seen[0].args[0]}, "complex")
+            if seen and len(inside) == 2 == len(factors(term.args[0]).powers)
+            else None
+        )
     whole = addends(term)
     if whole.constant or len(whole.parts) != 2 or any(c != 1 for _, c in whole.parts):
         return None
@@ -35,8 +39,10 @@ def rope(term: Term) -> Shape | None:
         for side in (t for t, _ in factors(turned).powers):
             bare = uncast(side)
             if isinstance(bare, Op) and bare.name == "turned":
-                x = [t for t, _ in factors(straight).powers if uncast(t) == uncast(bare.args[0])]
-                if x and len(factors(straight).powers) == len(factors(turned).powers) == 2:
+                one, other = factors(straight).powers, factors(turned).powers
+                x = [t for t, _ in one if uncast(t) == uncast(bare.args[0])]
+                angles = [t for t, n in (*one, *other) if n == 1 and t not in (*x, side)]
+                if len(x) == 1 and len(one) == len(other) == 2 == len(set(angles)):
                     return Shape("rope", {"x": x[0]}, str(bare.given[0]))
     return None
 
@@ -55,4 +61,6 @@ def _above_one(term: Term) -> Term | None:
 
 
 def _is_number(term: Term) -> bool:
+    if isinstance(term, Op) and term.name == "size":
+        return True
     return (isinstance(term, Leaf) and term.number) or (hasattr(term, "powers") and not term.powers)

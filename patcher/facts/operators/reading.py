@@ -331,10 +331,10 @@ class Reading(Analysis):
         what = self.syntax.qualified(e.func)
         if what in ("torch.cat", "torch.stack") and e.args and isinstance(e.args[0], (ast.Tuple, ast.List)):
             match e.args[0].elts:
-                case [ast.UnaryOp(op=ast.USub(), operand=second), first]:
-                    whole = self._part_of(first)
-                    if whole is not None and whole == self._part_of(second):
-                        return Op("turned", (whole,), ("halves" if what == "torch.cat" else "pairs",))
+                case [ast.UnaryOp(op=ast.USub(), operand=second), first] if _joined_along(e) == -1:
+                    one, other = self._part_of(first), self._part_of(second)
+                    if one is not None and other == (one[0], 1) and one[1] == 0:
+                        return Op("turned", (one[0],), ("halves" if what == "torch.cat" else "pairs",))
             return None
         if isinstance(e.func, ast.Attribute) and e.func.attr in _RESHAPING and what is None:
             term = self.of(e.func.value)
@@ -350,20 +350,19 @@ class Reading(Analysis):
         own = isinstance(term, Op) and term.name == "turned"
         return Op("turned", (self.of(e.args[0]),), term.given) if own and isinstance(term, Op) else None
 
-    def _part_of(self, e: ast.expr) -> Term | None:
-        """What ``e`` is a part of: of ``x`` for ``x[..., :n]``, and for a name that was taken out of ``x.chunk(2)``."""
+    def _part_of(self, e: ast.expr) -> tuple[Term, int] | None:
+        """What ``e`` is a part of, and which: of ``x`` for ``x[..., :n]``, and for a name out of ``x.chunk(2, -1)``."""
         while isinstance(e, ast.Name):
             (d, *more) = self.inference.definitions(e) or (None,)
             value, path = d.part if d is not None and d.how == "assign" and not more else (None, ())
             if value is None:
                 return None
             if path:
-                parts = value.func if isinstance(value, ast.Call) else None
-                if not isinstance(parts, ast.Attribute) or parts.attr not in ("chunk", "unbind", "split"):
-                    return None
-                return self._bare(parts.value)
+                whole = _parted(value)
+                return (self._bare(whole), path[0]) if whole is not None and path in ((0,), (1,)) else None
             e = value
-        return self._bare(e.value) if isinstance(e, ast.Subscript) else None
+        place = _side(e.slice) if isinstance(e, ast.Subscript) else None
+        return (self._bare(e.value), place) if isinstance(e, ast.Subscript) and place is not None else None
 
     def _bare(self, e: ast.expr) -> Term:
         while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in _RESHAPING:
@@ -417,6 +416,35 @@ class Reading(Analysis):
             return self._cast(x, self._dtype_of(self.of(given[0])))
         to = self._dtype(given[0])
         return self._cast(x, to) if to is not None else None
+
+
+def _joined_along(e: ast.Call) -> int | None:
+    """The dimension that ``torch.cat`` or ``torch.stack`` is given."""
+    given = [*e.args[1:2], *(k.value for k in e.keywords if k.arg in ("dim", "axis"))]
+    return integer(given[0]) if len(given) == 1 else None
+
+
+def _parted(e: ast.expr) -> ast.expr | None:
+    """``x`` of ``x.chunk(2, dim=-1)`` and of ``x.unbind(-1)``: what is parted along its last dimension, or in pairs."""
+    if not isinstance(e, ast.Call) or not isinstance(e.func, ast.Attribute):
+        return None
+    along = {"chunk": (-1,), "split": (-1,), "tensor_split": (-1,), "unbind": (-1, -2)}.get(e.func.attr, ())
+    given = [*e.args[e.func.attr != "unbind" :], *(k.value for k in e.keywords if k.arg in ("dim", "axis"))]
+    return e.func.value if len(given) == 1 and integer(given[0]) in along else None
+
+
+def _side(index: ast.expr) -> int | None:
+    """Which part of two ``[..., :n]`` and ``[..., n:]``, ``[..., ::2]`` and ``[..., 1::2]``, ``[..., 0]`` are."""
+    last = index.elts[-1] if isinstance(index, ast.Tuple) and index.elts else index
+    if not isinstance(last, ast.Slice):
+        place = integer(last)
+        return place if place in (0, 1) else None
+    if last.step is not None:
+        start = 0 if last.lower is None else integer(last.lower)
+        return start if integer(last.step) == 2 and last.upper is None and start in (0, 1) else None
+    if (last.lower is None) == (last.upper is None):
+        return None
+    return int(last.lower is not None)
 
 
 def _alike(term: Term) -> list[Term]:

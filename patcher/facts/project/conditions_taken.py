@@ -83,10 +83,22 @@ def _is_check(statement: ast.stmt, name: str, resolve: Callable[[str], str]) -> 
             return _mentions(test, name)
         case ast.If(test=test, body=[ast.Raise()], orelse=[]):
             return _mentions(test, name)
-        case ast.Expr(value=ast.Call(func=func, args=args)):
+        case ast.Expr(value=ast.Call(func=func, args=args, keywords=keywords)):
             what = resolve(dotted(func) or "?")
-            return what in _OF_TENSORS | _OF_BOOLS and any(_mentions(a, name) for a in args)
+            if what not in _OF_TENSORS | _OF_BOOLS or any(_runs(a) for a in (*args, *(k.value for k in keywords))):
+                return False
+            return any(_mentions(a, name) for a in args)
     return False
+
+
+def _runs(e: ast.expr) -> bool:
+    """Whether ``e``, of a check, runs more than ``ok.all()``: only one of the two arms would."""
+    if isinstance(e, ast.Lambda):
+        return False
+    calls = [n for n in ast.walk(e) if isinstance(n, (ast.Call, ast.NamedExpr, ast.Await))]
+    return any(
+        not (isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "all") for n in calls
+    )
 
 
 def _mentions(e: ast.expr, name: str) -> bool:
