@@ -512,7 +512,8 @@ HEAD = """# Operators that are written out by hand, in real models
 <!-- Written by benchmarks/fusions_models.py; run it again rather than edit. -->
 
 Small models with random weights, torch {version}, one thread of a CPU. A GPU has other kernels,
-other times and other last bits: [fusions-gpu.md](fusions-gpu.md). "unsafe" is rewritten with `--select FC8 --unsafe`, "reported" is not; no fix is safe.
+other times and other last bits: [fusions-gpu.md](fusions-gpu.md).
+"unsafe" is rewritten with `--select FC8 --unsafe`, "reported" is not; no fix is safe.
 What a function of another file does (transformers' `ACT2FN`, diffusers' `apply_rotary_emb`) counts where a class of the
 model stands in that file, and places are counted that a model never comes to: where nothing changed in bfloat16, either
 that is so, or the fix is the same to the last bit."""
