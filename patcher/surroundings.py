@@ -35,6 +35,7 @@ class Surroundings:
     given: tuple[str, ...]
     asked: bool = False
     _read: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _having: dict[frozenset[str], list[str] | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     _room: int = field(default=_KEPT_BYTES, init=False, repr=False, compare=False)
 
     def __call__(self, words: frozenset[str], known: Container[str] = ()) -> list[tuple[ast.Module | None, str]] | None:
@@ -44,26 +45,33 @@ class Surroundings:
         would not run them either.
         """
         self.asked = True
+        if words not in self._having:
+            self._having[words] = self._search(words)
+        paths = self._having[words]
+        if paths is None:
+            return None
+        found: list[tuple[ast.Module | None, str]] = []
+        for path in paths:
+            if path in known:
+                found.append((None, path))
+                continue
+            if (tree := _parsed(path)) is not None:
+                found.append((tree, path))
+        return found
+
+    def _search(self, words: frozenset[str]) -> list[str] | None:
+        """The other files with one of ``words``; None when they, or all there are, are too many to look at."""
         spelled = [word.encode() for word in sorted(words)]
         wanted = re.compile(rb"\b(?:" + b"|".join(map(re.escape, spelled)) + rb")\b")
-        found: list[tuple[ast.Module | None, str]] = []
+        found: list[str] = []
         for number, (path, own) in enumerate(self._listing):
             if number >= _MOST_FILES or len(found) >= _MOST_PARSED:
                 return None
-            if own:
-                continue
-            try:
-                content = self._content(path)
-                if not any(word in content for word in spelled) or not wanted.search(content):
-                    continue
-                if path in known:
-                    found.append((None, path))
-                    continue
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    found.append((ast.parse(read(path).text), path))
-            except (OSError, SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
-                continue
+            if not own:
+                with contextlib.suppress(OSError):
+                    content = self._content(path)
+                    if any(word in content for word in spelled) and wanted.search(content):
+                        found.append(path)
         return found
 
     @cached_property
@@ -110,6 +118,15 @@ class Surroundings:
         every = list(itertools.islice(_files(_roots(given)), _MOST_FILES + 1))
         others = [path for path, real in zip(every, _real(every), strict=True) if real not in own]
         return others if len(every) <= _MOST_FILES else None
+
+
+def _parsed(path: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(read(path).text)
+    except (OSError, SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _files(roots: Sequence[str]) -> Iterator[str]:

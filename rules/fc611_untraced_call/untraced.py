@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -135,7 +136,7 @@ class UntracedCalls(Analysis):
         Dynamo goes on there, is handed the tensor, and gives the rest of the function up.
         """
         statement = self.syntax.parents.get(call)
-        if not isinstance(statement, ast.Assign) or not self._is_first(statement) or not self.gives_sparse(call):
+        if not isinstance(statement, ast.Assign) or not self.gives_sparse(call) or not self._is_first(statement):
             return None
         names = [t.id for t in statement.targets if isinstance(t, ast.Name)]
         function, following = self.syntax.function_of(statement), self.syntax.following(statement)
@@ -146,8 +147,18 @@ class UntracedCalls(Analysis):
         return following[0] if read else None
 
     def _is_first(self, statement: ast.Assign) -> bool:
+        """Whether no sparse tensor is bound above it in its function."""
         function = self.syntax.function_of(statement)
-        before = (n for n in self.syntax.own(function, ast.Assign) if isinstance(n, ast.Assign)) if function else ()
-        return not any(
-            n.lineno < statement.lineno and isinstance(n.value, ast.Call) and self.gives_sparse(n.value) for n in before
-        )
+        return function is None or self._first_bound(function) >= statement.lineno
+
+    def _first_bound(self, function: FunctionNode) -> float:
+        """The line of the first statement of ``function`` that binds a sparse tensor."""
+        if function not in self._lines:
+            bound = (n for n in self.syntax.own(function, ast.Assign) if isinstance(n, ast.Assign))
+            lines = (n.lineno for n in bound if isinstance(n.value, ast.Call) and self.gives_sparse(n.value))
+            self._lines[function] = min(lines, default=math.inf)
+        return self._lines[function]
+
+    @cached_property
+    def _lines(self) -> dict[FunctionNode, float]:
+        return {}
