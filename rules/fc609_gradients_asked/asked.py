@@ -48,6 +48,8 @@ class Asking(Analysis):
             return Asked(tensor, value, "the value is worked out before the tensor is looked up")
         if not self._is_bool(value):
             return Asked(tensor, value, f"`{ast.unparse(value)}` is not known to be a bool")
+        if isinstance(value, ast.Constant) and value.value is True:
+            return Asked(tensor, value, "the method ends the graph as well, where a tensor begins to ask for gradients")
         return Asked(tensor, value, self.facts.writing.why_not_replaced(statement) or "")
 
     def _told(self, tensor: ast.expr, call: ast.Call) -> Asked | None:

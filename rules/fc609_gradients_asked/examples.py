@@ -173,6 +173,18 @@ class Layer(nn.Module):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a tensor begins to ask, by the method no less than by the attribute",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        bias = torch.zeros(2, 3)
+        if self.training:
+            bias.requires_grad = True
+        return (x + bias).sin()
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="a module has an attribute and a method of these names, and means another thing by each",
         source="""\
 class Frozen(nn.Module):

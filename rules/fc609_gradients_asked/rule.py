@@ -38,6 +38,7 @@ class GradientsAsked(Rule):
     Fix safety:
         Safe for the assignment: the method is what the attribute does, and what is no bool is an error either way. To
         whom it belongs has to be a tensor: a module has both, and means another thing by each.
+        Only reported where it says ``True``: a tensor that begins to ask ends the graph by either.
         Unsafe for what is left to eager code: what comes out of compiled code needs gradients only where something else
         that went in does, and who compiles the model has to ask for its inputs' gradients before the call. Reported
         only where the function asks for gradients itself.
