@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition, Flow
+from patcher.facts.project.handed import is_kept
 from patcher.facts.project.index import FunctionSummary
 from patcher.facts.project.whole_reads import JOINED
 from patcher.facts.syntax.tree import FunctionNode, last_name
@@ -16,12 +17,11 @@ from patcher.facts.syntax.written import given, is_none, short
 from patcher.facts.tables.wording import words
 from patcher.facts.values.callees import Callees
 from rules.fc305_growing_cache.parts import Part, Parts
-from rules.fc305_growing_cache.places import EARLIER, KEPT
 
 _LOOPS = (ast.For, ast.While)
 _DEEPEST = 3
 #: Further words for what is handed from call to call, where a function of the file lets it grow.
-_ALSO = frozenset("pasts kept state states present presents pkv memory".split())
+_ALSO = frozenset("kept state states memory".split())
 #: The last words of what a configuration calls the greatest length.
 _LENGTHS = (
     "max_position_embeddings", "block_size", "max_seq_len", "max_sequence_length", "max_length", "n_positions", "n_ctx",
@@ -74,9 +74,7 @@ class Loops(Analysis):
         found: set[int] = set()
         for s in self.project.modules.values():
             if s.module == module:
-                told = (
-                    f for f in s.functions if f.mishandles and module != self.module
-                )  # of this one `Rooms` knows more
+                told = (f for f in s.functions if f.mishandles and module != self.module)  # `Rooms` asks of this one
                 if any(self.project.reached(f"{module}.{f.qualname}") for f in told):
                     return frozenset()
                 found.update(dim for f in s.functions for dim in f.grows)
@@ -322,5 +320,5 @@ def _targets(s: ast.stmt) -> set[str]:
 
 
 def _is_kept(name: str) -> bool:
-    found = frozenset(words(name))
-    return bool(found & (KEPT | EARLIER | _ALSO)) and "use" not in found
+    """Whether what a loop hands on is called so."""
+    return is_kept(name) or (bool(frozenset(words(name)) & _ALSO) and "use" not in words(name))

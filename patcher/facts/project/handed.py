@@ -158,23 +158,14 @@ class _Following:
             return
         if isinstance(call.func, ast.Name) and name in _GOING_THROUGH:
             if isinstance(loop := self._loop(call), ast.For):
-                return self._looped(loop.target, part)
+                return self._looped(loop.target)
             return self._follow(call, part)
         own = [f for f in self.syntax.functions if f.name == name and self.syntax.method_of(f) is not f]
         if isinstance(call.func, ast.Name) and own and not all(is_given_one(f) for f in own):
             raise _UnknownError(f"`{short(call)}` is given what is kept")
         if not own and name[:1].islower() and self.syntax.qualified(call.func) is not None:
             raise _UnknownError(f"`{short(call)}` is given what is kept")
-        if isinstance(call.func, ast.Name) and name in (
-            "isinstance",
-            "type",
-            "id",
-            "sum",
-            "max",
-            "min",
-            "sorted",
-            "str",
-        ):
+        if isinstance(call.func, ast.Name) and name in _ASKING:
             raise _UnknownError(f"`{short(call)}` asks what is kept what it is")
         for target in self._targets(call):
             if is_kept(target.id) and (d := self.flow.by_node.get(target)) is not None:
@@ -187,9 +178,8 @@ class _Following:
             e, parent = parent, self.syntax.parents[parent]
         return parent if isinstance(parent, ast.For) and parent.iter is e else e
 
-    def _looped(self, target: ast.expr, part: bool) -> None:
+    def _looped(self, target: ast.expr) -> None:
         """What a loop over several things binds: the names for what is kept are called so."""
-        del part
         for n in ast.walk(target):
             if isinstance(n, ast.Name) and is_kept(n.id) and (d := self.flow.by_node.get(n)) is not None:
                 self._bound(d, part=True)

@@ -243,12 +243,8 @@ class _Reading:
         if name in _SCORING:
             self.beside += [e for e in given if e is not child]
         if name in _SHAPING or name in _SCORING:
-            if (
-                kind == "mask"
-                and name in _SCORING
-                and isinstance(call.func, ast.Attribute)
-                and call.func.value is not child
-            ):
+            scored = isinstance(call.func, ast.Attribute) and call.func.value is not child  # scores, by a mask
+            if kind == "mask" and name in _SCORING and scored:
                 return "keys"
             if kind == "weights" and name not in ("to", "type_as", "float", "half", "bfloat16"):
                 raise _UnknownError(f"`{short(call)}` computes with the weights of all of it")
