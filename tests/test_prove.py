@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -595,3 +596,103 @@ def test_a_fix_that_no_longer_pays_with_a_setting_goes(tmp_path: Path) -> None:
     assert kept(ending) == set()
     assert fates(ending)["Alpha"] in ("no-op", "not better")
     assert settings_fates(ending) == {SHAPES: "kept"}
+
+
+# --- what is left out of graphs stands in the way of settings -------------------------------------------------------
+
+CLUSTER = """
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 4)
+
+    def positions(self, grid: torch.Tensor, merge: int):
+        found = []
+        for frames, height, width in grid.tolist():
+            rows = torch.arange(height).view(-1, 1).expand(height, width)
+            for _ in range(frames):
+                found.append(rows.flatten() // merge)
+        return torch.cat(found) / grid.prod(dim=-1).max().item()
+
+    def forward(self, grid):
+        return self.lin(self.positions(grid, 2)).relu()
+"""
+
+
+class Clusters(World):
+    """Each class reads numbers in a function that FC204 leaves out of graphs; its cost by (is left out, is set)."""
+
+    def __init__(self, folder: Path, costs: dict[str, dict[tuple[bool, bool], int]]) -> None:
+        super().__init__(folder, {})
+        self.costs = costs
+        text = "import torch\nimport torch.nn as nn\n" + "".join(CLUSTER.format(name=name) for name in costs)
+        Path(self.path).write_text(text)
+        self.analysis = Analysis([self.path], load_rules(), Settings())
+
+    def cost_of(self, text: str, on: bool) -> Figures:
+        lines = Path(self.path).read_text().splitlines()
+        sites = []
+        for name, costs in self.costs.items():
+            out = "compiler.disable" in text.partition(f"class {name}(")[2].partition("def positions")[0]
+            start = lines.index(f"class {name}(nn.Module):")
+            at = next(i for i in range(start, len(lines)) if "grid.tolist()" in lines[i]) + 1
+            if count := costs[out, on]:
+                sites.append(Site(f"net.py:{at}", ITEM, count, stack=(f"net.py:{at} in positions",)))
+        total = sum(site.count for site in sites)
+        calls = (CallFigures(0.01, total, 0, 1 + total, 1 + total, 10),)
+        rest = {"breaks": tuple(sites), "calls": calls, "settled": calls, "operators": 10}
+        return Figures(counts=Counts(breaks=total), launches=1 + total, **rest)  # type: ignore[arg-type]
+
+    def figures(self, fixed: frozenset[str], names: Sequence[str] = ()) -> Figures:
+        return self.cost_of(Path(self.path).read_text(), False)
+
+    def measure(
+        self,
+        files: Sequence[FileResult],
+        options: Options | None = None,
+        fresh: bool = False,
+        settings: Sequence[TorchSetting] = (),
+    ) -> State:
+        changed = [file.after.decode() for file in files if file.changed]
+        names = tuple(setting.name for setting in settings)
+        after = self.cost_of(changed[0] if changed else Path(self.path).read_text(), SCALARS in names)
+        base = super().measure(files, options, fresh, settings)
+        (case,) = base.results.cases
+        now = Measurement("patched", "compiled", "default", "ok", figures=after)
+        return replace(
+            base, results=results(replace(case, variants=(case.variants[0], now))), after=(Seen("case", after, {}),)
+        )
+
+
+def clusters_kept(ending: Ending) -> set[str]:
+    return {t.fixes[0] for t in ending.tried if t.outcome == "kept"}
+
+
+def test_a_setting_takes_the_place_of_what_leaves_a_function_out(tmp_path: Path) -> None:
+    made = Clusters(tmp_path, {"Alpha": {(False, False): 4, (True, False): 2, (False, True): 1, (True, True): 2}})
+    assert [f.applicability for r in made.analysis.first if r.patch for f in r.patch.fixed] == ["safe"]
+    ending = made.search(UNSAFE)
+    assert clusters_kept(ending) == {f"FC710 {SCALARS} = True"}
+    assert not any(b"compiler.disable" in file.after for file in ending.files)
+    (left,) = [t for t in ending.tried if t.fixes == ("FC204 in Alpha.positions",)]
+    assert (left.outcome, left.reason.startswith("without it, and with what is kept: 2 graphs")) == ("not better", True)
+
+
+def test_where_the_setting_does_less_the_function_stays_left_out(tmp_path: Path) -> None:
+    made = Clusters(tmp_path, {"Alpha": {(False, False): 4, (True, False): 1, (False, True): 2, (True, True): 1}})
+    assert clusters_kept(made.search(UNSAFE)) == {"FC204 in Alpha.positions"}
+    assert clusters_kept(made.search(Settings())) == {"FC204 in Alpha.positions"}, "and where nobody asks for settings"
+
+
+def test_of_two_that_are_left_out_only_the_one_in_the_way_goes(tmp_path: Path) -> None:
+    in_the_way = {(False, False): 5, (True, False): 3, (False, True): 0, (True, True): 3}
+    earns = {(False, False): 4, (True, False): 1, (False, True): 4, (True, True): 1}
+    ending = Clusters(tmp_path, {"Alpha": in_the_way, "Beta": earns}).search(UNSAFE)
+    assert clusters_kept(ending) == {f"FC710 {SCALARS} = True", "FC204 in Beta.positions"}
+
+
+def test_two_fixes_that_leave_out_are_better_than_a_setting_in_one(tmp_path: Path) -> None:
+    costs = {(False, False): 5, (True, False): 1, (False, True): 2, (True, True): 1}
+    ending = Clusters(tmp_path, {"Alpha": costs, "Beta": costs}).search(UNSAFE)
+    assert clusters_kept(ending) == {"FC204 in Alpha.positions", "FC204 in Beta.positions"}

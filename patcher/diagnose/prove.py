@@ -36,8 +36,9 @@ _FAILED = ("different", "failed", "invalid")
 
 _SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch, and whose place they take here
 
-#: Rules that take code out of graphs; where that is safe, it holds what no setting takes in.
+#: Rules that take code out of graphs. Where that is safe, it holds something that no setting takes in.
 _LEFT_OUT = ("FC104", "FC204", "FC301", "FC603", "FC604")
+_CLUSTER = "FC204"  # which takes more along than that
 
 _MARKING, _MAYBE = "FC503", {"dynamic-dim": "maybe"}  # the rule that writes marks, and those that are measured
 
@@ -175,8 +176,8 @@ class Search:
         """Of all ways the one that comes closest to one graph for each call.
 
         A fix may be what a setting needs, or be in its way (what is called eagerly is not captured). So settings are
-        tried on top of the fixes, and where one of these may be in the way, or a setting fails with them, also alone
-        and below them.
+        tried on top of the fixes, and where one of these may be in the way, or a setting fails with them, also without
+        what leaves code out of graphs, alone, and below the fixes.
         """
         fixes = self._line([], causes, uncompiled)
         if fixes.chosen and is_whole(*self._at(fixes)):
@@ -189,7 +190,11 @@ class Search:
                 more = self._causes(self._state(lines[-1].chosen).after)
                 lines.append(self._line(lines[-1].chosen, more, False))
         if not fixes.chosen or (not is_whole(*self._at(lines[-1])) and self._in_the_way(*lines[:2])):
-            lines += self._without(causes, uncompiled)
+            lines += self._without([], causes, uncompiled)
+            taking_in = [bundle for bundle in fixes.chosen if not _leaves_out(bundle)]
+            if taking_in and len(taking_in) < len(fixes.chosen) and self._states:
+                state = self._state(taking_in)
+                lines += self._without(taking_in, self._causes(state.after), not state.figures("patched"))
         if not self._states:  # nothing was tried
             return fixes
         full = [line for line in lines if not any(self._compiles_less(line, other) for other in lines)]
@@ -206,29 +211,43 @@ class Search:
                     with_it, now = self._standing(line).told, self._standing(best).told
                     why = f"without it, and with what is kept: {now}; with it: {with_it}"
                     best.fates.setdefault(bundle.key, ("not better", why, None))
-        return self._going_on(best, causes)
+        return self._going_on(self._each_left_out(best, lines), causes)
 
-    def _without(self, causes: Sequence[Group], uncompiled: bool) -> list[_Line]:
-        """Settings alone, and fixes on top of them."""
-        alone = self._set([], causes, uncompiled)
-        lines = [alone]
-        if not self._states or not alone.chosen:
+    def _without(self, start: Sequence[Bundle], causes: Sequence[Group], uncompiled: bool) -> list[_Line]:
+        """Settings with ``start`` alone, and more fixes on top of them."""
+        alone = self._set(start, causes, uncompiled)
+        added, lines = alone.chosen[len(start) :], [alone]
+        if not self._states or not added:
             return lines
-        nothing = self._standing(_Line([], {}))
-        if len(alone.chosen) > 1 and self._standing(alone) >= nothing:  # one may be in the way of another
-            alone = min([alone, *(_Line([bundle], alone.fates) for bundle in alone.chosen)], key=self._standing)
+        nothing = self._standing(_Line(list(start), {}))
+        if len(added) > 1 and self._standing(alone) >= nothing:  # one may be in the way of another
+            alone = min([alone, *(_Line([*start, bundle], alone.fates) for bundle in added)], key=self._standing)
             lines.append(alone)
         if not is_whole(*self._at(alone)):
             lines.append(self._line(alone.chosen, self._causes(self._state(alone.chosen).after), False))
         return lines
 
+    def _each_left_out(self, line: _Line, lines: Sequence[_Line]) -> _Line:
+        """The line with what leaves code out of graphs where that still helps: they were in the way together."""
+        tried = dict.fromkeys(b for other in lines for b in other.chosen if _leaves_out(b))
+        if is_whole(*self._at(line)):
+            return line
+        self._fates = line.fates
+        for bundle in (b for b in tried if b not in line.chosen):
+            if self._equivalent(line.chosen, [bundle]) and self._helps(line.chosen, [*line.chosen, bundle]):
+                line = _Line([*line.chosen, bundle], line.fates)
+        return line
+
     def _in_the_way(self, fixes: _Line, set_too: _Line) -> bool:
-        """Whether settings may do more without the fixes, or did not run with them."""
+        """Whether settings may do more without the fixes, or did not run with them.
+
+        A cluster that is left out safely holds one read that no setting takes in, and beside it what settings would.
+        """
         if any(key[0] == _SETTING[0] and fate[0] in _FAILED for key, fate in set_too.fates.items()):
             return True
         patches = [file.patch for file in self._patched(fixes.chosen) if file.patch]
         made = [fixed for patch in patches for fixed in patch.fixed]
-        return any(fixed.code in _LEFT_OUT and fixed.applicability == "unsafe" for fixed in made)
+        return any(f.code == _CLUSTER or (f.code in _LEFT_OUT and f.applicability == "unsafe") for f in made)
 
     def _going_on(self, line: _Line, causes: Sequence[Group]) -> _Line:
         """The line with graphs that go on in the function that breaks, where others had called it.
@@ -647,6 +666,11 @@ class Search:
 def _bundle_of(setting: TorchSetting) -> Bundle:
     """What is tried as a fix is."""
     return Bundle((*_SETTING, setting.told), f"{_SETTING[0]} {setting.told}", frozenset(), (), setting)
+
+
+def _leaves_out(bundle: Bundle) -> bool:
+    """Whether it takes code out of graphs, of which a setting might take in a part."""
+    return any(unit.code in _LEFT_OUT for unit in bundle.units)
 
 
 def _settings_of(chosen: Iterable[Bundle]) -> frozenset[TorchSetting]:
