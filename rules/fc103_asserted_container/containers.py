@@ -1,4 +1,4 @@
-"""Which expressions are lists, tuples or dicts for sure, and which are by what is written of them."""
+"""Which expressions are lists, tuples, dicts or modules for sure, and which are by what is written of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import ast
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.written import is_none
 from patcher.facts.values.module_values import CONTAINERS
+from patcher.facts.values.types import Kind
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _MAKERS = frozenset({"list", "tuple", "dict", "sorted"})
@@ -37,6 +39,25 @@ class Containers(Analysis):
                 if stores and all(v is not None and self._is_made(v) for v in stores):
                     return f"only this class sets `{ast.unparse(e)}`"
         return None
+
+    def holds_layers(self, e: ast.expr) -> bool:
+        """Whether ``e`` is ``self.x`` that the class sets to modules, or calls like one, and otherwise to None.
+
+        What is registered as a module cannot be set to a tensor, and a tensor cannot be called.
+        """
+        own = self.inference.instance_attribute(e)
+        if own is None:
+            return False
+        stores = [s.value for s in self.class_facts(own[0]).stores.get(own[1], [])]
+        made = [v for v in stores if v is not None and not is_none(v)]
+        kinds = {self.inference.of(v).kind for v in made if isinstance(v, ast.Call)}
+        if not made or None in stores or not all(isinstance(v, ast.Call) for v in made):
+            return False
+        return kinds == {Kind.MODULE} or (kinds <= {Kind.MODULE, Kind.UNKNOWN} and self._is_called(*own))
+
+    def _is_called(self, cls: ast.ClassDef, name: str) -> bool:
+        calls = (n for n in self.syntax.subtree(cls) if isinstance(n, ast.Call))
+        return any(self.inference.instance_attribute(c.func) == (cls, name) for c in calls)
 
     def _binds_one(self, d: Definition) -> bool:
         if d.how == "parameter":

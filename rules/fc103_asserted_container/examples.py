@@ -198,7 +198,7 @@ class Deep(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
 
     def forward(self, x):
-        assert len(self.layers) > 0, "a model without layers"
+        assert bool(self.layers), "a model without layers"
         for layer in self.layers:
             x = layer(x)
         return x
@@ -207,7 +207,61 @@ class Deep(nn.Module):
 def make(): return Deep()
 calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
 """,
-        unsafe=True,
+    ),
+    Example(
+        title="a module that not every model has, made by a helper",
+        before="""\
+from functools import partial
+
+Rows = partial(nn.Linear, 4)
+
+
+class Speech(nn.Module):
+    def __init__(self, spoken=True):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        if spoken:
+            self.decoder = nn.Linear(4, 4)
+            self.rows = Rows(4)
+        else:
+            self.decoder = None
+            self.rows = None
+
+    def forward(self, x):
+        x = self.lin(x)
+        assert self.decoder
+        assert self.rows, "no rows"
+        return self.rows(self.decoder(x))
+""",
+        after="""\
+from functools import partial
+
+Rows = partial(nn.Linear, 4)
+
+
+class Speech(nn.Module):
+    def __init__(self, spoken=True):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        if spoken:
+            self.decoder = nn.Linear(4, 4)
+            self.rows = Rows(4)
+        else:
+            self.decoder = None
+            self.rows = None
+
+    def forward(self, x):
+        x = self.lin(x)
+        assert bool(self.decoder)
+        assert bool(self.rows), "no rows"
+        return self.rows(self.decoder(x))
+""",
+        run="""\
+def make(): return Speech()
+calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
+train = True
+""",
+        compiles=True,  # it comes to no graph at all
     ),
     Example(
         title="`len` may be another name",
@@ -239,6 +293,23 @@ calls = [(torch.ones(2), torch.ones(3))]
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a tensor that may be a function instead, and a flag",
+        source="""\
+class Scaled(nn.Module):
+    def __init__(self, scale=None, masked=False):
+        super().__init__()
+        self.scale = torch.ones(()) if scale is None else scale
+        self.masked = masked
+        self.register_buffer("seen", torch.ones(()))
+
+    def forward(self, x):
+        assert self.masked, "no mask"
+        assert self.scale
+        assert self.seen
+        return x * (self.scale(x) if callable(self.scale) else self.scale)
+""",
+    ),
     NearMiss(
         title="a list of literals, which Dynamo knows",
         source="""\

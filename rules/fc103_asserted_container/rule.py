@@ -1,4 +1,4 @@
-"""FC103: an assertion that a list, tuple or dict is not empty."""
+"""FC103: an assertion that a list, tuple or dict is not empty, or that there is a module."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from rules.fc103_asserted_container.examples import INVALID, VALID
 
 
 class AssertedContainer(Rule):
-    """``assert tensors, "nothing given"``: a list, tuple or dict as a condition that is asserted.
+    """``assert tensors, "nothing given"``, ``assert self.decoder``: a list or a module as what is asserted.
 
     What it does:
         Asks for the length: ``assert len(tensors) > 0, "nothing given"``; where ``len`` may be another name, for
-        ``True if tensors else False``.
+        ``True if tensors else False``. Of a module, and of a list of them, asks for the truth: ``bool(self.layers)``.
 
     Why it breaks compilation:
         Dynamo takes the condition of an assertion, where it has no message or one that is a literal, for a tensor that
-        it can check in the graph, and hands it to an operator. A list of tensors is none: the graph ends, at "TypeError
-        when making fake tensor call" or "Failed to convert args/kwargs to proxy", and in a loop the whole frame is
-        given up. ``if not tensors: raise`` does no harm, nor does a length.
+        it can check in the graph, and hands it to an operator. A list of tensors is none, nor is a module: the graph
+        ends, at "TypeError when making fake tensor call" or "Failed to convert args/kwargs to proxy", and in a loop the
+        whole frame is given up. ``if not tensors: raise`` does no harm, nor does a length.
 
     Fix safety:
         Safe where the condition is ``*args``, ``**kwargs`` or a local name that only displays, comprehensions,
         ``list()``, ``tuple()``, ``dict()`` and ``sorted()`` are assigned to: these are true when they have a length,
-        and the error stays what it is. Unsafe for parameters that are annotated as one, which an annotation does not
-        hold, and for attributes that hold one or a ``ModuleList``. Left alone: lists of literals, messages that are put
-        together, conditions with more to them; they do not break.
+        and the error stays what it is. Safe for attributes that the class sets to modules (a ``ModuleList``, say) or to
+        None: an assertion asks for the truth anyway, and an attribute that is registered as a module takes no tensor.
+        Unsafe for parameters that are annotated as a container, which an annotation does not hold, and for attributes
+        that hold one. Left alone: lists of literals, messages that are put together, conditions with more to them; they
+        do not break.
 
     References:
         PyTorch, "Failed to convert args/kwargs to proxy" (graph break GB0055).
@@ -47,14 +49,18 @@ class AssertedContainer(Rule):
         assert isinstance(node, ast.Assert)
         if not isinstance(node.msg, ast.Constant | None):
             return
-        doubt = facts.ask(Containers).why_not(node.test)
-        if doubt is None:
+        layers, doubt = facts.ask(Containers).holds_layers(node.test), facts.ask(Containers).why_not(node.test)
+        if doubt is None and not layers:
             return
         message = f"the assertion takes `{ast.unparse(node.test)}` for a tensor: the graph ends here"
+        if layers:
+            asked = "bool({0})" if facts.syntax.is_builtin(ast.Name("bool")) else "True if {0} else False"
+            yield Finding(node, message, Fix((Replace(node.test, Code(asked, (node.test,))),)))
+            return
         safety = Applicability.UNSAFE if doubt else Applicability.SAFE
         length = facts.syntax.is_builtin(ast.Name("len"))  # not for sure below `from torch.nn import *`
         code = Code("len({0}) > 0" if length else "True if {0} else False", (node.test,))
-        yield Finding(node, message, Fix((Replace(node.test, code),), safety), doubt)
+        yield Finding(node, message, Fix((Replace(node.test, code),), safety), doubt or "")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

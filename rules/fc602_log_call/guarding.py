@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.checks.describing import Describing
 from patcher.facts.effects.conditions import Conditions
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.values.module_values import imported
 from patcher.rule import Code, Edit, Enclose, Replace
-from rules.fc602_log_call.describing import Describing
 
 #: Decorators that run a function once for the same arguments, and what tells how often they did.
 _CACHING, _ASKED = frozenset({"functools.lru_cache", "functools.cache"}), "cache_info"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.checks.describing import Describing
 from patcher.facts.checks.errors import raises
 from patcher.rule import Cost, Example, Finding, Fix, NearMiss, Rule
-from rules.fc602_log_call.describing import Describing
 from rules.fc602_log_call.examples import INVALID, VALID
 from rules.fc602_log_call.guarding import Guarding
 from rules.fc602_log_call.worth import Worth

@@ -1,0 +1,111 @@
+"""FC612: tensors wrapped as PyTorch before 0.4 had it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.facts.syntax.tree import last_name
+from patcher.facts.tables import torch_api as api
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from rules.fc612_legacy_variable.examples import INVALID, VALID
+
+_VARIABLE = "torch.autograd.Variable"
+#: Methods that make a tensor of their own, which asks for no gradients.
+_MADE_BY = frozenset("new_zeros new_ones new_empty new_full new_tensor".split())
+#: Functions that do; ``torch.as_tensor`` hands back what it is given.
+_MAKERS = api.CREATORS.keys() - api.CONVERTING | {"torch.tensor"}
+
+
+class LegacyVariable(Rule):
+    """``Variable(torch.zeros(3))`` and ``isinstance(x, Variable)``: what PyTorch before 0.4 had for tensors.
+
+    What it does:
+        Writes ``x.detach()`` for ``Variable(x)``, ``torch.zeros(3)`` for ``Variable(torch.zeros(3))``, and
+        ``isinstance(x, torch.Tensor)`` for ``isinstance(x, Variable)``.
+
+    Why it breaks compilation:
+        ``Variable`` is a class of C++ that Dynamo does not trace: the graph ends at each call, and where one is asked
+        for by ``isinstance`` the whole function runs eagerly, and nothing says so.
+
+    Fix safety:
+        Safe: since 0.4 ``Variable(x)`` is a tensor that shares memory and version counter with ``x`` and asks for no
+        gradients, as ``x.detach()`` is, and any tensor is an instance of it. What was made in the same expression and
+        never asked for gradients needs no ``detach``. What is no tensor raises another error. Unsafe where ``x`` is not
+        known to be a tensor: of ``None`` the original makes an empty one. Left alone with ``requires_grad=True``, by
+        which a graph would end as well, and with ``volatile``, which warns.
+
+    References:
+        PyTorch 0.4 migration guide; "Attempted to call function marked as skipped" (graph break GB0007).
+    """
+
+    code: ClassVar[str] = "FC612"
+    name: ClassVar[str] = "legacy-variable"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"Variable",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it makes a ``Variable`` in compiled code, or asks for one."""
+        assert isinstance(node, ast.Call)
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Name() | ast.Attribute() as kind], keywords=[]):
+                if facts.syntax.builtin(node) != "isinstance" or facts.syntax.qualified(kind) != _VARIABLE:
+                    return
+                written = facts.writing.spelled("torch.Tensor", node)
+                message = "the function that asks for a `Variable` runs eagerly; any tensor is one"
+                fix = Fix((Replace(kind, Code(written)),)) if written is not None else None
+                yield Finding(node, message, fix, "" if fix else "`torch` is not imported here")
+                return
+        if facts.syntax.qualified(node.func) != _VARIABLE:
+            return
+        message = "`Variable` is not traced: the graph ends; since PyTorch 0.4 it is a detached tensor"
+        if not _is_plain(node):
+            yield Finding(node, message, assumption="it is asked for gradients, or given more than a tensor")
+            return
+        tensor = node.args[0]
+        if _asks_for_none(tensor, facts):
+            yield Finding(node, message, Fix((Replace(node, Code("{0}", (tensor,))),)))
+            return
+        detached = (Replace(node, Code("{0}.detach()", (tensor,))),)
+        if facts.value(tensor).is_tensor:
+            yield Finding(node, message, Fix(detached))
+        else:
+            assumption = f"`{ast.unparse(tensor)}` is a tensor, and not None"
+            yield Finding(node, message, Fix(detached, Applicability.UNSAFE), assumption)
+
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` makes a ``Variable``."""
+        return isinstance(node, ast.Call) and facts.syntax.qualified(node.func) == _VARIABLE
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _is_plain(call: ast.Call) -> bool:
+    """Whether ``call`` is given one value, and at most that it asks for no gradients."""
+    flags = [*call.args[1:], *(k.value for k in call.keywords if k.arg == "requires_grad")]
+    if len(call.args) not in (1, 2) or isinstance(call.args[0], ast.Starred) or len(flags) > 1:
+        return False
+    if any(k.arg != "requires_grad" for k in call.keywords):
+        return False
+    return all(isinstance(f, ast.Constant) and f.value is False for f in flags)
+
+
+def _asks_for_none(e: ast.expr, facts: Facts) -> bool:
+    """Whether ``e`` is made where it stands, by itself, and asks for no gradients; or is such a view already."""
+    match e:
+        case ast.Attribute(attr="data", value=of):
+            return facts.value(of).is_tensor
+        case ast.Call(func=ast.Attribute(attr="detach", value=of), args=[], keywords=[]):
+            return facts.value(of).is_tensor
+        case ast.Call(func=func, keywords=keywords):
+            if any(k.arg in (None, "requires_grad", "out") for k in keywords):
+                return False
+            what = facts.syntax.qualified(func)
+            if what is not None:
+                return what in _MAKERS
+            return last_name(func) in _MADE_BY and isinstance(func, ast.Attribute) and facts.value(e).is_tensor
+    return False

@@ -1,0 +1,1 @@
+"""FC613: a bar that shows how far a loop is."""

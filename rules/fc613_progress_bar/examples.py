@@ -1,0 +1,345 @@
+"""What ProgressBar reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+_ROWS = "torch.linspace(-1, 1, 8).reshape(2, 4)"
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="a sampler",
+        before="""\
+from tqdm.auto import tqdm
+
+
+class Sampler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.steps = 3
+
+    def forward(self, x):
+        for t in tqdm(range(self.steps), desc="sampling", total=self.steps, disable=True):
+            x = x + self.lin(x) / (t + 1)
+        return x
+""",
+        after="""\
+from tqdm.auto import tqdm
+
+
+class Sampler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.steps = 3
+
+    def forward(self, x):
+        _items = range(self.steps)
+        if not torch.compiler.is_compiling():
+            _items = tqdm(_items, desc="sampling", total=self.steps, disable=True)
+        for t in _items:
+            x = x + self.lin(x) / (t + 1)
+        return x
+""",
+        run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
+    ),
+    Example(
+        title="pairs that are worked out first",
+        before="""\
+from tqdm import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x):
+        times = [3, 2, 1, 0]
+        for now, following in tqdm(list(zip(times[:-1], times[1:], strict=True)), disable=True):  # down to 0
+            x = x.sin() * now + following
+        return x
+""",
+        after="""\
+from tqdm import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x):
+        times = [3, 2, 1, 0]
+        _items = list(zip(times[:-1], times[1:], strict=True))
+        if not torch.compiler.is_compiling():
+            _items = tqdm(_items, disable=True)
+        for now, following in _items:  # down to 0
+            x = x.sin() * now + following
+        return x
+""",
+        run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
+    ),
+    Example(
+        title="a range with a bar, counted down",
+        before="""\
+import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x, steps: int = 3):
+        for t in tqdm.trange(steps, 0, -1, disable=True):
+            x = x.cos() + t
+        return x
+""",
+        after="""\
+import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x, steps: int = 3):
+        for t in (range(steps, 0, -1) if torch.compiler.is_compiling() else tqdm.trange(steps, 0, -1, disable=True)):
+            x = x.cos() + t
+        return x
+""",
+        run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
+    ),
+    Example(
+        title="numbered, and in a comprehension",
+        before="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.nets = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+
+    def forward(self, x):
+        for n, net in enumerate(tqdm(self.nets)):
+            x = net(x) * (n + 1)
+        return torch.stack([x * k for k in tqdm(range(2), disable=True)])
+""",
+        after="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.nets = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+
+    def forward(self, x):
+        for n, net in enumerate(self.nets if torch.compiler.is_compiling() else tqdm(self.nets)):
+            x = net(x) * (n + 1)
+        return torch.stack(
+            [x * k for k in (range(2) if torch.compiler.is_compiling() else tqdm(range(2), disable=True))],
+        )
+""",
+        run=f"def make(): return Net()\ncalls = [({_ROWS},)]\n",
+    ),
+    Example(
+        title="a bar that is told something",
+        before="""\
+from tqdm import tqdm
+
+
+class Solver(nn.Module):
+    def forward(self, x):
+        bar = tqdm(range(3), disable=True)
+        for _ in bar:
+            x = x - 0.1 * x.pow(3)
+            bar.set_postfix(loss=f"{x.abs().mean().item():.3f}")
+        bar.close()
+        return x
+""",
+        after="""\
+from tqdm import tqdm
+
+
+class Solver(nn.Module):
+    def forward(self, x):
+        bar = range(3) if torch.compiler.is_compiling() else tqdm(range(3), disable=True)
+        for _ in bar:
+            x = x - 0.1 * x.pow(3)
+            if not torch.compiler.is_compiling():
+                bar.set_postfix(loss=f"{x.abs().mean().item():.3f}")
+        if not torch.compiler.is_compiling():
+            bar.close()
+        return x
+""",
+        run=f"def make(): return Solver()\ncalls = [({_ROWS},)]\n",
+    ),
+    Example(
+        title="the items by their name",
+        before="""\
+from tqdm import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x, shown: bool = False):
+        scales = x.unbind(0)
+        for scale in tqdm(iterable=scales, disable=not shown, leave=False):
+            x = x * scale
+        return x
+""",
+        after="""\
+from tqdm import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x, shown: bool = False):
+        scales = x.unbind(0)
+        _items = scales
+        if not torch.compiler.is_compiling():
+            _items = tqdm(iterable=_items, disable=not shown, leave=False)
+        for scale in _items:
+            x = x * scale
+        return x
+""",
+        run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="the bar is asked how far it is",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        bar = tqdm(range(3))
+        for _ in bar:
+            x = x * bar.n
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the bar is handed on",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x, solve):
+        return solve(x, tqdm(range(3)))
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="held in a with, and told each step",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        with tqdm(total=3) as bar:
+            for _ in range(3):
+                x = x * 2
+                bar.update(1)
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="its text is drawn",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x, words):
+        for word in tqdm(range(3), desc=words.pop()):
+            x = x * word
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what a step tells it is computed in the call",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        bar = tqdm(range(3))
+        for _ in bar:
+            bar.set_description(str(x.mul_(2).sum()))
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a loop in eager code",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def train(net, loader):
+    for x in tqdm(loader):
+        net(x)
+""",
+    ),
+    NearMiss(
+        title="compiled code has none",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for n in (range(3) if torch.compiler.is_compiling() else tqdm(range(3))):
+            x = x * n
+        return x
+""",
+    ),
+    NearMiss(
+        title="a function of the project",
+        source="""\
+def tqdm(items):
+    return [item * 2 for item in items]
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for n in tqdm(range(3)):
+            x = x * n
+        return x
+""",
+    ),
+    NearMiss(
+        title="`range` is another function",
+        source="""\
+from tqdm import trange
+
+
+def range(n):
+    return [n]
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for n in trange(3):
+            x = x * n
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what it goes through comes with a star",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x, *given):
+        for n in tqdm(*given):
+            x = x * n
+        return x
+""",
+        reported=True,
+    ),
+)

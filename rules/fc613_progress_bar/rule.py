@@ -1,0 +1,89 @@
+"""FC613: a bar that shows how far a loop is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Code, Cost, Edit, Enclose, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, block
+from rules.fc613_progress_bar.bars import Bar, Bars
+from rules.fc613_progress_bar.examples import INVALID, VALID
+
+#: Longer than this, in characters, what is gone through gets a name rather than to be written twice.
+_SHORT = 50
+
+
+class ProgressBar(Rule):
+    """``for t in tqdm(steps):``: a bar for people, around what compiled code goes through.
+
+    What it does:
+        Lets compiled code go through the items themselves, ``for t in (steps if torch.compiler.is_compiling() else
+        tqdm(steps)):``, or with a name for them and an ``if`` above the loop, and leaves what the bar is told
+        (``bar.set_postfix(...)``) to eager code.
+
+    Why it breaks compilation:
+        Dynamo does not trace ``tqdm``. The graph ends where the bar is made, and since the loop takes its items from
+        it, the whole function is given up: a sampler of a diffusion model runs eagerly, with a graph for each step.
+
+    Fix safety:
+        Safe for what the code computes: a bar hands on the items that it is given, in their order. Only where the bar
+        is gone through, told what to show, and nothing else: what reads ``bar.n``, hands the bar on or holds it in a
+        ``with`` is reported and left alone, and so is one that is given what may change something. Compiled code shows
+        no bar, so that what it is told cannot fail there.
+
+    References:
+        PyTorch, "Attempted to call function marked as skipped" (graph break GB0007) and "Attempted to inline function
+        marked as skipped" (GB0008).
+    """
+
+    code: ClassVar[str] = "FC613"
+    name: ClassVar[str] = "progress-bar"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"tqdm",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it makes a bar in compiled code."""
+        assert isinstance(node, ast.Call)
+        bar = facts.ask(Bars).of(node)
+        if bar is None or facts.eager_only(node):
+            return
+        message = "a progress bar is not traced: the graph ends, and the loop over it runs eagerly"
+        compiling = facts.writing.spelled("torch.compiler.is_compiling", node)
+        if bar.reason or compiling is None:
+            yield Finding(node, message, assumption=bar.reason or "`torch` is not imported above it")
+            return
+        shown = tuple(Enclose((s,), Code(f"if not {compiling}():")) for s in bar.told)
+        yield Finding(node, message, Fix((*_without(bar, compiling, facts), *shown)))
+
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` makes a bar."""
+        return isinstance(node, ast.Call) and facts.ask(Bars).of(node) is not None
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _without(bar: Bar, compiling: str, facts: Facts) -> tuple[Edit, ...]:
+    """What lets compiled code go through the items of ``bar`` by themselves."""
+    parts = tuple(bar.items)
+    items = Code(f"range({', '.join(f'{{{n}}}' for n in range(len(parts)))})" if bar.counted else "{0}", parts)
+    statement = facts.syntax.statement_of(bar.call)
+    first = bar.loop is not None or isinstance(statement, ast.Assign)  # nothing is evaluated before the items
+    if bar.counted or not first or len(ast.unparse(bar.call)) + len(ast.unparse(parts[0])) <= _SHORT:
+        return (Replace(bar.call, Code(f"{{0}} if {compiling}() else {{1}}", (items, bar.call))),)
+    name = facts.writing.fresh_name("_items", statement)
+    shown = Code(f"{name} = {{0}}", (_over(bar.call, parts[0], name),))
+    made = Insert(statement, (Code(f"{name} = {{0}}", parts), block(Code(f"if not {compiling}():"), [shown])))
+    return (made, Replace(bar.call, Code(name)))
+
+
+def _over(call: ast.Call, items: ast.expr, name: str) -> Code:
+    """``call``, with ``name`` for ``items``, and all else as it is written."""
+    given = [(f"{k.arg}=" if k.arg else "**", k.value) for k in call.keywords]
+    kept = [*(("", a) for a in call.args), *given]
+    others = [e for _, e in kept if e is not items]
+    texts = [before + (name if e is items else f"{{{others.index(e) + 1}}}") for before, e in kept]
+    return Code(f"{{0}}({', '.join(texts)})", (call.func, *others))
