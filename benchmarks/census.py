@@ -95,7 +95,8 @@ def apart(old: list[Any], new: list[Any]) -> float | str:
     return worst
 
 
-def compiled(name: str, settings: Iterable[str], eager: list[list[Any]]) -> Json:
+def compiled(name: str, settings: Iterable[str], eager: list[list[Any]], options: Json | None = None) -> Json:
+    """What three calls cost, with ``options`` of ``torch.compile``, and how far outputs are from eager ones."""
     torch._dynamo.reset()
     changed = dict.fromkeys(settings, True)
     listener = Listener(lambda path: path.rpartition("site-packages/")[2] or path)
@@ -105,7 +106,7 @@ def compiled(name: str, settings: Iterable[str], eager: list[list[Any]]) -> Json
     error = ""
     with listening(listener, False), torch._dynamo.config.patch(**changed) if changed else nullcontext():
         model, calls = made(name)
-        runner = torch.compile(model, backend="eager")
+        runner = torch.compile(model, **(options or {"backend": "eager"}))
         for number, (args, kwargs) in enumerate(calls):
             before = listener.counts()
             seed()

@@ -2,16 +2,18 @@
 
     PY wild_run.py FOLDER NAME...                     # FOLDER/NAME.json, and FOLDER/NAME.pt: what eager code gives
     PY wild_run.py --like OTHER FOLDER NAME...        # the same, with outputs compared with those of OTHER
-    PY wild_run.py --set NAMES --like OTHER FOLDER NAME...     # with settings of torch._dynamo.config, with commas
+    PY wild_run.py --set SETTINGS --like OTHER FOLDER NAME...  # with settings of PyTorch, in JSON
 
 A class is counted as in ``census.py``: in a forked process of its own, with three calls. The tree that is imported is
-the first of ``PYTHONPATH``.
+the first of ``PYTHONPATH``. A setting is what `patcher.settings.TorchSetting` holds: kind, name and value.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,22 @@ import torch
 import zoo_wild2
 from census import compiled, forked, made, numbers, seed, warm_up
 
+from patcher.harness.worker import in_force
+
 Json = dict[str, Any]
 
 
-def one(name: str, folder: Path, like: Path | None, settings: tuple[str, ...]) -> Json:
+def settings_of(text: str) -> list[Json]:
+    """Of lists of kind, name and value."""
+    return [dict(zip(("kind", "name", "value"), told, strict=True)) for told in json.loads(text)]
+
+
+def options_of(settings: Sequence[Json]) -> Json:
+    """What ``torch.compile`` is given."""
+    return {"backend": "eager", **{s["name"]: s["value"] for s in settings if s["kind"] == "argument"}}
+
+
+def one(name: str, folder: Path, like: Path | None, settings: Sequence[Json]) -> Json:
     """``eager``: whether eager outputs are those of ``like``; ``files``: what was imported of the class's packages."""
     model, calls = made(name)
     eager: list[list[Any]] = []
@@ -38,7 +52,8 @@ def one(name: str, folder: Path, like: Path | None, settings: tuple[str, ...]) -
         before = torch.load(like / f"{name}.pt")
         same = [_equal(old, new) for old, new in zip(before, eager, strict=True)]
         eager = before
-    counted = compiled(name, settings, eager)
+    with in_force(settings):
+        counted = compiled(name, (), eager, options_of(settings))
     return {"eager": same, "counted": counted, "files": sorted(_files(name))}
 
 
@@ -62,11 +77,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="+")
     parser.add_argument("--like", type=Path)
-    parser.add_argument("--set", default="")
+    parser.add_argument("--set", default="[]")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warm_up()
-    settings = tuple(filter(None, given.set.split(",")))
+    settings = settings_of(given.set)
     for name in given.names:
         forked(name, given.folder / f"{name}.json", lambda name: one(name, given.folder, given.like, settings))
         print(name, flush=True)

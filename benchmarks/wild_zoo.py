@@ -2,17 +2,20 @@
 
     python benchmarks/wild_zoo.py count  --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py patch  --python PY --work FOLDER [--half work|held] [--only NAMES]
+    python benchmarks/wild_zoo.py choose --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py again  --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py report --work FOLDER [--checked FOLDER2] [--into docs/results/wild-zoo.md]
 
 PY is the Python of an environment with the packages of ``zoo_wild2.txt``. ``count`` runs each class as it is
 (``wild_run.py``). ``patch`` copies the packages of the classes that break, and has ``fix-compile`` patch the files that
-these classes import, once by default and once with ``--unsafe``. ``again`` runs the classes that break in both trees,
-and in the second one with the settings of `SETTINGS` together; outputs are compared with those of the packages as they
-are; a class whose files a tree leaves as they are is not run again for it. What is in FOLDER is not asked for again.
+these classes import, once by default and once with ``--unsafe``. ``choose`` has ``fix-compile diagnose --prove
+--unsafe`` patch them in a copy for each class, with the class's calls as its case, and notes the settings of PyTorch
+that it keeps. ``again`` runs the classes that break in all three trees, the last one with these settings; outputs
+are compared with those of the packages as they are, gradients, state and errors as well (``wild_check.py``). A class
+whose files a tree leaves as they are is not run again for it. What is in FOLDER is not asked for again.
 
 A class breaks when its first call has a second graph, a break at a line of its packages, or a frame that is given up.
-A tree, or a setting, with which a class does not run or gives other outputs counts as if nothing had been done there.
+A tree, or a choice, with which a class does not run or gives other outputs counts as if nothing had been done there.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,20 +36,27 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 import forecast
+import settings
 import zoo
 import zoo_transformers
 import zoo_unseen
 import zoo_wild2
 from tables import put, table
 
+from patcher.settings import torch_setting
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 Json = dict[str, Any]
-#: What is tried together, on top of all fixes.
-SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn", "nested_graph_breaks")
 TREES = {"safe": (), "unsafe": ("--unsafe",)}
-RUNS = ("plain", "safe", "unsafe", "set")
+RUNS = ("plain", "safe", "unsafe", "chosen")
+TITLES = dict(zip(RUNS, ("as it is", "safe", "--unsafe", "settings chosen"), strict=True))
+#: What a run counts as that is wrong.
+INSTEAD = {"safe": "plain", "unsafe": "safe", "chosen": "plain"}
+_CONFIG = "torch._dynamo.config"
+SECONDS = 1500  # for all that ``--prove`` does with a class
 #: Classes of other lists, from which rules have come.
 OTHERS = (*zoo.CLASSES.values(), *zoo_unseen.CLASSES.values(), *zoo_transformers.CLASSES.values())
 KNOWN = {package.partition(".")[0] for other in OTHERS for package in other.packages}
@@ -69,59 +80,131 @@ class Bench:
         return self.work / "trees" / name
 
     def run(self, run: str, names: Sequence[str]) -> None:
-        """Count the classes ``names`` as ``run`` has them, those that are not counted yet."""
-        folder = self.work / run
-        folder.mkdir(parents=True, exist_ok=True)
-        todo = [name for name in names if not (folder / f"{name}.json").is_file()]
-        options: list[str] = [] if run == "plain" else ["--like", str(self.work / "plain")]
-        options += ["--set", ",".join(SETTINGS)] if run == "set" else []
-        path = [] if run == "plain" else [str(self.tree("unsafe" if run == "set" else run))]
-        outside = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONHASHSEED": "0"}
+        """Count the classes ``names`` as ``run`` has them, and check them, those that this was not done for yet."""
+        (self.work / run).mkdir(parents=True, exist_ok=True)
+        parts = (
+            [(name,) for name in names] if run == "chosen" else [tuple(names[n :: self.jobs]) for n in range(self.jobs)]
+        )
 
-        def part(number: int) -> None:
-            mine = todo[number :: self.jobs]
-            program = [self.python, "-W", "ignore", str(HERE / "wild_run.py"), *options, str(folder)]
-            if mine:
-                subprocess.run([*program, *mine], check=True, env=outside)
+        def part(mine: tuple[str, ...]) -> None:
+            for program, end in (("wild_run.py", ".json"), ("wild_check.py", ".check.json")):
+                self._program(run, program, [n for n in mine if not (self.work / run / f"{n}{end}").is_file()])
 
         with ThreadPoolExecutor(self.jobs) as threads:
-            list(threads.map(part, range(self.jobs)))
+            list(threads.map(part, parts))
+
+    def _program(self, run: str, program: str, names: Sequence[str]) -> None:
+        if not names:
+            return
+        options: list[str] = [] if run == "plain" else ["--like", str(self.work / "plain")]
+        if run == "chosen":  # one class, in a tree of its own
+            options += ["--set", json.dumps(self.settings(names[0]))]
+        folders: list[str] = {"plain": [], "chosen": [str(self.tree(f"chosen/{names[0]}"))]}.get(
+            run, [str(self.tree(run))]
+        )
+        outside = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "PYTHONHASHSEED": "0"}
+        command = [self.python, "-W", "ignore", str(HERE / program), *options, str(self.work / run), *names]
+        subprocess.run(command, check=True, env=outside, stdout=subprocess.DEVNULL)
 
     def patch(self, name: str, tree: str) -> None:
         """Have the tool patch what the class ``name`` imports, in a copy of its packages."""
         done = self.tree(tree) / f"{name}.txt"
         if done.is_file():
             return
-        files = answers(self.work, "plain")[name]["files"]
-        for top in sorted({file.partition("/")[0] for file in files}):
-            if not (self.tree(tree) / top).exists():
-                leave = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(self._packages() / top, self.tree(tree) / top, copy_function=_linked, ignore=leave)
+        files = self._copied(name, self.tree(tree))
         command = [sys.executable, str(ROOT / "fix_compile.py"), "fix", "--no-backup", *TREES[tree]]
-        command += [word for what in zoo_wild2.COMPILED[name] for word in ("--compiled", what)] + files
+        command += [*_compiled(name), *files]
         told = subprocess.run(command, cwd=self.tree(tree), capture_output=True, text=True, check=False)
         done.write_text(told.stdout + told.stderr, encoding="utf-8")
 
-    def reuse(self, run: str, name: str) -> bool:
-        """Take over the count of the run before, where ``run`` has the same code for the class ``name``."""
-        before = {"safe": "plain", "unsafe": "safe"}.get(run)
+    def choose(self, name: str) -> None:
+        """Have the tool choose fixes and settings by running the class's calls, in a copy of its own."""
+        done, tree = self.work / "choices" / f"{name}.json", self.tree(f"chosen/{name}")
+        if done.is_file():
+            return
+        done.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(tree, ignore_errors=True)  # of a call that was ended
+        files = self._copied(name, tree)
+        case = settings.Bench(self.python, self.work).case(name)
+        command = [sys.executable, str(ROOT / "fix_compile.py"), "diagnose", "--prove", "--unsafe", "--no-backup"]
+        command += ["--case", str(case), "--python", self.python, "--backend", "eager", "--quick", "--format", "json"]
+        command += ["--quiet", "--time-limit", "400", *files]
+        start = time.monotonic()
+        try:
+            outside = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0", "NO_COLOR": "1"}
+            told = subprocess.run(command, cwd=tree, env=outside, capture_output=True, text=True, timeout=SECONDS)
+            answer = _choice(told)
+        except subprocess.TimeoutExpired:
+            answer = {"failed": f"did not end within {SECONDS} seconds", "tried": []}
+        if "failed" in answer:  # nothing is written then
+            shutil.rmtree(tree)
+            self._copied(name, tree)
+        took = {"took": round(time.monotonic() - start, 1), "state": settings.state()}
+        done.write_text(json.dumps({**answer, **took}, indent=1), encoding="utf-8")
+        print(f"{took['took']:7.1f} s  {name:45s} {answer.get('failed') or answer['ending']}", flush=True)
+
+    def settings(self, name: str) -> list[list[Any]]:
+        """What was chosen for a class of PyTorch's settings, each as `TorchSetting` has it."""
+        told = json.loads((self.work / "choices" / f"{name}.json").read_text(encoding="utf-8"))
+        kept = [one["fixes"][0].removeprefix("FC710 ") for one in told["tried"] if _is_kept(one, "FC710 ")]
+        found = [torch_setting(f"{_CONFIG}.{t}") or torch_setting(f"torch.compile(..., {t})") for t in kept]
+        assert all(found), kept
+        return [list(setting) for setting in found if setting]
+
+    def _copied(self, name: str, tree: Path) -> list[str]:
+        """The files of the class's packages that it imports; the packages are in ``tree`` then."""
+        files: list[str] = answers(self.work, "plain")[name]["files"]
+        for top in sorted({file.partition("/")[0] for file in files}):
+            if not (tree / top).exists():
+                leave = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(self._packages() / top, tree / top, copy_function=_linked, ignore=leave)
+        return files
+
+    def reuse(self, run: str, name: str) -> None:
+        """Take over what was counted before, where ``run`` has the same code for the class ``name``."""
+        if run == "chosen" and self.settings(name):
+            return
         files = answers(self.work, "plain")[name]["files"]
-        if before is None or (self.work / run / f"{name}.json").is_file():
-            return False
-        old = self._packages() if before == "plain" else self.tree(before)
-        if any((old / file).read_bytes() != (self.tree(run) / file).read_bytes() for file in files):
-            return False
-        told = answers(self.work, before).get(name)
-        if told is None:
-            return False
+        trees = {one: self.tree(one) for one in RUNS} | {
+            "plain": self._packages(),
+            "chosen": self.tree(f"chosen/{name}"),
+        }
+        texts = {one: [(trees[one] / f).read_bytes() for f in files] for one in RUNS[: RUNS.index(run) + 1]}
+        before = next(one for one in RUNS if texts[one] == texts[run])
+        if before == run:
+            return
         (self.work / run).mkdir(parents=True, exist_ok=True)
-        same = {**told, "eager": [True] * len(told["counted"]["calls"]), "same code as": before}
-        (self.work / run / f"{name}.json").write_text(json.dumps(same, indent=1), encoding="utf-8")
-        return True
+        for end in (".json", ".check.json"):
+            told, target = self.work / before / f"{name}{end}", self.work / run / f"{name}{end}"
+            if told.is_file() and not target.is_file():
+                read = json.loads(told.read_text(encoding="utf-8"))
+                if before == "plain" and "counted" in read:
+                    read["eager"] = [True] * len(read["counted"]["calls"])
+                target.write_text(json.dumps({**read, "same code as": before}, indent=1), encoding="utf-8")
 
     def _packages(self) -> Path:
         ask = [self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
         return Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def _compiled(name: str) -> list[str]:
+    return [word for what in zoo_wild2.COMPILED[name] for word in ("--compiled", what)]
+
+
+def _choice(told: subprocess.CompletedProcess[str]) -> Json:
+    """What ``--prove`` said: how it ended, and what was tried."""
+    try:
+        proof = json.loads(told.stdout)["proof"]
+    except (ValueError, KeyError):
+        proof = None
+    if proof is None:
+        return {"failed": f"status {told.returncode}: {told.stderr.strip()[-300:]}", "tried": []}
+    tried = [{key: one[key] for key in ("fixes", "outcome", "reason")} for one in proof["tried"]]
+    return {"ending": proof["ending"], "tried": [one for one in tried if one["outcome"] != "not tried"]}
+
+
+def _is_kept(tried: Json, code: str = "") -> bool:
+    return tried["outcome"] == "kept" and any(label.startswith(code) for label in tried["fixes"])
 
 
 def _linked(source: str, target: str) -> str:
@@ -130,10 +213,10 @@ def _linked(source: str, target: str) -> str:
     return target
 
 
-def answers(work: Path, run: str) -> dict[str, Json]:
-    """What has been counted so far, by class."""
-    files = (work / run / f"{name}.json" for name in zoo_wild2.CLASSES)
-    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()}
+def answers(work: Path, run: str, end: str = ".json") -> dict[str, Json]:
+    """What has been counted so far, or checked, by class."""
+    files = {name: work / run / f"{name}{end}" for name in zoo_wild2.CLASSES}
+    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -154,7 +237,7 @@ def breaking(name: str, told: Json) -> bool:
     return first["graphs"] > 1 or (first["breaks"] > 0 and own) or first["dropped_frames"] > 0
 
 
-def why_wrong(told: Json, before: Json) -> str:
+def why_wrong(told: Json, before: Json, check: Json, check_before: Json) -> str:
     """Why a run does not count; "" where it does."""
     if "counted" not in told:
         return f"does not run: {told['error'][:120]}"
@@ -163,8 +246,23 @@ def why_wrong(told: Json, before: Json) -> str:
     if not all(told["eager"]):
         return "eager outputs differ"
     old, new = before["counted"]["outputs"], told["counted"]["outputs"]
-    worse = [b for a, b in zip(old, new, strict=True) if b != a and (isinstance(b, str) or b > 1e-5)]
-    return f"compiled outputs differ: {worse[0]}" if worse else ""
+    worse = [b for a, b in zip(old, new, strict=True) if b != a and _much(b)]
+    if worse:
+        return f"compiled outputs differ: {worse[0]}"
+    if "errors" not in check:
+        return f"could not be checked: {check['error'][:120]}" if "errors" in check_before else ""
+    wrong = [what for what in CHECKED if check[what] != check_before[what] and _much(check[what])]
+    if wrong:
+        return f"{wrong[0]} differ: {check[wrong[0]]}"
+    silent = [title for title, fate in check["errors"].items() if fate.endswith("became a result")]
+    return f"a bad call raises nothing: {silent[0]}" if silent else ""
+
+
+CHECKED = ("gradients", "state", "compiled gradients", "compiled state")
+
+
+def _much(distance: float | str) -> bool:
+    return isinstance(distance, str) or distance > 1e-5
 
 
 def packages_of(name: str) -> set[str]:
@@ -192,11 +290,12 @@ COUNTS: dict[str, Callable[[Json], int]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """A class that breaks, by run: what counts of it, and what was wrong where that is another run's."""
+    """A class that breaks, by run: what counts of it, what was wrong where that is another run's, what was checked."""
 
     name: str
     counted: dict[str, Json]
     wrong: dict[str, str]
+    checked: dict[str, Json]
 
     def count(self, run: str, what: str) -> int:
         return COUNTS[what](self.counted[run])
@@ -205,20 +304,22 @@ class Row:
 def rows_of_zoo(work: Path, names: Iterable[str]) -> list[Row]:
     """The classes of ``names`` that break and were counted in every run."""
     every = {run: answers(work, run) for run in RUNS}
+    checks = {run: answers(work, run, ".check.json") for run in RUNS}
     found = []
     for name in names:
         before = every["plain"].get(name)
-        if before is None or not breaking(name, before) or any(name not in every[run] for run in RUNS):
+        if before is None or not breaking(name, before):
             continue
-        counted, wrong = {"plain": before}, {}
+        if any(name not in every[run] or name not in checks[run] for run in RUNS):
+            continue
+        counted, wrong, checked = {"plain": before}, {}, {run: checks[run][name] for run in RUNS}
         for run in RUNS[1:]:
             told = every[run][name]
-            if reason := why_wrong(told, before):
+            reason = why_wrong(told, before, checked[run], checked["plain"])
+            if reason:
                 wrong[run] = reason
-            counted[run] = counted[RUNS[RUNS.index(run) - 1]] if reason else told
-        if COUNTS["extra graphs"](counted["set"]) > COUNTS["extra graphs"](counted["unsafe"]):
-            wrong["set"], counted["set"] = "more graphs: not kept", counted["unsafe"]
-        found.append(Row(name, counted, wrong))
+            counted[run] = counted[INSTEAD[run]] if reason else told
+        found.append(Row(name, counted, wrong, checked))
     return found
 
 
@@ -241,8 +342,23 @@ def sums(rows: Sequence[Row]) -> str:
     lines.append(["classes without a break", *whole])
     same = [sum(run not in row.wrong and exact(row.counted[run]) for row in rows) for run in RUNS[1:]]
     lines.append([f"outputs equal bit for bit, of {len(rows)}", "", *same])
-    lines.append(["not counted, as wrong or worse", "", *(sum(run in row.wrong for row in rows) for run in RUNS[1:])])
-    return table(["", "as it is", "safe", "--unsafe", "--unsafe and settings"], lines)
+    for what in ("gradients", "state"):
+        having = [row for row in rows if row.checked["plain"].get("graded" if what == "gradients" else "errors")]
+        same = [sum(_equal(row.checked[run], what) for row in having) for run in RUNS[1:]]
+        lines.append([f"{what} equal bit for bit, eager and compiled, of {len(having)}", "", *same])
+    bad = [(row, title) for row in rows for title in row.checked["plain"].get("errors", ())]
+    ends = [sum(_ends_alike(row, run, title) for row, title in bad) for run in RUNS[1:]]
+    lines.append([f"bad calls that end as they did, of {len(bad)}", "", *ends])
+    lines.append(["not counted, as wrong", "", *(sum(run in row.wrong for row in rows) for run in RUNS[1:])])
+    return table(["", *TITLES.values()], lines)
+
+
+def _equal(check: Json, what: str) -> bool:
+    return check.get(what) == 0.0 and check.get(f"compiled {what}") == 0.0
+
+
+def _ends_alike(row: Row, run: str, title: str) -> bool:
+    return bool(row.checked[run].get("errors", {}).get(title) == row.checked["plain"]["errors"][title])
 
 
 def _same(row: Row) -> str:
@@ -311,13 +427,12 @@ def causes(rows: Sequence[Row], shown: Sequence[str] = RUNS) -> str:
                     lines[title].add(found["where"])
     order = sorted(events, key=lambda title: -events[title]["plain"])
     told = [[t, len(classes[t]), len(lines[t]), *(events[t][run] for run in shown)] for t in order]
-    titles = dict(zip(RUNS, ("as it is", "safe", "--unsafe", "--unsafe and settings"), strict=True))
-    return table(["cause", "classes", "lines", *(titles[run] for run in shown)], told)
+    return table(["cause", "classes", "lines", *(TITLES[run] for run in shown)], told)
 
 
 def place(where: str) -> str:
     """A file of a package, as its package has it, wherever the copy lies."""
-    return re.sub(r"^.*/(site-packages|trees/\w+|lib/python3\.\d+)/", "", where)
+    return re.sub(r"^.*/(site-packages|trees/chosen/[^/]+|trees/\w+|lib/python3\.\d+)/", "", where)
 
 
 def rest(rows: Sequence[Row]) -> str:
@@ -325,7 +440,7 @@ def rest(rows: Sequence[Row]) -> str:
     lines = [
         [row.name, f"`{place(found['where'])}`", found["count"], found["reason"][:110]]
         for row in rows
-        for found in row.counted["set"]["counted"]["breaks"]
+        for found in row.counted["chosen"]["counted"]["breaks"]
     ]
     return table(["class", "place", "events", "PyTorch's words"], lines)
 
@@ -334,13 +449,37 @@ _FIXED = re.compile(r"^\S+: (FC\d+) \[fixed\]", re.MULTILINE)
 
 
 def fixes(rows: Sequence[Row], work: Path) -> str:
-    """Places that were rewritten, by rule; those in files of several classes count once."""
+    """Places that were rewritten, by rule, those in files of several classes once; classes in which it was chosen."""
     edits: dict[str, Counter[str]] = {}
     for tree in TREES:
         told = (work / "trees" / tree / f"{row.name}.txt" for row in rows)
         edits[tree] = Counter(code for file in told for code in _FIXED.findall(file.read_text(encoding="utf-8")))
-    codes = sorted({code for counted in edits.values() for code in counted})
-    return table(["rule", "safe", "--unsafe"], [[code, *(edits[tree][code] for tree in TREES)] for code in codes])
+    kept = Counter(what for row in rows for what in {_of(label) for label in _kept(work, row)})
+    codes = sorted({code for counted in (*edits.values(), kept) for code in counted})
+    cells = [[code, *(edits[tree][code] for tree in TREES), kept[code]] for code in codes]
+    return table(["rule, or setting", "safe, places", "--unsafe, places", "settings chosen, classes"], cells)
+
+
+def _kept(work: Path, row: Row) -> dict[str, str]:
+    """What ``--prove`` has kept for a class, and what it earned."""
+    told = json.loads((work / "choices" / f"{row.name}.json").read_text(encoding="utf-8"))
+    return {label: one["reason"] for one in told["tried"] if _is_kept(one) for label in one["fixes"]}
+
+
+def _of(label: str) -> str:
+    """The rule, or the setting: of ``FC204 in Net.forward``, ``FC710 allow_rnn = True``."""
+    code, _, rest = label.partition(" ")
+    return f"`{rest}`" if code == "FC710" else code
+
+
+def choices(rows: Sequence[Row], work: Path) -> str:
+    """What ``--prove`` has kept, with what each earned."""
+    cells = [
+        [row.name, label if _of(label)[0] == "F" else _of(label), reason.removeprefix("without it and with it: ")]
+        for row in rows
+        for label, reason in _kept(work, row).items()
+    ]
+    return table(["class", "kept", "without it and with it"], cells)
 
 
 def lines(told: dict[str, Json], names: Iterable[str], checked: Path) -> str:
@@ -366,7 +505,7 @@ def report(work: Path, into: Path | None, checked: Path | None) -> None:
         rows = rows_of_zoo(work, names)
         told = answers(work, "plain")
         broken = [n for n in names if n in told and breaking(n, told[n])]
-        as_it_is = [Row(name, {"plain": told[name]}, {}) for name in broken]
+        as_it_is = [Row(name, {"plain": told[name]}, {}, {}) for name in broken]
         put(into, f"wild-zoo-{half}-as-it-is", causes(as_it_is, ("plain",)))
         if half == "work" and checked is not None:
             put(into, f"wild-zoo-{half}-lines", lines(told, broken, checked))
@@ -380,12 +519,13 @@ def report(work: Path, into: Path | None, checked: Path | None) -> None:
         put(into, f"wild-zoo-{half}-classes", each(rows))
         put(into, f"wild-zoo-{half}-causes", causes(rows))
         put(into, f"wild-zoo-{half}-fixes", fixes(rows, work))
+        put(into, f"wild-zoo-{half}-choices", choices(rows, work))
         put(into, f"wild-zoo-{half}-rest", rest(rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["count", "patch", "again", "report"])
+    parser.add_argument("what", choices=["count", "patch", "choose", "again", "report"])
     parser.add_argument("--python", default=sys.executable, metavar="PY", help="of the environment with the packages")
     parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--half", choices=tuple(HALVES))
@@ -413,6 +553,11 @@ def main() -> None:
             for name in names:
                 bench.patch(name, tree)
         return
+    if given.what == "choose":
+        with ThreadPoolExecutor(given.jobs) as threads:
+            list(threads.map(bench.choose, names))
+        return
+    bench.run("plain", names)
     for run in RUNS[1:]:
         for name in names:
             bench.reuse(run, name)
