@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -175,9 +175,11 @@ class Table:
         self.analysis = Analysis([self.path], load_rules(), Settings(unsafe=True))
         self.places = Places([self.path], str(folder), [])
         self.asked: list[str] = []
+        self.scalars: dict[str, Cost] = {}  # with `capture_scalar_outputs`, where that is looked at
 
     def figures(self, key: str) -> Figures:
-        cost = self.costs.get(key) or self.costs[""]
+        cost = self.scalars.get(key.removesuffix("+")) if key.endswith("+") else self.costs.get(key)
+        cost = cost or self.costs[""]
         calls = (CallFigures(0.1, cost.breaks, 0, cost.graphs, cost.graphs, cost.operators),)
         return Figures(
             calls=calls,
@@ -201,6 +203,8 @@ class Table:
         lines = text.splitlines()
         out = [b.split("(")[0].split()[-1] for a, b in pairwise(lines) if "disable" in a]
         key = ",".join(out)
+        if self.scalars and any(setting.name == "capture_scalar_outputs" for setting in settings):
+            key += "+"
         self.asked.append(key)
         variants = tuple(
             Measurement(tree, "compiled", "default", "ok", figures=figures)  # type: ignore[arg-type]
@@ -211,8 +215,8 @@ class Table:
         results = Results(
             "fix-compile", (), None, None, "", ("default",), "eager", "bitwise", True, (), nowhere, "", 1.0, (case,)
         )
-        status = (self.costs.get(key) or self.costs[""]).status
-        judgement = Judgement((Verdict("case", "default", status, ("outputs differ",)),))
+        status = (self.scalars.get(key[:-1]) if key.endswith("+") else self.costs.get(key)) or self.costs[""]
+        judgement = Judgement((Verdict("case", "default", status.status, ("outputs differ",)),))
         seen_ = [Seen("case", figures, {}) for figures in (self.figures(""), self.figures(key))]
         return State(tuple(files), results, judgement, (seen_[0],), (seen_[1],))
 
@@ -287,3 +291,17 @@ def test_none_is_tried_without_leave_nor_without_the_rule_nor_where_nothing_brea
     table = Table(tmp_path, better)
     table.costs[""] = Cost(0, 1, 60)
     assert zones(table.search()) == {}
+
+
+@pytest.mark.parametrize(("left", "fate"), [(1, "kept"), (4, "failed")])
+def test_a_setting_that_failed_in_what_is_left_out_now_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, fate: str
+) -> None:
+    item = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
+    monkeypatch.setattr("test_scattered.SUM", replace(SUM, reason=item))
+    table = Table(tmp_path, {"kernel": Cost(3, 6, 102), "distance": Cost(6, 12, 108)})
+    table.scalars = {"": Cost(0, 1, 1, status="failed"), "kernel": Cost(left, 2 * left, 102)}
+    ending = table.search()
+    (told,) = [t for t in ending.tried if t.fixes[0].startswith("FC710 capture_scalar")]
+    assert told.outcome == fate
+    assert zones(ending)["kernel"] == "kept"

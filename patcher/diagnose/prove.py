@@ -402,6 +402,11 @@ class Search:
         guilty = {f.unit for group in causes for f in related(group, found, self.costs, self.bench.places)}
         return [bundle for bundle in offered if bundle.units & guilty]
 
+    def _wrong(self, chosen: Sequence[Bundle]) -> str:
+        """Why the results of these are not what they were; "" where they are."""
+        wrong = [v for v in self._state(chosen).judgement.verdicts if v.status in _FAILED]
+        return next(iter(wrong[0].reasons), wrong[0].status) if wrong else ""
+
     def _equivalent(self, chosen: Sequence[Bundle], new: Sequence[Bundle]) -> list[Bundle]:
         """The largest part of ``new``, by halves, with which the results stay as they are."""
         state = self._state([*chosen, *new])
@@ -425,6 +430,10 @@ class Search:
         while todo:
             bundle = todo.pop(0)
             rest = [other for other in chosen if other is not bundle]
+            if rest and (needed := self._wrong(rest)):
+                why = f"without it, what else is kept is not right: {needed}"
+                self._fates[bundle.key] = ("kept", why, self._totals(rest))
+                continue
             found = self._gain(rest, chosen)
             if found.by_time:
                 found = self._timed(rest, chosen)
@@ -481,7 +490,7 @@ class Search:
         """With functions left out of graphs as a whole, where that makes fewer graphs, for what nothing else mends.
 
         Of those that a run shows, the first few are tried, one at a time, and the best one stays; then again on top of
-        it. What was not better before, beside breaks that are gone now, is tried once more in the end.
+        it. What was not better before, beside breaks that are gone now, and settings that failed are tried once more.
         """
         if not self.settings.unsafe or not self.settings.wants(ZONE, "scattered-breaks"):
             return chosen
@@ -510,6 +519,7 @@ class Search:
             chosen = best
         if len(chosen) == len(start):
             return chosen
+        chosen = self._set_again(chosen)
         again = [self._known[k] for k, fate in self._fates.items() if fate[0] == "not better" and k in self._known]
         for bundle in again:
             if bundle.setting is None and bundle.key[0] != ZONE and bundle not in chosen:
@@ -517,6 +527,15 @@ class Search:
                 if self._equivalent(chosen, [bundle]) and self._gain(chosen, now).gain:
                     chosen = now
         return self._pruned(chosen)
+
+    def _set_again(self, chosen: list[Bundle]) -> list[Bundle]:
+        """With settings that had failed and are asked for still: what they failed in may be left out now."""
+        for setting in asked_settings(self._causes(self._state(chosen).after), self.bench.places, self.torch):
+            bundle = _bundle_of(setting)
+            failed = self._fates.get(bundle.key, ("no-op", "", None))[0] in _FAILED
+            if failed and self._equivalent(chosen, [bundle]) and self._helps(chosen, [*chosen, bundle]):
+                chosen = [*chosen, bundle]
+        return chosen
 
     def _zones(self, chosen: Sequence[Bundle]) -> list[Bundle]:
         """What a run with these fixes shows that is better left out, the one that promises most first.
