@@ -3,6 +3,7 @@
     PY wild_run.py FOLDER NAME...                     # FOLDER/NAME.json, and FOLDER/NAME.pt: what eager code gives
     PY wild_run.py --like OTHER FOLDER NAME...        # the same, with outputs compared with those of OTHER
     PY wild_run.py --set SETTINGS --like OTHER FOLDER NAME...  # with settings of PyTorch, in JSON
+    PY wild_run.py --set SETTINGS --each FURTHER --like OTHER FOLDER NAME...  # the same, and each of these on top
 
 A class is counted as in ``census.py``: in a forked process of its own, with three calls. The tree that is imported is
 the first of ``PYTHONPATH``. A setting is what `patcher.settings.TorchSetting` holds: kind, name and value.
@@ -38,7 +39,12 @@ def options_of(settings: Sequence[Json]) -> Json:
     return {"backend": "eager", **{s["name"]: s["value"] for s in settings if s["kind"] == "argument"}}
 
 
-def one(name: str, folder: Path, like: Path | None, settings: Sequence[Json]) -> Json:
+def counts(name: str, settings: Sequence[Json], eager: list[list[Any]]) -> Json:
+    with in_force(settings):
+        return compiled(name, (), eager, options_of(settings))
+
+
+def one(name: str, folder: Path, like: Path | None, settings: Sequence[Json], further: Sequence[Json]) -> Json:
     """``eager``: whether eager outputs are those of ``like``; ``files``: what was imported of the class's packages."""
     model, calls = made(name)
     eager: list[list[Any]] = []
@@ -52,9 +58,9 @@ def one(name: str, folder: Path, like: Path | None, settings: Sequence[Json]) ->
         before = torch.load(like / f"{name}.pt")
         same = [_equal(old, new) for old, new in zip(before, eager, strict=True)]
         eager = before
-    with in_force(settings):
-        counted = compiled(name, (), eager, options_of(settings))
-    return {"eager": same, "counted": counted, "files": sorted(_files(name))}
+    counted = counts(name, settings, eager)
+    more = [{"setting": setting, "counted": counts(name, [*settings, setting], eager)} for setting in further]
+    return {"eager": same, "counted": counted, "further": more, "files": sorted(_files(name))}
 
 
 def _equal(old: list[Any], new: list[Any]) -> bool:
@@ -78,12 +84,14 @@ def main() -> None:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--like", type=Path)
     parser.add_argument("--set", default="[]")
+    parser.add_argument("--each", default="[]")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warm_up()
-    settings = settings_of(given.set)
+    settings, further = settings_of(given.set), settings_of(given.each)
     for name in given.names:
-        forked(name, given.folder / f"{name}.json", lambda name: one(name, given.folder, given.like, settings))
+        file = given.folder / f"{name}.json"
+        forked(name, file, lambda name: one(name, given.folder, given.like, settings, further))
         print(name, flush=True)
 
 

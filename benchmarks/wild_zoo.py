@@ -4,6 +4,7 @@
     python benchmarks/wild_zoo.py patch  --python PY --work FOLDER [--half work|held] [--only NAMES]
     python benchmarks/wild_zoo.py choose --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py again  --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py further --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py report --work FOLDER [--checked FOLDER2] [--into docs/results/wild-zoo.md]
 
 PY is the Python of an environment with the packages of ``zoo_wild2.txt``. ``count`` runs each class as it is
@@ -12,7 +13,8 @@ these classes import, once by default and once with ``--unsafe``. ``choose`` has
 --unsafe`` patch them in a copy for each class, with the class's calls as its case, and notes the settings of PyTorch
 that it keeps. ``again`` runs the classes that break in all three trees, the last one with these settings; outputs
 are compared with those of the packages as they are, gradients, state and errors as well (``wild_check.py``). A class
-whose files a tree leaves as they are is not run again for it. What is in FOLDER is not asked for again.
+whose files a tree leaves as they are is not run again for it. ``further`` tries each of some more settings on top of
+what was chosen. What is in FOLDER is not asked for again.
 
 A class breaks when its first call has a second graph, a break at a line of its packages, or a frame that is given up.
 A tree, or a choice, with which a class does not run or gives other outputs counts as if nothing had been done there.
@@ -45,7 +47,7 @@ import zoo_unseen
 import zoo_wild2
 from tables import put, table
 
-from patcher.settings import torch_setting
+from patcher.settings import TorchSetting, torch_setting
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -53,6 +55,17 @@ Json = dict[str, Any]
 TREES = {"safe": (), "unsafe": ("--unsafe",)}
 RUNS = ("plain", "safe", "unsafe", "chosen")
 TITLES = dict(zip(RUNS, ("as it is", "safe", "--unsafe", "settings chosen"), strict=True))
+#: Settings of PyTorch 2.13 that might take something into graphs, and that `patcher.diagnose.advice` knows or not.
+FURTHER = (
+    ("config", "trace_autograd_ops", True),
+    ("config", "dont_skip_tracing", True),
+    ("config", "enable_faithful_generator_behavior", False),
+    ("config", "graph_break_on_nn_param_ctor", False),
+    ("config", "prefer_deferred_runtime_asserts_over_guards", True),
+    ("config", "allow_unspec_int_on_nn_module", True),
+    ("config", "force_parameter_static_shapes", False),
+    ("argument", "dynamic", True),
+)
 #: What a run counts as that is wrong.
 INSTEAD = {"safe": "plain", "unsafe": "safe", "chosen": "plain"}
 _CONFIG = "torch._dynamo.config"
@@ -93,16 +106,23 @@ class Bench:
         with ThreadPoolExecutor(self.jobs) as threads:
             list(threads.map(part, parts))
 
+    def further(self, name: str) -> None:
+        """Count a class with each of `FURTHER` on top of what was chosen for it."""
+        (self.work / "further").mkdir(exist_ok=True)
+        if not (self.work / "further" / f"{name}.json").is_file():
+            self._program("further", "wild_run.py", [name])
+
     def _program(self, run: str, program: str, names: Sequence[str]) -> None:
         if not names:
             return
         options: list[str] = [] if run == "plain" else ["--like", str(self.work / "plain")]
-        if run == "chosen":  # one class, in a tree of its own
+        own = str(self.tree(f"chosen/{names[0]}"))
+        if run in ("chosen", "further"):  # one class, in a tree of its own
             options += ["--set", json.dumps(self.settings(names[0]))]
-        folders: list[str] = {"plain": [], "chosen": [str(self.tree(f"chosen/{names[0]}"))]}.get(
-            run, [str(self.tree(run))]
-        )
-        outside = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "PYTHONHASHSEED": "0"}
+        if run == "further":
+            options += ["--each", json.dumps(FURTHER)]
+        tree = {"plain": "", "chosen": own, "further": own}.get(run, str(self.tree(run)))
+        outside = {**os.environ, "PYTHONPATH": tree, "PYTHONHASHSEED": "0"}
         command = [self.python, "-W", "ignore", str(HERE / program), *options, str(self.work / run), *names]
         subprocess.run(command, check=True, env=outside, stdout=subprocess.DEVNULL)
 
@@ -482,6 +502,29 @@ def choices(rows: Sequence[Row], work: Path) -> str:
     return table(["class", "kept", "without it and with it"], cells)
 
 
+def further(work: Path, names: Iterable[str]) -> str:
+    """What each of `FURTHER` does on top of what was chosen."""
+    told = {name: one for name, one in answers(work, "further").items() if name in names and runs(one)}
+    cells: list[list[object]] = []
+    for number, setting in enumerate(FURTHER):
+        pairs = {n: (one["counted"], one["further"][number]["counted"]) for n, one in told.items()}
+        ran = {n: pair for n, pair in pairs.items() if not pair[1]["error"]}
+        cell: list[object] = [f"`{TorchSetting(*setting).told}`", len(ran)]
+        for what in ("extra graphs", "breaks", "recompiles"):
+            before, after = (sum(COUNTS[what]({"counted": pair[side]}) for pair in ran.values()) for side in (0, 1))
+            cell.append(f"{before} -> {after}")
+        less = [n for n, pair in ran.items() if _breaks(pair[1]) < _breaks(pair[0])]
+        other = [n for n, pair in ran.items() if any(map(_much, pair[1]["outputs"]))]
+        failed = [n for n in pairs if n not in ran]
+        cells.append([*cell, ", ".join(less), ", ".join(other), ", ".join(failed)])
+    head = ["on top of what was chosen", "classes", "extra graphs", "breaks", "recompiles", "fewer breaks in"]
+    return table([*head, "other outputs in", "fails in"], cells)
+
+
+def _breaks(counted: Json) -> int:
+    return COUNTS["breaks"]({"counted": counted})
+
+
 def lines(told: dict[str, Json], names: Iterable[str], checked: Path) -> str:
     """Where the classes break as they are, and the rules that ``forecast.py check`` names there."""
     said, read = forecast.findings(checked, frozenset())
@@ -509,6 +552,8 @@ def report(work: Path, into: Path | None, checked: Path | None) -> None:
         put(into, f"wild-zoo-{half}-as-it-is", causes(as_it_is, ("plain",)))
         if half == "work" and checked is not None:
             put(into, f"wild-zoo-{half}-lines", lines(told, broken, checked))
+        if any(name in broken for name in answers(work, "further")):
+            put(into, f"wild-zoo-{half}-further", further(work, broken))
         if not rows:
             continue
         missing = [n for n in broken if n not in {row.name for row in rows}]
@@ -525,7 +570,7 @@ def report(work: Path, into: Path | None, checked: Path | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["count", "patch", "choose", "again", "report"])
+    parser.add_argument("what", choices=["count", "patch", "choose", "again", "further", "report"])
     parser.add_argument("--python", default=sys.executable, metavar="PY", help="of the environment with the packages")
     parser.add_argument("--work", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--half", choices=tuple(HALVES))
@@ -553,9 +598,9 @@ def main() -> None:
             for name in names:
                 bench.patch(name, tree)
         return
-    if given.what == "choose":
+    if given.what in ("choose", "further"):
         with ThreadPoolExecutor(given.jobs) as threads:
-            list(threads.map(bench.choose, names))
+            list(threads.map(bench.choose if given.what == "choose" else bench.further, names))
         return
     bench.run("plain", names)
     for run in RUNS[1:]:
