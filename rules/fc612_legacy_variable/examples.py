@@ -169,6 +169,30 @@ class Stack(nn.Module):
         run=f"def make(): return Stack()\ncalls = [({_ROWS},)]\n",
     ),
     Example(
+        title="filled, of a tensor that comes from a pair",
+        before="""\
+from torch.autograd import Variable
+
+
+class Usage(nn.Module):
+    def forward(self, x):
+        least, order = torch.topk(x, 2, largest=False)
+        first = Variable(least.data.new(x.shape[0], 1).fill_(1))
+        return torch.cumprod(torch.cat((first, least), 1), 1), order
+""",
+        after="""\
+from torch.autograd import Variable
+
+
+class Usage(nn.Module):
+    def forward(self, x):
+        least, order = torch.topk(x, 2, largest=False)
+        first = least.data.new(x.shape[0], 1).fill_(1).detach()
+        return torch.cumprod(torch.cat((first, least), 1), 1), order
+""",
+        run=f"def make(): return Usage()\ncalls = [({_ROWS},)]\ntrain = True\n",
+    ),
+    Example(
         title="whatever is given",
         before="""\
 from torch.autograd import Variable

@@ -70,7 +70,7 @@ class LegacyVariable(Rule):
             yield Finding(node, message, Fix((Replace(node, Code("{0}", (tensor,))),)))
             return
         detached = (Replace(node, Code("{0}.detach()", (tensor,))),)
-        if facts.value(tensor).is_tensor:
+        if facts.value(tensor).is_tensor or _is_computed(tensor):
             yield Finding(node, message, Fix(detached))
         else:
             assumption = f"`{ast.unparse(tensor)}` is a tensor, and not None"
@@ -109,3 +109,9 @@ def _asks_for_none(e: ast.expr, facts: Facts) -> bool:
                 return what in _MAKERS
             return last_name(func) in _MADE_BY and isinstance(func, ast.Attribute) and facts.value(e).is_tensor
     return False
+
+
+def _is_computed(e: ast.expr) -> bool:
+    """Whether ``e`` calls a method that tensors alone have, which gives one."""
+    name = e.func.attr if isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) else ""
+    return name.removesuffix("_") in (api.TENSOR_ONLY | {"fill", "zero", "new"}) - api.HOST_READS - api.ABOUT

@@ -183,9 +183,7 @@ from tqdm import tqdm
 class Sampler(nn.Module):
     def forward(self, x, shown: bool = False):
         scales = x.unbind(0)
-        _items = scales
-        if not torch.compiler.is_compiling():
-            _items = tqdm(iterable=_items, disable=not shown, leave=False)
+        _items = scales if torch.compiler.is_compiling() else tqdm(iterable=scales, disable=not shown, leave=False)
         for scale in _items:
             x = x * scale
         return x

@@ -75,6 +75,9 @@ def _without(bar: Bar, compiling: str, facts: Facts) -> tuple[Edit, ...]:
     if bar.counted or not first or len(ast.unparse(bar.call)) + len(ast.unparse(parts[0])) <= _SHORT:
         return (Replace(bar.call, Code(f"{{0}} if {compiling}() else {{1}}", (items, bar.call))),)
     name = facts.writing.fresh_name("_items", statement)
+    if isinstance(parts[0], ast.Name):
+        chosen = Code(f"{name} = {{0}} if {compiling}() else {{1}}", (items, bar.call))
+        return (Insert(statement, (chosen,)), Replace(bar.call, Code(name)))
     shown = Code(f"{name} = {{0}}", (_over(bar.call, parts[0], name),))
     made = Insert(statement, (Code(f"{name} = {{0}}", parts), block(Code(f"if not {compiling}():"), [shown])))
     return (made, Replace(bar.call, Code(name)))
