@@ -180,6 +180,19 @@ calls = [(torch.linspace(-1, 2, 8).view(2, 4), 1), (torch.linspace(-2, 1, 12).vi
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="an attribute that is made of itself",
+        source="""\
+class Net(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.sizes = sizes
+        self.sizes = [self.sizes[0], self.sizes[1]]
+
+    def forward(self, x):
+        return x[: self.sizes[0]]
+""",
+    ),
+    NearMiss(
         title="what is handed over may be numbers, or nothing",
         source="""\
 class Pick(nn.Module):

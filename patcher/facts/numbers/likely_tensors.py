@@ -67,6 +67,7 @@ class LikelyTensors(Analysis):
         super().__init__(facts)
         self.presumed = facts.presumed
         self._used: dict[FunctionNode, frozenset[str]] = {}
+        self._open: set[tuple[ast.ClassDef, str]] = set()
 
     def of(self, e: ast.expr) -> bool:
         """Whether ``e``, where a number is needed, is a tensor for all that is said of it."""
@@ -172,9 +173,12 @@ class LikelyTensors(Analysis):
                 if any(d.how == "parameter" for d in definitions):
                     return all(self._holds(d.node) for d in definitions)
                 return bool(values) and all(self._elements(v, seen | definitions) for v in values)
-            case ast.Attribute() if (own := self.inference.instance_attribute(e)) is not None:
+            case ast.Attribute() if (own := self.inference.instance_attribute(e)) is not None and own not in self._open:
                 stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
-                return bool(stores) and all(s.value is not None and self._elements(s.value, seen) for s in stores)
+                self._open.add(own)  # it may be made of itself
+                held = bool(stores) and all(s.value is not None and self._elements(s.value, seen) for s in stores)
+                self._open.discard(own)
+                return held
             case ast.Dict(values=values):
                 return bool(values) and all(self._of(part, seen) for part in values)
             case ast.Call(func=ast.Attribute(value=held, attr="values"), args=[]):

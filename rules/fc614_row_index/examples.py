@@ -1,0 +1,286 @@
+"""What RowIndex reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+_ROWS = "torch.linspace(-1, 1, 8).reshape(2, 4)"
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="the best row",
+        before="""\
+class Best(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 1)
+
+    def forward(self, x):
+        scores = self.lin(x).flatten()
+        return x * 2 - x[scores.argmax()]
+""",
+        after="""\
+class Best(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 1)
+
+    def forward(self, x):
+        scores = self.lin(x).flatten()
+        return x * 2 - x[scores.argmax()[None]][0]
+""",
+        run=f"def make(): return Best()\ncalls = [({_ROWS},)]\ntrain = True\n",
+    ),
+    Example(
+        title="a table, in a loop over steps",
+        before="""\
+class Sampler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("alphas", torch.linspace(0.1, 1.0, 8))
+
+    def forward(self, x):
+        steps = torch.arange(3, device=x.device)
+        for t in steps:
+            x = x.sin() * self.alphas[t] - self.alphas[t + 1]
+        return x
+""",
+        after="""\
+class Sampler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("alphas", torch.linspace(0.1, 1.0, 8))
+
+    def forward(self, x):
+        steps = torch.arange(3, device=x.device)
+        for t in steps:
+            x = x.sin() * self.alphas[t[None]][0] - self.alphas[(t + 1)[None]][0]
+        return x
+""",
+        run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
+    ),
+    Example(
+        title="a column, behind a slice, and one place of a row",
+        before="""\
+class Column(nn.Module):
+    def forward(self, x):
+        widest = x.sum(0).argmax()
+        return -x[:, widest] + x[0, widest] * x[1, widest].tanh()
+""",
+        after="""\
+class Column(nn.Module):
+    def forward(self, x):
+        widest = x.sum(0).argmax()
+        return -x[:, widest[None]].squeeze(1) + x[0, widest[None]][0] * x[1, widest[None]][0].tanh()
+""",
+        run=f"def make(): return Column()\ncalls = [({_ROWS},)]\ntrain = True\n",
+    ),
+    Example(
+        title="both numbers are in tensors",
+        before="""\
+class Corner(nn.Module):
+    def forward(self, x):
+        row, column = x.sum(1).argmax(), x.sum(0).argmin()
+        return x / (1 + x[row, column] ** 2)
+""",
+        after="""\
+class Corner(nn.Module):
+    def forward(self, x):
+        row, column = x.sum(1).argmax(), x.sum(0).argmin()
+        return x / (1 + x[row[None], column[None]][0] ** 2)
+""",
+        run=f"def make(): return Corner()\ncalls = [({_ROWS},)]\ntrain = True\n",
+    ),
+    Example(
+        title="a number that is written",
+        before="""\
+class Marked(nn.Module):
+    def forward(self, x):
+        x = x * 2
+        x[1, x.sum(0).argmax()] = 0.5
+        return x + 1
+""",
+        after="""\
+class Marked(nn.Module):
+    def forward(self, x):
+        x = x * 2
+        x[1, x.sum(0).argmax()[None]] = 0.5
+        return x + 1
+""",
+        run=f"def make(): return Marked()\ncalls = [({_ROWS},)]\ntrain = True\n",
+    ),
+    Example(
+        title="an end that is written behind each row",
+        before="""\
+class Ended(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(10, 4)
+        self.eos = 9
+
+    def forward(self, words: torch.Tensor, lengths: torch.Tensor):
+        if torch.compiler.is_compiling():
+            torch._assert_async(lengths.max() >= words.shape[1], "compiled code cuts nothing off")
+        else:
+            words = words[:, : lengths.max()]
+        ids = F.pad(words, (0, 1))
+        for i, n in enumerate(lengths):
+            ids[i, n] = self.eos
+        return self.embed(ids)
+""",
+        after="""\
+class Ended(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(10, 4)
+        self.eos = 9
+
+    def forward(self, words: torch.Tensor, lengths: torch.Tensor):
+        if torch.compiler.is_compiling():
+            torch._assert_async(lengths.max() >= words.shape[1], "compiled code cuts nothing off")
+        else:
+            words = words[:, : lengths.max()]
+        ids = F.pad(words, (0, 1))
+        for i, n in enumerate(lengths):
+            ids[i, n[None]] = self.eos
+        return self.embed(ids)
+""",
+        run="def make(): return Ended()\ncalls = [(torch.arange(8).view(2, 4), torch.tensor([4, 2]))]\n",
+        unsafe=True,
+    ),
+    Example(
+        title="a row that is handed on",
+        before="""\
+class Handed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        best = x[x.sum(1).argmax()]
+        return self.lin(best)
+""",
+        after="""\
+class Handed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        best = x[x.sum(1).argmax()[None]][0]
+        return self.lin(best)
+""",
+        run=f"def make(): return Handed()\ncalls = [({_ROWS},)]\ntrain = True\n",
+        unsafe=True,
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="numbers of the host",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, n: int = 1):
+        return x[n] * x[0, n] + x[n - 1]
+""",
+    ),
+    NearMiss(
+        title="a tensor that comes in as it is",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, t):
+        return x * t.float() + x[t]
+""",
+    ),
+    NearMiss(
+        title="a mask of one place",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        return x[x.sum() > 0] * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="rows by a mask each",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        masks = lengths[:, None] > torch.arange(4)
+        return torch.stack([row[mask].sum() for row, mask in zip(x, masks)]) * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a list, of which it is the place",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        parts = [x, x * 2]
+        return parts[x.sum(1).argmax()] * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="many rows",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        return x[x.sum(1).argsort()] * 2
+""",
+    ),
+    NearMiss(
+        title="read and written at once",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        x = x * 2
+        x[x.sum(1).argmax()] += 1
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is written has a dtype of its own",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, row):
+        x = x * 2
+        x[x.sum(1).argmax()] = row
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an expanded view is written",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        x = torch.zeros(1, 4).expand(2, 4)
+        x[x.sum(1).argmax()] = 1
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a new dimension beside it",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, rows):
+        return x[x.sum(1).argmax(), rows] * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="in eager code",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def best(x):
+    return x[x.sum(1).argmax()] * 2
+""",
+    ),
+)

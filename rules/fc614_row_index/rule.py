@@ -1,0 +1,80 @@
+"""FC614: a row of a tensor, picked by a number that is in a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, NearMiss, Replace, Rule
+from rules.fc614_row_index.examples import INVALID, VALID
+from rules.fc614_row_index.picked import Picked, PickedRows
+
+
+class RowIndex(Rule):
+    """``table[scores.argmax()]``, ``x[i, n] = eos``: a row is picked by a tensor that holds one number.
+
+    What it does:
+        Picks by a tensor of one row, and takes that row: ``table[scores.argmax()[None]][0]``; writes by one, ``x[i,
+        n[None]] = eos``.
+
+    Why it breaks compilation:
+        PyTorch reads the number of a 0-d index on the host, to make a view, unless the tensor came into the graph as it
+        is. The graph ends there; in a loop, and where it is written to, the whole function is given up. A tensor of one
+        row is an index like any other, and stays on the device.
+
+    Fix safety:
+        Safe where the index is known to be an int32 or int64, and both are known to be tensors, for reads that go into
+        arithmetic or into what makes a tensor of its own, and for numbers that are written: values, dtypes, gradients
+        and errors are the same. What is read is a copy and no view, so that other reads are unsafe: nobody may write
+        into what comes of them. Unsafe, too, for items of a tensor of lengths whose dtype is not known, as of ``for i,
+        n in enumerate(lengths)``. Left alone where a tensor is written (its dtype is not converted by such an index),
+        where one statement reads and writes, and for anything but numbers and slices beside the index. On a GPU an
+        index that is too large is an assertion of the device in place of an IndexError.
+
+    References:
+        PyTorch, "Data dependent operator" (graph break GB0033).
+    """
+
+    code: ClassVar[str] = "FC614"
+    name: ClassVar[str] = "row-index"
+    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
+    triggers: ClassVar[tuple[bytes, ...]] = (b"[",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript,)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC209", "FC306", "FC402", "FC405", "FC711")
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it picks a row by a number that is in a tensor."""
+        assert isinstance(node, ast.Subscript)
+        picked = facts.ask(PickedRows).of(node)
+        if picked is None:
+            return
+        which = " and ".join(f"`{ast.unparse(e)}`" for e in picked.indices)
+        message = f"the number in {which} is read on the host to pick a row: the graph ends"
+        if picked.reason:
+            yield Finding(node, message, assumption=picked.reason)
+            return
+        safety = Applicability.UNSAFE if picked.doubt else Applicability.SAFE
+        yield Finding(node, message, Fix(_edits(picked), safety), picked.doubt)
+
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` picks a row by a number that is in a tensor."""
+        return isinstance(node, ast.Subscript) and facts.ask(PickedRows).of(node) is not None
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _edits(picked: Picked) -> tuple[Edit, ...]:
+    rows: dict[ast.expr, Code] = {e: Code("{0}[None]", (e,)) for e in picked.indices}
+    if not isinstance(picked.node.ctx, ast.Load):
+        return tuple(Replace(e, code) for e, code in rows.items())
+    index = picked.node.slice
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    kept = [p for p in parts if not isinstance(p, ast.Slice)]
+    texts = [ast.unparse(p) if isinstance(p, ast.Slice) else f"{{{kept.index(p) + 1}}}" for p in parts]
+    taken = f".squeeze({picked.before})" if picked.before else "[0]"
+    row = Code(f"{{0}}[{', '.join(texts)}]{taken}", (picked.node.value, *(rows.get(p, p) for p in kept)))
+    return (Replace(picked.node, row),)
