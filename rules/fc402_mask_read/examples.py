@@ -9,6 +9,203 @@ from patcher.rule import (
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="a loss of two tensors, where both are masked",
+        before="""\
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, z, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        y = self.lin(x)
+        return F.mse_loss(y[mask], z[mask])
+""",
+        after="""\
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, z, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        y = self.lin(x)
+        _kept = mask[(..., *[None] * (y.ndim - mask.ndim))].expand_as(y)
+        return F.mse_loss(y.masked_fill(~_kept, 0), z.masked_fill(~_kept, 0), reduction="sum") / _kept.sum()
+""",
+        run="""\
+x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+def make(): return Masked()
+calls = [(x, x + 1, torch.tensor([1, 2]))]
+train = True
+""",
+        unsafe=True,
+        tolerance=1e-6,
+    ),
+    Example(
+        title="a loss of what a mask leaves out",
+        before="""\
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
+
+
+class Outside(nn.Module):
+    def forward(self, x, t, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        s = bce(x[~mask], target=t[~mask], reduction="sum")
+        return s / x.shape[0]
+""",
+        after="""\
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
+
+
+class Outside(nn.Module):
+    def forward(self, x, t, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        _kept = ~mask
+        _kept = _kept[(..., *[None] * (x.ndim - _kept.ndim))].expand_as(x)
+        s = bce(x.masked_fill(~_kept, -1e4), target=t.masked_fill(~_kept, 0), reduction="sum")
+        return s / x.shape[0]
+""",
+        run="""\
+x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+def make(): return Outside()
+calls = [(x, x * 0.4 + 0.5, torch.tensor([1, 2]))]
+""",
+        unsafe=True,
+        tolerance=1e-6,
+    ),
+    Example(
+        title="classes of masked words",
+        before="""\
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 5)
+
+    def forward(self, x, ids, lengths):
+        hidden = torch.arange(3) >= lengths[:, None]
+        scores = self.lin(x)
+        return F.cross_entropy(scores[hidden], ids[hidden], label_smoothing=0.1)
+""",
+        after="""\
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 5)
+
+    def forward(self, x, ids, lengths):
+        hidden = torch.arange(3) >= lengths[:, None]
+        scores = self.lin(x)
+        return F.cross_entropy(
+            scores.flatten(0, hidden.ndim - 1),
+            ids.masked_fill(~hidden, -100).flatten(),
+            label_smoothing=0.1,
+        )
+""",
+        run="""\
+x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+def make(): return Words()
+calls = [(x, torch.arange(6).view(2, 3) % 5, torch.tensor([1, 2]))]
+train = True
+""",
+        unsafe=True,
+        tolerance=1e-6,
+    ),
+    Example(
+        title="a loss that gets a name before its mean",
+        before="""\
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, target, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        loss = F.mse_loss(self.lin(x), target, reduction="none")
+        loss = loss[mask]
+        return loss.mean()
+""",
+        after="""\
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, target, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        loss = F.mse_loss(self.lin(x), target, reduction="none")
+        _kept = mask[(..., *[None] * (loss.ndim - mask.ndim))].expand_as(loss)
+        loss = torch.where(_kept, loss, 0)
+        return loss.sum() / _kept.sum()
+""",
+        run="""\
+x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+def make(): return Named()
+calls = [(x, x + 1, torch.tensor([1, 2]))]
+train = True
+""",
+        unsafe=True,
+        tolerance=1e-6,
+    ),
+    Example(
+        title="a mask that fits by broadcasting",
+        before="""\
+class Weighted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, weights, lengths):
+        masks = (torch.arange(3) < lengths[:, None]).unsqueeze(-1)
+        losses = self.lin(x).abs()
+        return losses.mul(weights).masked_select(masks).sum(), torch.mean(losses.masked_select(masks))
+""",
+        after="""\
+class Weighted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, weights, lengths):
+        masks = (torch.arange(3) < lengths[:, None]).unsqueeze(-1)
+        losses = self.lin(x).abs()
+        _kept = masks & torch.ones_like(losses, dtype=torch.bool)
+        return torch.where(masks, losses.mul(weights), 0).sum(), torch.where(_kept, losses, 0).sum() / _kept.sum()
+""",
+        run="""\
+x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+def make(): return Weighted()
+calls = [(x, x + 1, torch.tensor([1, 2]))]
+train = True
+""",
+        unsafe=True,
+        tolerance=1e-6,
+    ),
+    Example(
+        title="what is computed where it is masked",
+        before="""\
+class Direct(nn.Module):
+    def forward(self, x, target, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        return F.smooth_l1_loss(x, target, reduction="none")[mask].mean()
+""",
+        after="""\
+class Direct(nn.Module):
+    def forward(self, x, target, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        _values = F.smooth_l1_loss(x, target, reduction="none")
+        _kept = mask[(..., *[None] * (_values.ndim - mask.ndim))].expand_as(_values)
+        return torch.where(_kept, _values, 0).sum() / _kept.sum()
+""",
+        run="""\
+x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+def make(): return Direct()
+calls = [(x, x + 1, torch.tensor([1, 2]))]
+""",
+        unsafe=True,
+        tolerance=1e-6,
+    ),
+    Example(
         title="elements are counted to check them; the mask has the shape of what it reads",
         before="""\
 def require(ok, message):
@@ -549,6 +746,62 @@ train = True
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a loss of two tensors that different masks select",
+        source="""\
+class Masks(nn.Module):
+    def forward(self, x, y, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        other = torch.arange(3) < lengths.flip(0)[:, None]
+        return F.mse_loss(x[mask], y[other])
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a loss of each element that is selected, and one with weights",
+        source="""\
+class Each(nn.Module):
+    def forward(self, x, y, lengths, weight):
+        mask = torch.arange(3) < lengths[:, None]
+        return F.mse_loss(x[mask], y[mask], reduction="none"), F.binary_cross_entropy(x[mask], y[mask], weight)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the name is read twice, or is something else on another way",
+        source="""\
+class Twice(nn.Module):
+    def forward(self, x, y, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        loss = (x - y)[mask]
+        other = x * y
+        if self.training:
+            other = other[mask]
+        return loss.mean() + loss.max() + other.mean()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the mask is drawn",
+        source="""\
+class Drawn(nn.Module):
+    def forward(self, x, y):
+        loss = (x - y).square()
+        return loss.masked_select(torch.rand(4) > 0.5).mean()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a mean along one dimension",
+        source="""\
+class Along(nn.Module):
+    def forward(self, x, lengths):
+        mask = torch.arange(3) < lengths[:, None]
+        rows = x[mask]
+        return rows.mean(0)
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="an index, not a mask",
         source="""\
 class Ordered(nn.Module):
@@ -709,16 +962,6 @@ class Wide(nn.Module):
         low = y > 0
         y[low] = -other[low].view(-1)
         return y
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a mask that fits by broadcasting",
-        source="""\
-class Broadcast(nn.Module):
-    def forward(self, x):
-        order = torch.argsort(x)
-        return order.masked_select(order[:1] > 0).sum()
 """,
         reported=True,
     ),

@@ -27,13 +27,14 @@ from patcher.rule import (
     Rule,
     block,
     filled,
-    respelled,
     stacked,
 )
 from rules.fc402_mask_read.by_element import ByElement
 from rules.fc402_mask_read.examples import INVALID, VALID
+from rules.fc402_mask_read.filling import Filled, Filling
+from rules.fc402_mask_read.over_all import static
 
-_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_MESSAGE = "what a mask selects has a data-dependent size"
 
 
 class MaskRead(Rule):
@@ -43,6 +44,10 @@ class MaskRead(Rule):
         Asks for the same without the read: ``x[mask].numel()``, ``x[mask].shape[0]`` and ``len(x[mask])`` count the
         mask; ``x[mask].sum()``, ``mean``, ``any`` and ``all`` reduce ``x`` with the other places filled in;
         ``y[mask] = f(x[mask])`` with an element-wise ``f`` becomes ``y.copy_(torch.where(mask, f(x), y))``.
+
+        A mean or sum of a name that what is selected has got, and a loss of what one mask selects of two tensors, keep
+        all places and add nothing for the others: ``F.mse_loss(x[mask], y[mask])`` fills both and divides the sum,
+        ``F.cross_entropy(scores[mask], ids[mask])`` gets a class that it ignores.
 
         ``y[mask] = g(x[mask])`` with a function ``g`` of the same file that works along last dimensions gives ``g`` all
         rows, with the first row that is set in the place of those that are not, and keeps what the mask selects.
@@ -57,15 +62,15 @@ class MaskRead(Rule):
         Safe for counts when it is proven that the mask is a boolean tensor with the leading shape of ``x``, and that a
         0-d tensor may stand where the number stood: in a comparison with an int that is tested, put in a message, or
         handed to a function of the project that does nothing but check it. Safe for ``any`` and ``all`` of boolean and
-        ``sum`` of integer tensors, and for assignments that add, subtract, multiply and the like without a chance of
-        an error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats:
-        they add up in another order. Unsafe for a function of rows: it is taken to treat each by itself, and one row at
-        least to be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and because
-        each row has to be computed by itself, which is taken for granted of the modules that the finding names unless
-        this file shows the opposite. Rows that the mask leaves out must not raise or send an infinite gradient; values
-        of another dtype than what they are written to are no error there, and dropout draws other numbers. A mask on
-        another device than ``x`` is no error any more where only the count is asked for. What is packed by the mask and
-        handed on is reported, not rewritten.
+        ``sum`` of integer tensors, and for assignments that add, subtract, multiply and the like without a chance of an
+        error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats, and
+        for losses: they add up in another order, and a mask that does not fit may be no error any more. Unsafe for a
+        function of rows: it is taken to treat each by itself, and one row at least to be set. Unsafe for what modules
+        do to rows, in compiled code only: by cost and rounding, and because each row has to be computed by itself,
+        which is taken for granted of the modules that the finding names unless this file shows the opposite. Rows that
+        the mask leaves out must not raise or send an infinite gradient; values of another dtype than what they are
+        written to are no error there, and dropout draws other numbers. A mask on another device than ``x`` is no error
+        any more where only the count is asked for. What is packed by the mask and handed on is reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).
@@ -88,15 +93,20 @@ class MaskRead(Rule):
         rows = facts.ask(RowCalls).of(facts.syntax.statement_of(node))
         if facts.ask(MaskedReads).assigned_as_it_is(read) or (rows is not None and node is not rows.reads[0]):
             return  # FC401; told with the first one
+        summed = facts.ask(Filling).of(read)
+        if isinstance(summed, Filled):
+            if node is summed.told_at:
+                yield Finding(node, _MESSAGE, Fix(summed.edits, Applicability.UNSAFE), summed.assumption)
+            return
         form = _Form(facts, read, rows)
-        outcome = form.fix()
+        outcome = summed or form.fix()
         region = facts.ask(RowRegions).holding(facts.syntax.statement_of(node)) if isinstance(outcome, str) else None
         if region is not None:
             if node is not region.reads[0]:
                 return  # told with the first one
             outcome = form.over_all(region)
         fix, reason = (outcome, form.assumption) if isinstance(outcome, Fix) else (None, outcome)
-        yield Finding(node, "what a mask selects has a data-dependent size", fix, reason)
+        yield Finding(node, _MESSAGE, fix, reason)
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether this rule tells of ``node``."""
@@ -247,27 +257,5 @@ class _Form:
         masks = " and ".join(f"`{m}`" for m in sorted(region.masks))
         taken = f", and takes {' and '.join(f'`{t}`' for t in region.taken_for)} row by row" if region.taken_for else ""
         self.assumption = f"compiled code computes all rows for {masks}{taken}: more work and other rounding"
-        static = block(Code("if torch.compiler.is_compiling():"), list(_static(region, rows, picked)))
-        return Fix((Enclose(region.statements, stacked(static, Code("else:"))),), Applicability.UNSAFE)
-
-
-def _static(region: RowRegion, rows: str, picked: str) -> Iterator[Code]:
-    """What ``region`` does, over all rows. ``rows``, ``picked``: names for rows and their mask."""
-    reads: dict[ast.AST, Code] = {r: Code("{0}.clone()", (_row_by_row(r.value, r.slice),)) for r in region.reads}
-    for step in region.steps:
-        value = respelled(step.value, reads)
-        if step.into is None:
-            yield Code(f"{', '.join(step.names)} = {{0}}", (value,))
-            continue
-        old = _row_by_row(step.into, step.mask)
-        changed = Code(f"{{0}} {_SIGNS[type(step.op)]} {{1}}", (old, value)) if step.op is not None else value
-        yield Code(f"{rows} = {{0}}", (changed,))
-        yield Code(f"{picked} = {{0}}.reshape({rows}.shape[0], *[1] * ({rows}.dim() - 1))", (step.mask,))
-        merged = Code(f"torch.where({picked}, {rows}, {{0}}).reshape({{1}}.shape)", (old, step.into))
-        yield Code("{0} = {1}" if step.anew else "{0}.copy_({1})", (step.into, merged))
-
-
-def _row_by_row(e: ast.expr, mask: ast.expr) -> Code:
-    """``e``, which ``mask`` fits, with one row after the other."""
-    shaped = mask.operand if isinstance(mask, ast.UnaryOp) else mask  # which has the shape of what it turns
-    return Code("{0}.flatten(0, {1}.dim() - 1)", (e, shaped))
+        compiled = block(Code("if torch.compiler.is_compiling():"), list(static(region, rows, picked)))
+        return Fix((Enclose(region.statements, stacked(compiled, Code("else:"))),), Applicability.UNSAFE)

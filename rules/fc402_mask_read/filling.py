@@ -1,0 +1,137 @@
+"""Sums, means and losses of what a mask selects, over all of it: the others are filled with what adds nothing."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from patcher.facts import Facts
+from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
+from patcher.facts.values.types import Category
+from patcher.rule import Code, Edit, Insert, Replace, filled
+from rules.fc402_mask_read.reducing import Reducing, SelectedLoss
+
+_ORDER = "sums may differ in their last bits, for they are taken in another order"
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The edits, what they take for granted, and which read they are told at."""
+
+    edits: tuple[Edit, ...]
+    assumption: str
+    told_at: ast.AST
+
+
+class Filling(Analysis):
+    """Forms for reads of one module; a string says why there is none."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.writing = facts.writing
+
+    def of(self, read: MaskedRead) -> Filled | str | None:
+        """For a sum, mean or loss of what ``read`` gives, or of the name that it gets; None where it is no such."""
+        if (loss := self.facts.ask(Reducing).loss_of(read.node)) is not None:
+            first = loss.reads[0].node
+            return self._lost(loss) if read.node is first else Filled((), "", first)
+        if not (read.sure and read.first):
+            return None
+        reduced, named = self.facts.ask(MaskedReads).reduced(read), self.facts.ask(Reducing).named(read)
+        if named is not None:
+            return self._summed(read, named[1], named[2], named[0].targets[0])
+        if reduced is None or read.row is not None or reduced[1] not in ("sum", "mean"):
+            return None
+        return self._summed(read, *reduced, None)
+
+    def _summed(self, read: MaskedRead, call: ast.Call, name: str, held: ast.expr | None) -> Filled | str:
+        """``call`` is the ``name`` of ``read``, or of ``held``, which is assigned to it."""
+        statement = self.syntax.statement_of(read.node)
+        where = self.writing.spelled("torch.where", statement)
+        reason = self._why_not(read, statement) or self.writing.why_not_replaced(self.syntax.statement_of(call))
+        if reason or where is None:
+            return reason or "`torch` is not imported here"
+        dtype = self.facts.presumed.of(read.base).dtype
+        if name == "mean" and dtype is not None and dtype.category in (Category.INT, Category.BOOL):
+            return "the mean of integers is an error"
+        made: list[Code] = []
+        base: ast.expr | Code = read.base
+        if not isinstance(base, ast.Name) and (name == "mean" or self._is_shaped(read)):
+            if getattr(statement, "value", None) not in (call, read.node):
+                return f"`{ast.unparse(read.base)}` is not a plain name"
+            base = Code(self.writing.fresh_name("_values", statement))  # nothing is evaluated before it
+            made.append(Code("{0} = {1}", (base, read.base)))
+        kept, lines = self._kept(read, base, spread=name == "mean")
+        selected = Code(f"{where}({{0}}, {{1}}, 0)", (kept, base))
+        ahead = (Insert(statement, (*made, *lines)),) if made or lines else ()
+        if name == "sum":
+            return Filled((*ahead, Replace(read.node, selected)), _ORDER, read.node)
+        assumption = f"{_ORDER}; that the elements are floats and that their sum fits their dtype is taken for granted"
+        if held is None:
+            return Filled(
+                (*ahead, Replace(call, Code("{0}.sum() / {1}.sum()", (selected, kept)))), assumption, read.node
+            )
+        divided = Replace(call, Code("{0}.sum() / {1}.sum()", (held, kept)))
+        return Filled((*ahead, Replace(read.node, selected), divided), assumption, read.node)
+
+    def _lost(self, loss: SelectedLoss) -> Filled | str:
+        """A loss of what is selected of two tensors."""
+        (first, second), call = loss.reads, loss.call
+        statement = self.syntax.statement_of(call)
+        if reason := self._why_not(first, statement) or self._why_not(second, statement):
+            return reason
+        if loss.fills is None:
+            turned = isinstance(first.mask, ast.UnaryOp) and isinstance(first.mask.op, ast.Invert)
+            others = Code("{0}" if turned else "~{0}", (first.mask.operand if turned else first.mask,))  # type: ignore[attr-defined]
+            scores = Code("{0}.flatten(0, {1}.ndim - 1)", (first.base, first.mask))
+            classes = Code(f"{{0}}.masked_fill({{1}}, {loss.ignored}).flatten()", (second.base, others))
+            assumption = f"{_ORDER}; the target holds a class for each place of the mask, and all scores are finite"
+            return Filled((Replace(first.node, scores), Replace(second.node, classes)), assumption, first.node)
+        if not isinstance(first.base, ast.Name):
+            return f"`{ast.unparse(first.base)}` is not a plain name"
+        kept, lines = self._kept(first, first.base, spread=True)
+        fills = zip(loss.reads, loss.fills, strict=True)
+        replaced: dict[ast.AST, Code] = {
+            r.node: Code(f"{{0}}.masked_fill(~{{1}}, {fill})", (r.base, kept)) for r, fill in fills
+        }
+        given = [("", a) for a in call.args] + [(f"{k.arg}=", k.value) for k in call.keywords if k.arg != "reduction"]
+        text = ", ".join(f"{before}{{{n}}}" for n, (before, _) in enumerate(given, 1))
+        parts = (call.func, *(filled(e, replaced) for _, e in given))
+        summed = Code(f'{{0}}({text}, reduction="sum")', parts)
+        whole = summed if loss.reduction == "sum" else Code("{0} / {1}.sum()", (summed, kept))
+        assumption = f"{_ORDER}; both sides have one shape"
+        return Filled((Insert(statement, lines), Replace(call, whole)), assumption, first.node)
+
+    # --- the mask -----------------------------------------------------------------------------------------------------
+
+    def _why_not(self, read: MaskedRead, statement: ast.stmt) -> str:
+        """Why the mask of ``read`` cannot be asked for in front of ``statement``, and again; "" where it can."""
+        if self.writing.spelled("torch", statement) is None:
+            return "`torch` is not imported here"
+        reason = self.facts.ask(Unchanged).why_impure(read.mask)
+        return reason or self.writing.why_not_replaced(statement) or ""
+
+    def _is_shaped(self, read: MaskedRead) -> bool:
+        """Whether the mask of ``read`` needs dimensions to be added, or its shape to be asked for."""
+        return isinstance(read.node, ast.Subscript) and read.row != 0
+
+    def _kept(self, read: MaskedRead, base: ast.expr | Code, spread: bool) -> tuple[ast.expr | Code, tuple[Code, ...]]:
+        """The mask, with dimensions that fit ``base`` (``spread``: in its shape), and what has to be said before."""
+        mask: ast.expr | Code = read.mask
+        if not self._is_shaped(read) and (not spread or read.row == 0):
+            return mask, ()
+        name = Code(self.writing.fresh_name("_kept", self.syntax.statement_of(read.node)))
+        if isinstance(read.node, ast.Call):  # it fits by broadcasting, either way
+            torch = self.writing.spelled("torch", read.node)
+            return name, (Code(f"{{0}} = {{1}} & {torch}.ones_like({{2}}, dtype={torch}.bool)", (name, mask, base)),)
+        lines = []
+        if not isinstance(mask, ast.Name | ast.Attribute):
+            lines.append(Code("{0} = {1}", (name, mask)))
+            mask = name
+        beside = Code("{0}[(..., *[None] * ({1}.ndim - {0}.ndim))]", (mask, base))
+        if read.row is not None:
+            beside = Code(f"{{0}}[...{', None' * read.row}]", (mask,))
+        lines.append(Code("{0} = {1}.expand_as({2})" if spread else "{0} = {1}", (name, beside, base)))
+        return name, tuple(lines)
