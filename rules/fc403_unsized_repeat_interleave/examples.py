@@ -122,6 +122,24 @@ def make(): return Grid()
 calls = [(torch.tensor([[1, 2, 2], [2, 2, 4]]),)]
 """,
     ),
+    Example(
+        title="a docstring says that it is a tensor",
+        before="""\
+class Spread(nn.Module):
+    def forward(self, xs, counts):
+        \"\"\"Repeat each row.
+
+        Args:
+            counts (LongTensor): how often, for each element.
+        \"\"\"
+        return [torch.repeat_interleave(x, n, dim=0) for x, n in zip(xs, counts)]
+""",
+        after=None,
+        run="""\
+def make(): return Spread()
+calls = [(torch.ones(2, 2, 3), torch.tensor([[1, 2], [3, 0]]))]
+""",
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

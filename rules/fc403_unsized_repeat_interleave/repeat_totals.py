@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.numbers.likely_tensors import LikelyTensors
 
 _FROM_LIST = frozenset({"torch.tensor", "torch.as_tensor", "torch.LongTensor", "torch.IntTensor"})
 _KEEPING = frozenset({"to", "long", "int", "cuda", "cpu", "contiguous"})
@@ -17,12 +18,16 @@ _WIDE = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
 
 @dataclass(frozen=True)
 class Repeat:
-    """A call without ``output_size``: ``x`` is repeated along ``dim``; ``x`` is None where the repeats stand alone."""
+    """A call without ``output_size``: ``x`` is repeated along ``dim``; ``x`` is None where the repeats stand alone.
+
+    ``sure``: it is known that the repeats are a tensor.
+    """
 
     call: ast.Call
     x: ast.expr | None
     repeats: ast.expr
     dim: ast.expr | None
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,17 @@ class RepeatTotals(Analysis):
         repeats = given.get("repeats")
         if repeats is None and set(given) == {"input"}:
             return Repeat(call, None, given["input"], None)
-        if repeats is None or "input" not in given or not self.presumed.of(repeats).is_tensor:
+        if repeats is None or "input" not in given or self.inference.of(repeats).is_number:
             return None
-        if not self.presumed.sure(repeats, self.inference) or self.inference.of(repeats).is_number:
+        sure = self.presumed.of(repeats).is_tensor and self.presumed.sure(repeats, self.inference)
+        if not sure and not self.facts.ask(LikelyTensors).of(repeats):
             return None
-        return Repeat(call, given["input"], repeats, given.get("dim"))
+        return Repeat(call, given["input"], repeats, given.get("dim"), sure)
 
     def total(self, repeat: Repeat) -> Total | str:
         """The size of the result along what is repeated, or why the host does not know it."""
+        if not repeat.sure:
+            return f"`{ast.unparse(repeat.repeats)}` is not known to be a tensor"
         made = self._origin(repeat.repeats)
         what = self.syntax.qualified(made.func) if isinstance(made, ast.Call) else None
         if isinstance(made, ast.Call) and what in _FROM_LIST and made.args and self._is_wide(made):

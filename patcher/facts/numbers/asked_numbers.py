@@ -32,6 +32,7 @@ from patcher.facts.tables.number_takers import (
     SIZED_BY_DATA,
     Arguments,
 )
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Category, Kind, Value
 
 #: The types of nodes that may ask.
@@ -281,13 +282,18 @@ class AskedNumbers(Analysis):
         parts = [held.left, held.right] if isinstance(held, ast.BinOp) else [held]
         return self.is_tensor(held) or (method == "nonzero" and all(isinstance(p, ast.Compare) for p in parts))
 
-    def _is_input(self, e: ast.expr) -> bool:
-        """Whether ``e`` comes into the graph as it is: PyTorch takes the number of one that is on the CPU as a size."""
+    def _is_input(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
+        """Whether ``e`` comes into the graph as it is: PyTorch takes the number of one that is on the CPU as a size.
+
+        What calls in this file make for a parameter does not.
+        """
         if isinstance(e, ast.Attribute):
             return True
-        if isinstance(e, ast.Name):
-            return any(d.how == "parameter" for d in self.inference.definitions(e))
-        return False
+        if not isinstance(e, ast.Name):
+            return False
+        found = frozenset(d for d in self.inference.definitions(e) if d.how == "parameter") - seen
+        given = [g for d in found for g in self.facts.ask(Callees).given(d)]
+        return bool(found) and all(self._is_input(g, seen | found) for g in given)
 
     def _is_place(self, call: ast.Call) -> bool:
         """Whether ``call`` is an index, or looped over: others tell of those."""

@@ -2,7 +2,8 @@
 
 More than `Inference` takes for granted: attributes of objects whose class, in any file, annotates them as tensors; what
 something is used on that only a tensor has, elsewhere in the function; elements of lists of tensors; parameters that
-calls of the file hand tensors to.
+calls of the file hand tensors to, whatever their annotation says, or that a docstring calls tensors; what functions
+return.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import Iterable
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.docstrings import tensors_documented
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import parsed
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
-from patcher.facts.values.types import FOREIGN, Kind
+from patcher.facts.values.types import FOREIGN, Kind, Value
 
 Seen = frozenset[Definition]
 _ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -60,6 +62,9 @@ _GIVING_ONE = frozenset(name for name in api.TENSOR_ONLY - _NO_TENSORS if not na
 )
 
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 class LikelyTensors(Analysis):
     """Answers for one module."""
 
@@ -68,6 +73,8 @@ class LikelyTensors(Analysis):
         self.presumed = facts.presumed
         self._used: dict[FunctionNode, frozenset[str]] = {}
         self._open: set[tuple[ast.ClassDef, str]] = set()
+        self._documented: dict[FunctionNode, frozenset[str]] = {}
+        self._asked: set[tuple[FunctionNode, int | None]] = set()
 
     def of(self, e: ast.expr) -> bool:
         """Whether ``e``, where a number is needed, is a tensor for all that is said of it."""
@@ -79,7 +86,7 @@ class LikelyTensors(Analysis):
         value = self.inference.of(e)
         if value.is_tensor:
             return True
-        if value.kind is not Kind.UNKNOWN or value == FOREIGN:
+        if value == FOREIGN or (value.kind is not Kind.UNKNOWN and not self._is_only_said(e, value)):
             return False
         match e:
             case ast.Name():
@@ -107,8 +114,14 @@ class LikelyTensors(Analysis):
             case ast.Call(args=[first, *more]) if self.syntax.builtin(e) in _PICKING and not e.keywords:
                 return self._elements(first, seen) if not more else any(self._of(a, seen) for a in e.args)
             case ast.Call():
-                return self._promised(e) or self._is_made_by_torch(e)
+                return self._promised(e) or self._is_made_by_torch(e) or self._returned(e, None, seen)
         return False
+
+    def _is_only_said(self, e: ast.expr, value: Value) -> bool:
+        """Whether nothing but an annotation, which callers need not keep to, says that ``e`` is a number."""
+        if not isinstance(e, ast.Name) or not value.is_number:
+            return False
+        return any(d.how == "parameter" and getattr(d.node, "annotation", None) for d in self.inference.definitions(e))
 
     def _is_made_by_torch(self, call: ast.Call) -> bool:
         """Whether a function of PyTorch that gives one tensor is called."""
@@ -142,24 +155,64 @@ class LikelyTensors(Analysis):
         value, path = d.part
         if d.how == "parameter":
             annotation = d.node.annotation if isinstance(d.node, ast.arg) else None
-            if annotation is not None:  # or None, where it is as good
-                return self.presumed.annotated(annotation).is_tensor
-            return any(self._of(e, seen) for e in self.facts.ask(Callees).given(d))
-        if value is None or len(path) > 1:
+            if annotation is not None and self.presumed.annotated(annotation).is_tensor:
+                return True  # or None, where it is as good
+            given = self.facts.ask(Callees).given(d, seen=annotation is not None)
+            if annotation is not None:  # what a dictionary holds is no better known than what is annotated here
+                given = [e for e in given if not any(map(_is_item, ast.walk(e)))]
+            return (annotation is None and self._is_documented(d)) or any(self._of(e, seen) for e in given)
+        if value is None:
             return False
-        if d.how == "assign":
-            return self._elements(value, seen) if path else self._of(value, seen)
+        if d.how == "assign" and len(path) < 2:
+            if not path:
+                return self._of(value, seen)
+            part = isinstance(value, ast.Call) and self._returned(value, path[0], seen)
+            return part or self._elements(value, seen)
         if d.how == "iteration":
             return self._turn(value, path, seen)
         return False
+
+    def _is_documented(self, d: Definition) -> bool:
+        """Whether the docstring of its function calls the parameter ``d`` a tensor, or the code uses it like one."""
+        function = self.syntax.parents.get(self.syntax.parents[d.node])
+        if not isinstance(function, _FUNCTIONS):
+            return False
+        if function not in self._documented:
+            self._documented[function] = tensors_documented(function)
+        uses = self.flow_of(function).uses.get(d, [])
+        asked = (self.syntax.parents[u] for u in uses)
+        return d.name in self._documented[function] or any(
+            isinstance(a, ast.Attribute) and a.attr in _TELLING for a in asked
+        )
+
+    def _returned(self, call: ast.Call, part: int | None, seen: Seen) -> bool:
+        """Whether functions that ``call`` may run return a tensor, or one at ``part`` of what they return."""
+        callees = self.facts.ask(Callees)
+        for name in callees.of(call):
+            function = callees.here(name)
+            if function is None or (function, part) in self._asked:
+                continue
+            self._asked.add((function, part))
+            own = (r for r in self.syntax.own(function, ast.Return) if isinstance(r, ast.Return))
+            values = [_at(r.value, part) for r in own if r.value is not None and not self._is_for_a_kind(r)]
+            found = any(v is not None and self._of(v, seen) for v in values)
+            self._asked.discard((function, part))
+            if found:
+                return True
+        return False
+
+    def _is_for_a_kind(self, returned: ast.Return) -> bool:
+        """Whether ``returned`` stands under a test of what something is, so that it depends on what is given."""
+        around = (p.test for p in self.syntax.ancestors(returned) if isinstance(p, ast.If))
+        return any("isinstance(" in ast.unparse(test) for test in around)
 
     def _turn(self, over: ast.expr, path: tuple[int, ...], seen: Seen) -> bool:
         """Whether what a loop over ``over`` binds, at ``path``, is a tensor in each turn."""
         name, args = self.syntax.builtin(over), over.args if isinstance(over, ast.Call) else []
         if name == "enumerate" and args:
-            return path == (1,) and self._elements(args[0], seen)
+            return path[:1] == (1,) and self._turn(args[0], path[1:], seen)
         if name == "zip":
-            return len(path) == 1 and path[0] < len(args) and self._elements(args[path[0]], seen)
+            return bool(path) and path[0] < len(args) and self._turn(args[path[0]], path[1:], seen)
         return not path and self._elements(over, seen)
 
     def _elements(self, e: ast.expr, seen: Seen) -> bool:
@@ -247,3 +300,14 @@ class LikelyTensors(Analysis):
             asked = [v for v in kept if isinstance(v, (ast.Attribute, ast.Subscript))]
             self._used[function] = frozenset(map(ast.unparse, asked))
         return ast.unparse(e) in self._used[function]
+
+
+def _is_item(n: ast.AST) -> bool:
+    return isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str)
+
+
+def _at(value: ast.expr | None, part: int | None) -> ast.expr | None:
+    """``value``, or what stands at ``part`` of the tuple that it is."""
+    if part is None or value is None:
+        return value
+    return value.elts[part] if isinstance(value, ast.Tuple) and part < len(value.elts) else None

@@ -52,17 +52,23 @@ class Callees(Analysis):
             self._here = {f"{self.module}.{qualname}": f for qualname, f in named if qualname is not None}
         return self._here.get(name)
 
-    def given(self, d: Definition) -> list[ast.expr]:
-        """What calls in this file that name its function, or one of that name, hand over for the parameter ``d``."""
+    def given(self, d: Definition, *, seen: bool = False) -> list[ast.expr]:
+        """What calls in this file that name its function, or one of that name, hand over for the parameter ``d``.
+
+        ``seen``: only calls of which it can be seen that they run that function.
+        """
         arguments = self.syntax.parents.get(d.node)
         function = self.syntax.parents.get(arguments) if isinstance(arguments, ast.arguments) else None
         if d.how != "parameter" or not isinstance(function, _FUNCTIONS):
             return []
         positional = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
-        if self.syntax.method_of(function) is function:
+        static = any(dotted(decorator) == "staticmethod" for decorator in function.decorator_list)
+        if self.syntax.method_of(function) is function and not static:
             positional = positional[1:]
         found: list[ast.expr] = []
         for call in self._calls.get(function.name, ()):
+            if seen and function not in map(self.here, self.of(call)):
+                continue
             found += [a for n, a in zip(positional, call.args, strict=False) if n == d.name]
             found += [k.value for k in call.keywords if k.arg == d.name]
         return found

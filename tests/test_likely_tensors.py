@@ -1,0 +1,177 @@
+"""Which expressions are tensors by what is said of them near by: parameters, what functions return, loops."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from patcher.facts import Facts
+from patcher.facts.numbers.likely_tensors import LikelyTensors
+from patcher.facts.project.index import Project, summarise
+from patcher.facts.syntax.docstrings import tensors_documented
+from patcher.settings import Settings
+
+
+def is_likely(source: str) -> bool:
+    """Whether what ``ask(...)`` is given in ``source`` is likely a tensor."""
+    tree = ast.parse("import torch\n" + source)
+    facts = Facts(tree, "model.py", Project([summarise(tree, "model.py")]), Settings(), frozenset())
+    (asked,) = (c for c in facts.syntax.by_type[ast.Call] if isinstance(c.func, ast.Name) and c.func.id == "ask")
+    return facts.ask(LikelyTensors).of(asked.args[0])
+
+
+LIKELY = {
+    "a docstring says so": '''
+def f(x, lengths):
+    """Pad.
+
+    Args:
+        lengths (LongTensor): how long each is.
+    """
+    ask(lengths)
+''',
+    "an element of what a docstring says": '''
+def f(x, lengths):
+    """:param torch.Tensor lengths: how long each is."""
+    for i, (row, n) in enumerate(zip(x, lengths)):
+        ask(n)
+''',
+    "used as one in its function": "def f(x, n):\n    y = n.new_zeros(3)\n    ask(n)",
+    "handed a tensor, whatever the annotation": """
+def f(x: torch.Tensor):
+    for t in x:
+        step(x, t)
+
+def step(x, t: int):
+    ask(t)
+""",
+    "of a static method": """
+class Net:
+    def f(self, x: torch.Tensor):
+        return self.step(3, x[0])
+
+    @staticmethod
+    def step(n, t):
+        ask(t)
+""",
+    "returned by a function of the file": """
+def last(x: torch.Tensor):
+    if x is None:
+        return None
+    return x[-1]
+
+def f(x):
+    ask(last(x))
+""",
+    "the second of what one returns": """
+def both(x: torch.Tensor):
+    return x.shape, x.sum()
+
+def f(x):
+    size, total = both(x)
+    ask(total)
+""",
+}
+UNLIKELY = {
+    "annotated as a number, handed one": """
+def f(x: torch.Tensor):
+    step(x.shape[0])
+
+def step(n: int):
+    ask(n)
+""",
+    "annotated as a number; something else of that name is handed a tensor": """
+def f(other, x: torch.Tensor):
+    other.step(x)
+
+def step(n: int):
+    ask(n)
+""",
+    "annotated as a number, handed something out of a dictionary": """
+def f(x: dict[str, torch.Tensor]):
+    step(x["size"])
+
+def step(n: int):
+    ask(n)
+""",
+    "a static method has no parameter for the instance": """
+class Net:
+    def f(self, x: torch.Tensor):
+        return self.step(x, 3)
+
+    @staticmethod
+    def step(t, n):
+        ask(n)
+""",
+    "a tensor for a tensor alone": """
+def size(x):
+    if isinstance(x, torch.Tensor):
+        return x.sum()
+    return 3
+
+def f(x):
+    ask(size(x))
+""",
+    "a size that one returns": """
+def both(x: torch.Tensor):
+    return x.shape[0], x.sum()
+
+def f(x):
+    size, total = both(x)
+    ask(size)
+""",
+    "a function that calls itself": """
+def deep(x):
+    return deep(x)
+
+def f(x):
+    ask(deep(x))
+""",
+    "a docstring that says what it is for": '''
+def f(x, n):
+    """Args:
+        n: number of rows of the tensor.
+    """
+    ask(n)
+''',
+}
+
+
+@pytest.mark.parametrize("source", LIKELY.values(), ids=LIKELY)
+def test_it_is_likely_a_tensor(source: str) -> None:
+    assert is_likely(source)
+
+
+@pytest.mark.parametrize("source", UNLIKELY.values(), ids=UNLIKELY)
+def test_it_is_not_told_to_be_one(source: str) -> None:
+    assert not is_likely(source)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("x (Tensor): rows", {"x"}),
+        ("x (torch.FloatTensor of shape (n, 3), optional): rows", {"x"}),
+        ("x (`torch.Tensor` of shape `(n, width)`): rows", {"x"}),
+        ("a, b (LongTensor): rows", {"a", "b"}),
+        ("x : torch.Tensor", {"x"}),
+        ("x: a boolean tensor of shape (n,)", {"x"}),
+        ("x: (n, t) int64 tensor", {"x"}),
+        (":param Tensor x: rows", {"x"}),
+        (":type x: torch.Tensor", {"x"}),
+        ("x (int): size of the tensor", set()),
+        ("x (int or Tensor): either", set()),
+        ("x (list of Tensor): several", set()),
+        ("x (list[Tensor]): several", set()),
+        ("x: whether to return a tensor", set()),
+        ("x: tensor dtype", set()),
+        ("x: the number of tensor dimensions", set()),
+        ("x: rows of a tensor", set()),
+        ("x (Module): makes a tensor", set()),
+    ],
+)
+def test_what_a_docstring_calls_a_tensor(line: str, names: set[str]) -> None:
+    (function,) = ast.parse(f'def f(x, a, b):\n    """Do it.\n\n    Args:\n        {line}\n    """\n').body
+    assert isinstance(function, ast.FunctionDef)
+    assert tensors_documented(function) == names
