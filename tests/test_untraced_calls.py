@@ -16,7 +16,9 @@ from rules import load_rules
 HEAD = """\
 import array, base64, binascii, bisect, bz2, contextvars, copy, datetime, decimal, gc, glob, gzip, hashlib, heapq
 import importlib, inspect, io, json, locale, lzma, math, operator, os, pickle, pprint, re, secrets, shutil, socket
-import statistics, struct, subprocess, sys, threading, time, unicodedata, urllib.parse, uuid, zlib
+import cmath, queue, statistics, struct, subprocess, sys, tempfile, threading, time, types, unicodedata, urllib.parse
+import uuid, zlib
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -25,6 +27,7 @@ MODULE = torch.nn.Linear(3, 3)
 @torch.compile
 def way(x: torch.Tensor, text: str, data: bytes, numbers: list):
     y = x * 1
+    a = x.numpy()
     r = {call}
     return y * 2
 """
@@ -66,8 +69,33 @@ ARGUMENTS = {
     "torch.sparse.LongTensor": "torch.tensor([[0], [1]]), torch.tensor([1]), torch.Size([4, 4])",
     "to_sparse_bsr": "(2, 1)", "to_sparse_bsc": "(2, 1)", "resize_": "4, 3", "set_": "x.clone()",
     "map_": "x, lambda a, b: a", "apply_": "lambda a: a",
+    "torch.autograd.grad": "MODULE(x[:, :3]).sum(), MODULE.weight", "torch.autograd.backward": "MODULE(x).sum()",
+    **{f"torch.autograd.functional.{name}": "lambda a: a.sum(), x, x" for name in ("hvp", "vhp")},
+    **{f"torch.autograd.functional.{name}": "lambda a: a.sin(), x, x" for name in ("jvp", "vjp")},
+    "torch.autograd.functional.hessian": "lambda a: a.sum(), x", "torch.cov": "x", "torch.corrcoef": "x",
+    "torch.lobpcg": "x.T @ x, 1", "torch.quasirandom.SobolEngine": "2", "torch.nn.init.trunc_normal_": "x",
+    "torch.random.manual_seed": "1", "torch.fx.symbolic_trace": "MODULE", "torch.jit.trace": "MODULE, x",
+    "torch.utils.data.DataLoader": "[1]", "torch.utils.data.TensorDataset": "x", "types.SimpleNamespace": "a=1",
+    "cmath.exp": "1", "cmath.phase": "1j", "cmath.sqrt": "1", "inspect.getsource": "F.relu",
+    "numpy.ndindex": "2, 2", "numpy.apply_along_axis": "np.sum, 0, a", "numpy.apply_over_axes": "np.sum, a, [0]",
+    "numpy.argpartition": "a, 1", "numpy.partition": "a, 1", "numpy.block": "[a, a]", "numpy.compress": "[True], a[0]",
+    "numpy.delete": "a, 0", "numpy.insert": "a, 0, 1", "numpy.digitize": "a, [1, 2]", "numpy.extract": "a > 1, a",
+    "numpy.frombuffer": "data, np.uint8", "numpy.fromfunction": "lambda i: i, (3,)", "numpy.fromiter": "[1], int",
+    "numpy.interp": "a, [0.0, 1.0], [0.0, 1.0]", "numpy.ix_": "[0], [0]", "numpy.lexsort": "(a[0], a[1])",
+    **{f"numpy.{name}": "a, a" for name in ("intersect1d", "union1d", "setdiff1d", "setxor1d", "isin")},
+    "numpy.nanpercentile": "a, 50", "numpy.nanquantile": "a, 0.5", "numpy.packbits": "a.astype(np.uint8)",
+    "numpy.unpackbits": "a.astype(np.uint8)", "numpy.piecewise": "a, [a > 0], [1.0]", "numpy.place": "a, a > 1, [0]",
+    "numpy.putmask": "a, a > 1, 0", "numpy.poly": "[1.0, 2.0]", "numpy.poly1d": "[1.0]",
+    "numpy.polyadd": "[1.0], [1.0]",
+    "numpy.polyfit": "[1.0, 2.0], [1.0, 2.0], 1", "numpy.polyval": "[1.0], 2.0", "numpy.roots": "[1.0, 2.0]",
+    "numpy.promote_types": "np.float32, np.float64", "numpy.ravel_multi_index": "(1, 1), (2, 2)",
+    "numpy.unravel_index": "3, (2, 2)", "numpy.select": "[a > 0], [a]", "numpy.trim_zeros": "a[0]",
+    "numpy.vectorize": "abs",
 }  # fmt: skip
+#: What a method is called on, where that needs gradients.
+RECEIVERS = {"backward": "(x * MODULE.weight[0, 0]).sum()", "retain_grad": "(x * MODULE.weight[0, 0])"}
 _DATA = frozenset("zlib gzip bz2 lzma hashlib base64 binascii".split())
+NUMPY = sorted(host_api.NOT_TRACED_OF_NUMPY)
 FUNCTIONS = sorted(host_api.NOT_TRACED | host_api.NOT_TRACED_SIZES | host_api.SPARSE_MAKERS | host_api.WITH_WEIGHTS)
 MODULES = sorted(host_api.NOT_TRACED_OF_MODULES)
 METHODS = sorted(host_api.SPARSE_METHODS | host_api.NOT_TRACED_METHODS)
@@ -96,16 +124,24 @@ TRACED = (
     "torch.distributions.Normal(x, 1.0)",
     "torch.linalg.eigh(x.T @ x)",
     "torch.nonzero_static(x > 0, size=4)",
+    "torch.func.grad(lambda t: t.sum())(x)",
+    "copy.deepcopy({'a': 1})",
+    "np.prod(x.shape)",
+    "np.concatenate([a, a])",
+    "np.searchsorted(a[0], 2)",
+    "np.gradient(a)",
 )
 
 
 def called(name: str) -> str:
     if name in METHODS:
-        return f"x.{name}({ARGUMENTS.get(name, '')})"
+        return f"{RECEIVERS.get(name, 'x')}.{name}({ARGUMENTS.get(name, '')})"
     if name in MODULES:
         return f"MODULE.{name}({ARGUMENTS[name]})"
     if name in host_api.WITH_WEIGHTS:
         return f"{name}({ARGUMENTS.get(name, '2, 1' if 'Conv' not in name else '2, 2, 1')})"
+    if name in NUMPY:
+        return f"np.{name[6:]}({ARGUMENTS.get(name, 'a')})"
     given = ARGUMENTS.get(name, "data" if name.partition(".")[0] in _DATA else "")
     return f"{name}({given})"
 
@@ -135,7 +171,7 @@ def told(call: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in (*FUNCTIONS, *METHODS, *MODULES) if n not in NOT_RUN])
+@pytest.mark.parametrize("name", [n for n in (*FUNCTIONS, *NUMPY, *METHODS, *MODULES) if n not in NOT_RUN])
 def test_what_is_not_traced_ends_the_graph_and_is_told(name: str) -> None:
     call = called(name)
     assert breaks(call)

@@ -56,7 +56,17 @@ class HiddenRead(Rule):
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC209", "FC306", "FC402", "FC405", "FC614", "FC711")
+    yields_to: ClassVar[tuple[str, ...]] = (
+        "FC301",
+        "FC102",
+        "FC209",
+        "FC306",
+        "FC402",
+        "FC404",
+        "FC405",
+        "FC614",
+        "FC711",
+    )
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it asks a tensor for its number."""

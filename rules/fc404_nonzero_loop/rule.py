@@ -101,5 +101,12 @@ class NonzeroLoop(Rule):
             "rounding and random numbers, and zeros as the gradient of groups without rows",
         )
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` is what a loop of this kind goes over."""
+        loop = next((p for p in facts.syntax.ancestors(node) if isinstance(p, ast.stmt)), None)
+        if not isinstance(loop, ast.For) or not any(n is node for n in ast.walk(loop.iter)):
+            return False
+        return facts.ask(RowLoops).may_be(loop) and facts.ask(RowLoops).of(loop) is not None
+
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

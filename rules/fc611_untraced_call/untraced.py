@@ -16,6 +16,7 @@ from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import host_api
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
+from patcher.facts.values.types import Kind
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -28,8 +29,9 @@ WORDS_OF_UNTRACED = (
     | host_api.WITH_WEIGHTS
     | host_api.NOT_TRACED_METHODS
     | host_api.NOT_TRACED_OF_MODULES
-    | {"sparse", "coo", "csr", "csc", "bsr", "bsc", "from "}
+    | {"sparse", "coo", "csr", "csc", "bsr", "bsc", "from ", "deepcopy", "numpy"}
 )
+_NOT_TRACED = host_api.NOT_TRACED | host_api.NOT_TRACED_ELSEWHERE | host_api.NOT_TRACED_OF_NUMPY
 
 
 class Why(Enum):
@@ -59,7 +61,7 @@ class UntracedCalls(Analysis):
     def at(self, call: ast.Call) -> Iterator[Untraced]:
         """Where the graph ends because of ``call``."""
         what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
-        if what in host_api.NOT_TRACED | host_api.NOT_TRACED_ELSEWHERE:
+        if what in _NOT_TRACED or (what == "copy.deepcopy" and any(map(self._is_copied, call.args))):
             yield Untraced(call, func, Why.CALL)
         elif what in host_api.NOT_TRACED_SIZES:
             yield Untraced(call, func, Why.ROWS)
@@ -77,6 +79,10 @@ class UntracedCalls(Analysis):
             yield Untraced(call, made, Why.LEFT_OUT_CALL)
         if (following := self._where_held(call)) is not None:
             yield Untraced(following, func, Why.HELD)
+
+    def _is_copied(self, e: ast.expr) -> bool:
+        """Whether Dynamo cannot copy ``e``: a tensor, or a module, which has some."""
+        return self.inference.of(e).kind is Kind.MODULE or self.facts.ask(LikelyTensors).of(e)
 
     def left_out(self, function: FunctionNode) -> ast.expr | None:
         """The decorator that leaves ``function`` out of graphs, where compiled code makes the function."""

@@ -203,6 +203,36 @@ def make():
 """,
     ),
     Example(
+        title="layers in lists, one that is asked for first, and no run",
+        before="""class Stack(nn.Module):
+    def __init__(self, last=True):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.GRU(4, 4) for _ in range(2)])
+        self.plain = []
+        for _ in range(2):
+            self.plain.append(nn.LSTM(4, 4))
+        if last:
+            self.last = (nn.LSTM if last else nn.GRU)(4, 4)
+        else:
+            self.last = None
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)[0]
+        x = self.plain[0](x)[0]
+        if self.last is None:
+            return x
+        return self.last(x)[0]
+""",
+        after=None,
+        run="""
+calls = [(torch.ones(2, 3, 4),), (torch.ones(2, 3, 4) * 2,)]
+
+def make():
+    return Stack()
+""",
+    ),
+    Example(
         title="in both arms",
         before=_SCALED
         + """def compiled(net, backend="inductor"):
@@ -275,6 +305,24 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.layer(self.named(self.other(self.cell(x)[0])))[0]
+""",
+    ),
+    NearMiss(
+        title="a list of other layers, and one that may hold them",
+        source="""class Net(nn.Module):
+    def __init__(self, recurrent, layers):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.GRUCell(4, 4)])
+        self.given = nn.ModuleList(layers)
+        self.either = nn.GRU(4, 4) if recurrent else nn.Linear(4, 4)
+        self.unused = nn.LSTM(4, 4)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        for layer in self.given:
+            x = layer(x)
+        return self.either(x)
 """,
     ),
     NearMiss(

@@ -12,6 +12,8 @@ from rules.fc710_compile_setting.examples import INVALID, VALID
 from rules.fc710_compile_setting.recurrent import SETTING, recurrent
 from rules.fc710_compile_setting.writing import SettingPlaces
 
+_TRIED = "`diagnose --prove --unsafe` finds out whether it helps this model"
+
 
 class CompileSetting(Rule):
     """A setting of PyTorch that a run has shown to help, and that is not set where the model is compiled.
@@ -21,7 +23,8 @@ class CompileSetting(Rule):
         line before ``torch.compile(model)`` or ``model.compile()``; what is an argument of the call (``dynamic=True``)
         goes into it. It needs a run: ``diagnose --prove --unsafe`` tries the settings that the causes ask for, alone
         and together, with the source fixes and without them, and keeps the fewest that help. Without a run it
-        tells of calls of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph. Where the
+        tells of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph: where compiled code
+        reads the attribute first that holds one, and where it calls one out of a list or a ``Sequential``. Where the
         project compiles models of several classes, those that have nothing to do with the case's are left as they are.
         Where nothing in the given files compiles, the report says what to write, and at which line of the project.
         Where ``--tune`` has found that its blocks are better compiled one by one, the call becomes a loop over them.
@@ -45,14 +48,21 @@ class CompileSetting(Rule):
     name: ClassVar[str] = "compile-setting"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
     triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN", b"bidirectional")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (
+        ast.Attribute,
+        ast.Call,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+    )
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it compiles something, and settings of a run are not set there."""
-        if isinstance(node, ast.Call) and (layer := recurrent(node, facts)) and facts.compiled(node):
+        if isinstance(node, (ast.Attribute, ast.Call)) and facts.compiled(node) and (run := recurrent(node, facts)):
+            where, layer = run
             message = f"`{layer}` ends the graph here: the setting `torch._dynamo.config.{SETTING} = True` takes it in"
-            yield Finding(node, message, assumption="`diagnose --prove --unsafe` finds out whether it helps this model")
+            yield Finding(where, message, assumption=_TRIED)
         if facts.settings.torch_settings:
             decorators = [d for d in getattr(node, "decorator_list", []) if not isinstance(d, ast.Call)]
             for site in [node] if isinstance(node, ast.Call) else decorators:

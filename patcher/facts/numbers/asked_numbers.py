@@ -296,11 +296,14 @@ class AskedNumbers(Analysis):
         return bool(found) and all(self._is_input(g, seen | found) for g in given)
 
     def _is_place(self, call: ast.Call) -> bool:
-        """Whether ``call`` is an index, or looped over: others tell of those."""
+        """Whether ``call`` is an index, or looped over after more has been done to it: others tell of those."""
         child: ast.AST = call
         while isinstance(parent := self.syntax.parents[child], (ast.Attribute, ast.Call)):
             child = parent
-        return isinstance(parent, ast.For) or (isinstance(parent, ast.Subscript) and child is parent.slice)
+        if isinstance(parent, ast.For):
+            numbered = isinstance(child, ast.Call) and self.syntax.builtin(child) in ("enumerate", "zip")
+            return child is not call and not (numbered and isinstance(child, ast.Call) and call in child.args)
+        return isinstance(parent, ast.Subscript) and child is parent.slice
 
     def _is_tested(self, e: ast.expr) -> bool:
         """Whether ``e`` is a part of a test, of which others tell."""

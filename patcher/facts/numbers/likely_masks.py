@@ -31,6 +31,8 @@ class LikelyMasks(Analysis):
             case ast.Name():
                 found = self.inference.definitions(e) - seen
                 return bool(found) and all(self._bound(d, seen | found) for d in found)
+            case ast.Attribute():
+                return self.facts.ask(LikelyTensors).is_kept_mask(e)
             case ast.Subscript(value=ast.Call() as held, slice=ast.Constant(value=int() as part)):
                 return self.of(held, seen) or self._returned(held, part, seen)
             case ast.Subscript(value=held, slice=index):

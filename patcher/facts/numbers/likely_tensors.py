@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.project.index import ClassSummary
+from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.docstrings import tensors_documented
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import parsed
@@ -74,6 +76,7 @@ class LikelyTensors(Analysis):
         self._used: dict[FunctionNode, frozenset[str]] = {}
         self._open: set[tuple[ast.ClassDef, str]] = set()
         self._documented: dict[FunctionNode, frozenset[str]] = {}
+        self._like: dict[Definition, list[str]] = {}
         self._asked: set[tuple[FunctionNode, int | None]] = set()
 
     def of(self, e: ast.expr) -> bool:
@@ -259,8 +262,15 @@ class LikelyTensors(Analysis):
 
     def _kept(self, e: ast.Attribute, seen: Seen) -> bool:
         """Whether the class of the object that ``e`` is an attribute of says that it is a tensor."""
-        names = self._classes(e.value, seen)
-        return any(known is not None and e.attr in known.tensors for known in map(self.project.known_class, names))
+        return any(e.attr in known.tensors for known in self._known_classes(e.value, seen))
+
+    def is_kept_mask(self, e: ast.Attribute) -> bool:
+        """Whether the class of the object that ``e`` is an attribute of makes a boolean tensor of it."""
+        return any(e.attr in known.masks for known in self._known_classes(e.value, _NONE))
+
+    def _known_classes(self, e: ast.expr, seen: Seen) -> Iterable[ClassSummary]:
+        found = map(self.project.known_class, self._classes(e, seen))
+        return (known for known in found if known is not None)
 
     def _classes(self, e: ast.expr, seen: Seen) -> Iterable[str]:
         """The dotted classes of the project that ``e`` may be an instance of."""
@@ -268,11 +278,35 @@ class LikelyTensors(Analysis):
             for d in self.inference.definitions(e) - seen:
                 if isinstance(d.node, ast.arg) and d.node.annotation is not None:
                     yield from self._said(d.node.annotation)
+                elif isinstance(d.node, ast.arg) and d.how == "parameter":
+                    yield from self._alike(d)
                 elif d.how == "assign" and isinstance(d.value, ast.Call) and not d.path:
                     yield from self._named(d.value.func)
         elif isinstance(e, ast.Attribute) and (own := self.inference.instance_attribute(e)) is not None:
             known = self.project.known_class(self.facts.qualname(own[0]) or own[0].name)
             yield from (cls for name, cls in (known.built if known is not None else ()) if name == e.attr)
+
+    def _alike(self, d: Definition) -> list[str]:
+        """The only class of this file that has all the attributes that are asked of the parameter ``d``, two at least.
+
+        For the instance itself, others answer.
+        """
+        function = self.syntax.parents.get(self.syntax.parents[d.node])
+        if not isinstance(function, _FUNCTIONS):
+            return []
+        if self.syntax.method_of(function) is function and self_name(function) == d.name:
+            return []
+        if d not in self._like:
+            uses = (self.syntax.parents[u] for u in self.flow_of(function).uses.get(d, ()))
+            asked = {a.attr for a in uses if isinstance(a, ast.Attribute)}
+            found = []
+            for name in (self.facts.qualname(c) or c.name for c in self.syntax.by_type[ast.ClassDef]):
+                known = self.project.known_class(name)
+                kept = known.init_stores | known.stores if known is not None else frozenset()
+                if known is not None and asked <= kept | known.methods and len(asked & kept - api.TENSOR_ONLY) > 1:
+                    found.append(name)
+            self._like[d] = found if len(found) == 1 else []
+        return self._like[d]
 
     def _said(self, annotation: ast.expr) -> Iterable[str]:
         written = parsed(annotation)

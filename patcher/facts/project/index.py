@@ -28,7 +28,7 @@ from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.scripted import prepared, scripted
-from patcher.facts.project.tensor_fields import said_tensors
+from patcher.facts.project.tensor_fields import said_masks, said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
@@ -115,7 +115,8 @@ class ClassSummary:
     ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
     ``compiled``: it has the decorator ``torch.compile``. ``lists``: those of modules of one class that it makes.
-    ``tensors``: the attributes that it says are tensors, by an annotation or by making one, and says nothing else of.
+    ``tensors``: the attributes that it says are tensors, by an annotation or by making one, and says nothing else of;
+    ``masks``: those that it makes boolean.
     """
 
     name: str
@@ -129,6 +130,7 @@ class ClassSummary:
     compiled: bool = False
     lists: tuple[BlockList, ...] = ()
     tensors: frozenset[str] = frozenset()
+    masks: frozenset[str] = frozenset()
 
     def __or__(self, other: ClassSummary) -> ClassSummary:
         """Either of two classes of one name in one file."""
@@ -144,6 +146,7 @@ class ClassSummary:
             self.compiled and other.compiled,
             tuple(one for one in self.lists if one in other.lists),
             self.tensors & other.tensors,
+            self.masks & other.masks,
         )
 
 
@@ -428,6 +431,7 @@ class _Collector:
                 "torch.compile" in self.decorators(node),
                 tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if node in listing else (),
                 said_tensors(node, self.syntax),
+                said_masks(node, self.syntax),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:

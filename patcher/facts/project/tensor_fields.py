@@ -1,4 +1,4 @@
-"""Which attributes a class says are tensors, for those who hold an object of the class."""
+"""Which attributes a class says are tensors, and which masks, for those who hold an object of the class."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from patcher.facts.syntax.written import is_none, parsed
 _ANNOTATIONS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor".split())
 #: Functions of torch that make a tensor, and no number.
 _MAKERS = frozenset("zeros ones full empty tensor arange zeros_like ones_like full_like empty_like".split())
+#: Methods that nothing but a tensor has, and that make another one.
+_MAKING = frozenset("new_zeros new_ones new_full new_empty new_tensor".split())
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -24,6 +26,31 @@ def said_tensors(cls: ast.ClassDef, syntax: Syntax) -> frozenset[str]:
     for name, tensor in _stores(cls, syntax):
         said[name] = said.get(name, True) and tensor
     return frozenset(name for name, tensor in said.items() if tensor)
+
+
+def said_masks(cls: ast.ClassDef, syntax: Syntax) -> frozenset[str]:
+    """Those of them that all initialisers make with a boolean dtype."""
+    said: dict[str, bool] = {}
+    for name, value in _values(cls):
+        said[name] = said.get(name, True) and _is_made(value, syntax) and _is_boolean(value, syntax)
+    return frozenset(name for name, mask in said.items() if mask)
+
+
+def _values(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    """What the initialisers assign to attributes, None aside."""
+    for method in cls.body:
+        if isinstance(method, _FUNCTIONS) and method.name in INITIALISERS:
+            own = self_name(method) or ""
+            for n in own_nodes(method):
+                for target in n.targets if isinstance(n, ast.Assign) else []:
+                    name = attribute_of(target, own)
+                    if name is not None and isinstance(n, ast.Assign) and not is_none(n.value):
+                        yield name, n.value
+
+
+def _is_boolean(e: ast.expr, syntax: Syntax) -> bool:
+    dtypes = [k.value for k in e.keywords if k.arg == "dtype"] if isinstance(e, ast.Call) else []
+    return any(syntax.qualified(d) == "torch.bool" or ast.unparse(d) == "bool" for d in dtypes)
 
 
 def _stores(cls: ast.ClassDef, syntax: Syntax) -> Iterator[tuple[str, bool]]:
@@ -63,5 +90,8 @@ def _is_annotation(e: ast.expr) -> bool:
 def _is_made(e: ast.expr, syntax: Syntax) -> bool:
     if not isinstance(e, ast.Call):
         return False
-    package, _, name = (syntax.qualified(e.func) or "").rpartition(".")
+    what = syntax.qualified(e.func)
+    if what is None:
+        return isinstance(e.func, ast.Attribute) and e.func.attr in _MAKING
+    package, _, name = what.rpartition(".")
     return package == "torch" and name in _MAKERS

@@ -61,7 +61,24 @@ NOT_TRACED = frozenset(
     "torch.cuda.max_memory_allocated torch.cuda.memory_reserved torch.cuda.device_count torch.typename "
     "torch.result_type torch.can_cast torch.autograd.Variable torch.nested.nested_tensor torch.jit.script "
     "torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pack_sequence torch.autograd.functional.jacobian "
+    "torch.autograd.grad torch.autograd.backward torch.autograd.functional.hessian torch.autograd.functional.jvp "
+    "torch.autograd.functional.vjp torch.autograd.functional.hvp torch.autograd.functional.vhp "
+    "torch.cov torch.corrcoef torch.lobpcg torch.Generator torch.quasirandom.SobolEngine torch.nn.init.trunc_normal_ "
+    "torch.random.get_rng_state torch.random.initial_seed torch.random.manual_seed torch.random.fork_rng "
+    "torch.fx.symbolic_trace torch.jit.trace torch.utils.data.DataLoader torch.utils.data.TensorDataset "
+    "types.SimpleNamespace queue.Queue cmath.exp cmath.phase cmath.sqrt inspect.getsource tempfile.mkdtemp "
     "torch.compiler.disable torch._dynamo.disable".split()
+)
+#: Functions of NumPy that PyTorch has nothing for, or that ask for a number, whatever they are given.
+NOT_TRACED_OF_NUMPY = frozenset(
+    f"numpy.{name}"
+    for name in "ndindex ndenumerate nditer apply_along_axis apply_over_axes argpartition partition array2string "
+    "array_repr array_str asanyarray asfortranarray block compress delete insert digitize ediff1d extract frexp "
+    "frombuffer fromfunction fromiter histogram_bin_edges interp intersect1d union1d setdiff1d setxor1d isin iterable "
+    "ix_ lexsort nanargmax nanargmin nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile "
+    "nanstd nansum nanvar packbits unpackbits piecewise place putmask poly poly1d polyadd polyfit polyval "
+    "promote_types ravel_multi_index unravel_index require roots select trim_zeros unwrap vectorize spacing cov "
+    "corrcoef".split()
 )
 #: The same of other libraries, as runs of docs/results/forecast.md have shown.
 NOT_TRACED_ELSEWHERE = frozenset(
@@ -86,6 +103,8 @@ SPARSE_MAKERS = frozenset(
 #: Methods of a tensor that do.
 SPARSE_METHODS = frozenset("to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc".split())
 #: Methods of a tensor that end the graph, those aside.
-NOT_TRACED_METHODS = frozenset("storage resize_ set_ map_ apply_".split())
+NOT_TRACED_METHODS = frozenset(
+    "storage resize_ set_ map_ apply_ backward retain_grad share_memory_ is_shared storage_offset".split()
+)
 #: Packages that bring a compiler and tensors of their own, which are no matter of ``torch.compile``.
 OTHER_COMPILERS = frozenset({"torch_xla"})
