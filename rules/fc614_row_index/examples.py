@@ -149,6 +149,37 @@ class Ended(nn.Module):
         unsafe=True,
     ),
     Example(
+        title="a chain, each link of which has a parent",
+        before="""\
+class Chain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ups", torch.tensor([-1, 0, 0, 1]))
+
+    def forward(self, turns):
+        chain = [turns[0]]
+        for i in range(1, 4):
+            link = chain[self.ups[i]]
+            chain.append(link @ turns[i])
+        return torch.stack(chain)
+""",
+        after="""\
+class Chain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ups", torch.tensor([-1, 0, 0, 1]))
+
+    def forward(self, turns):
+        chain = [turns[0]]
+        for i in range(1, 4):
+            link = torch.stack(chain)[self.ups[i][None]][0] if torch.compiler.is_compiling() else chain[self.ups[i]]
+            chain.append(link @ turns[i])
+        return torch.stack(chain)
+""",
+        run="def make(): return Chain()\ncalls = [(torch.linspace(-1, 1, 36).view(4, 3, 3),)]\ntrain = True\n",
+        unsafe=True,
+    ),
+    Example(
         title="a row that is handed on",
         before="""\
 class Handed(nn.Module):
@@ -212,12 +243,16 @@ class Net(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="a list, of which it is the place",
+        title="a list of modules, of which it is the place",
         source="""\
 class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.nets = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+
     def forward(self, x):
-        parts = [x, x * 2]
-        return parts[x.sum(1).argmax()] * 2
+        names = ["first", "second"]
+        return self.nets[x.sum(1).argmax()](x) * len(names[x.sum(1).argmin()])
 """,
         reported=True,
     ),

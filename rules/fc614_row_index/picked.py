@@ -15,7 +15,7 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty, Grade
 from patcher.facts.values.types import Category, Kind
 
-_WAY = "tensor as index of one row"
+_WAY, _LISTED = "tensor as index of one row", "tensor as index of a list"
 #: Tensors of other integers are taken for masks, or refused.
 _INDICES = frozenset({"torch.int64", "torch.int32"})
 #: What gives a tensor of its own, as a method or a function, and what does as a function.
@@ -37,6 +37,34 @@ class Picked:
     before: int
     doubt: str = ""
     reason: str = ""
+
+
+class PickedItems(Analysis):
+    """Reads of lists of tensors, of one module."""
+
+    def of(self, node: ast.Subscript) -> str | None:
+        """What has to be so for ``node``, which picks a tensor out of a list by a tensor, to do so on the device.
+
+        None where it does nothing of the kind.
+        """
+        asked = self.facts.ask(AskedNumbers).at(node) if isinstance(node.ctx, ast.Load) else None
+        if asked is None or asked.way != _LISTED or not isinstance(node.value, (ast.Name, ast.Attribute)):
+            return None
+        tensors = self.facts.ask(LikelyTensors).of(node) or self._is_stacked(node.value)
+        if not tensors or self.facts.compiled_only(node):
+            return None  # the items of a list of something else are no rows
+        items, index = ast.unparse(node.value), ast.unparse(node.slice)
+        return f"`{items}` holds tensors of one shape and dtype, which compiled code copies, and `{index}` an integer"
+
+    def _is_stacked(self, items: ast.expr) -> bool:
+        """Whether the function makes one tensor of ``items``, a name."""
+        function = self.syntax.function_of(items)
+        for n in self.syntax.own(function, ast.Call) if function is not None else ():
+            match n:
+                case ast.Call(func=func, args=[ast.Name(id=name), *_]) if isinstance(items, ast.Name):
+                    if name == items.id and self.syntax.qualified(func) == "torch.stack":
+                        return True
+        return False
 
 
 class PickedRows(Analysis):

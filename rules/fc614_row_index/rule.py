@@ -9,7 +9,7 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc614_row_index.examples import INVALID, VALID
-from rules.fc614_row_index.picked import Picked, PickedRows
+from rules.fc614_row_index.picked import Picked, PickedItems, PickedRows
 
 
 class RowIndex(Rule):
@@ -17,7 +17,7 @@ class RowIndex(Rule):
 
     What it does:
         Picks by a tensor of one row, and takes that row: ``table[scores.argmax()[None]][0]``; writes by one, ``x[i,
-        n[None]] = eos``.
+        n[None]] = eos``. Out of a list of tensors, ``chain[parents[i]]``, compiled code picks a row of their stack.
 
     Why it breaks compilation:
         PyTorch reads the number of a 0-d index on the host, to make a view, unless the tensor came into the graph as it
@@ -48,6 +48,9 @@ class RowIndex(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it picks a row by a number that is in a tensor."""
         assert isinstance(node, ast.Subscript)
+        if (assumption := facts.ask(PickedItems).of(node)) is not None:
+            yield _of_a_list(node, assumption, facts)
+            return
         picked = facts.ask(PickedRows).of(node)
         if picked is None:
             return
@@ -61,7 +64,9 @@ class RowIndex(Rule):
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether ``node`` picks a row by a number that is in a tensor."""
-        return isinstance(node, ast.Subscript) and facts.ask(PickedRows).of(node) is not None
+        if not isinstance(node, ast.Subscript):
+            return False
+        return facts.ask(PickedRows).of(node) is not None or facts.ask(PickedItems).of(node) is not None
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -78,3 +83,13 @@ def _edits(picked: Picked) -> tuple[Edit, ...]:
     taken = f".squeeze({picked.before})" if picked.before else "[0]"
     row = Code(f"{{0}}[{', '.join(texts)}]{taken}", (picked.node.value, *(rows.get(p, p) for p in kept)))
     return (Replace(picked.node, row),)
+
+
+def _of_a_list(node: ast.Subscript, assumption: str, facts: Facts) -> Finding:
+    message = f"the number in `{ast.unparse(node.slice)}` is read on the host to pick out of a list: the graph ends"
+    torch = facts.writing.spelled("torch", node)
+    if torch is None:
+        return Finding(node, message, assumption="`torch` is not imported here")
+    stacked = Code(f"{torch}.stack({{0}})[{{1}}[None]][0]", (node.value, node.slice))
+    chosen = Code(f"{{0}} if {torch}.compiler.is_compiling() else {{1}}", (stacked, node))
+    return Finding(node, message, Fix((Replace(node, chosen),), Applicability.UNSAFE), assumption)
