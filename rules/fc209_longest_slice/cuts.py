@@ -60,7 +60,30 @@ class Cuts(Analysis):
                 "torch.amax",
             ):
                 return held if _is_place(held) and self._is_tensor(held) else None
+            case ast.Call(args=[ast.Name() as held], keywords=[]) if self.syntax.builtin(bound) == "max":
+                return held if self._is_given(held) and self._is_tensor(held) else None
+            case ast.Name():
+                return self._named(bound)
         return None
+
+    def _named(self, bound: ast.Name) -> ast.expr | None:
+        """As `_lengths`, of a name that is nothing but the largest number of a tensor that came in as it is."""
+        found = self.inference.definitions(bound)
+        values = [d.value for d in found if d.how == "assign" and not d.path]
+        match values:
+            case [ast.Call(args=[]) | ast.Call(args=[_]) as value] if len(found) == 1:
+                asked = isinstance(value.func, ast.Attribute) and value.func.attr == "item"
+                lengths = None if asked or self.syntax.builtin(value) == "int" else self._lengths(value)
+                return lengths if isinstance(lengths, ast.Name) and self._is_given(lengths, bound) else None
+        return None
+
+    def _is_given(self, lengths: ast.Name, at: ast.Name | None = None) -> bool:
+        """Whether ``lengths`` is a parameter as it came in, still at ``at``: what was computed may be shorter."""
+        found = self.inference.definitions(lengths)
+        function = self.syntax.function_of(lengths)
+        bound = [n for n in self.syntax.own(function, ast.Name) if isinstance(n, ast.Name)] if function else []
+        again = at is not None and any(n.id == lengths.id and isinstance(n.ctx, ast.Store) for n in bound)
+        return bool(found) and all(d.how == "parameter" for d in found) and not again
 
     def _is_tensor(self, e: ast.expr) -> bool:
         return self.inference.of(e).is_tensor or self.facts.ask(LikelyTensors).of(e)

@@ -48,6 +48,17 @@ INVALID: tuple[Example, ...] = (
     _example("read by its name", "text = text[:, : int(sizes.max())]"),
     _example("with item", "text = text[:, 0 : sizes.max().item()]"),
     _example("as a function of torch", "text = text[:, : torch.max(sizes)]"),
+    _example("Python's own largest", "text = text[:, : max(sizes)]"),
+    Example(
+        title="the largest by a name",
+        before=f"{_NET}        longest = sizes.max()\n        text = text[:, :longest]\n{_REST}",
+        after=f"{_NET}        longest = sizes.max()\n"
+        f"        if torch.compiler.is_compiling():\n"
+        f"            torch._assert_async(sizes.max() >= text.shape[1], {_TEXT})\n"
+        f"        else:\n            text = text[:, :longest]\n{_REST}",
+        run=_RUN,
+        unsafe=True,
+    ),
     _example("the last dimension", "text = text[..., : sizes.max()]", dimension=-1),
 )
 
@@ -57,6 +68,12 @@ def _miss(title: str, source: str, rest: str = _REST) -> NearMiss:
 
 
 VALID: tuple[NearMiss, ...] = (
+    _miss("shortened before", "        sizes = sizes - sizes % 2\n        text = text[:, : max(sizes)]\n"),
+    _miss(
+        "shortened in between",
+        "        longest = max(sizes)\n        sizes = sizes * 2\n        text = text[:, :longest]\n",
+    ),
+    _miss("the larger of two", "        longest = max(sizes.max(), 3)\n        text = text[:, :longest]\n"),
     _miss("one less than the longest", "        text = text[:, : sizes.max() - 1]\n"),
     _miss("the shortest", "        text = text[:, : sizes.min()]\n"),
     _miss("from the longest on", "        text = text[:, sizes.max() :]\n"),

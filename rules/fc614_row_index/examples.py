@@ -58,6 +58,7 @@ class Sampler(nn.Module):
         return x
 """,
         run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
+        unsafe=True,
     ),
     Example(
         title="a column, behind a slice, and one place of a row",
@@ -146,6 +147,25 @@ class Ended(nn.Module):
         return self.embed(ids)
 """,
         run="def make(): return Ended()\ncalls = [(torch.arange(8).view(2, 4), torch.tensor([4, 2]))]\n",
+        unsafe=True,
+    ),
+    Example(
+        title="what picks may be on another device",
+        before="""\
+class Moved(nn.Module):
+    def forward(self, x):
+        best = x.sum(1).argmax()
+        x = x.cpu()
+        return x + x[best]
+""",
+        after="""\
+class Moved(nn.Module):
+    def forward(self, x):
+        best = x.sum(1).argmax()
+        x = x.cpu()
+        return x + x[best[None]][0]
+""",
+        run=f"def make(): return Moved()\ncalls = [({_ROWS},)]\n",
         unsafe=True,
     ),
     Example(

@@ -18,6 +18,8 @@ from patcher.facts.values.types import Category, Kind
 _WAY, _LISTED = "tensor as index of one row", "tensor as index of a list"
 #: Tensors of other integers are taken for masks, or refused.
 _INDICES = frozenset({"torch.int64", "torch.int32"})
+#: What may put a tensor on another device.
+_MOVING = frozenset("to cpu cuda type type_as new_tensor".split())
 #: What gives a tensor of its own, as a method or a function, and what does as a function.
 _MAKING = (
     api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | api.REDUCTIONS | {"matmul", "mm", "dot"}
@@ -132,9 +134,30 @@ class PickedRows(Analysis):
                 return f"`{ast.unparse(e)}` is a tensor that holds an integer, and no mask"
         if certainty.of(node.value) < Grade.USED:
             return f"`{ast.unparse(node.value)}` is a tensor"
+        if not all(self._is_made_of(e, node.value) for e in indices):
+            return f"`{ast.unparse(node.value)}` and what picks are on one device"
         if isinstance(node.ctx, ast.Load) and not self._is_used_up(node):
             return f"nobody writes into what `{ast.unparse(node)}` gives, which was a view, or into what it is of"
         return ""
+
+    def _is_made_of(self, e: ast.expr, base: ast.expr, depth: int = 3) -> bool:
+        """Whether ``e`` is computed of ``base``, a name, or of what that was computed of, on its device."""
+        names = [n for n in ast.walk(e) if isinstance(n, ast.Name) and not self._is_asked_about(n)]
+        if any(isinstance(n, ast.Attribute) and n.attr in _MOVING for n in ast.walk(e)):
+            return False
+        for n in names:
+            if isinstance(base, ast.Name) and n.id == base.id:
+                return self.inference.definitions(n) == self.inference.definitions(base)
+            values = [d.value for d in self.inference.definitions(n) if d.how == "assign" and d.value is not None]
+            if len(values) == 1 and depth and self._is_made_of(values[0], base, depth - 1):
+                return True
+        return False
+
+    def _is_asked_about(self, name: ast.Name) -> bool:
+        """Whether ``name`` is asked for its shape, say, and not for what is in it; or is no tensor."""
+        parent = self.syntax.parents.get(name)
+        about = isinstance(parent, ast.Attribute) and parent.attr in api.ABOUT
+        return about or self.syntax.qualified(name) is not None
 
     def _reason(self, node: ast.Subscript) -> str:
         """Why ``node`` cannot pick by a tensor of one row."""

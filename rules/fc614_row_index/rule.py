@@ -27,11 +27,13 @@ class RowIndex(Rule):
     Fix safety:
         Safe where the index is known to be an int32 or int64, and both are known to be tensors, for reads that go into
         arithmetic or into what makes a tensor of its own, and for numbers that are written: values, dtypes, gradients
-        and errors are the same. What is read is a copy and no view, so that other reads are unsafe: nobody may write
-        into what comes of them. Unsafe, too, for items of a tensor of lengths whose dtype is not known, as of ``for i,
-        n in enumerate(lengths)``. Left alone where a tensor is written (its dtype is not converted by such an index),
-        where one statement reads and writes, and for anything but numbers and slices beside the index. On a GPU an
-        index that is too large is an assertion of the device in place of an IndexError.
+        and errors are the same. The index has to be computed of what it picks from: a row of a tensor on the CPU can be
+        picked by a number on a GPU, and not by a row, so that anything else is unsafe. What is read is a copy and no
+        view, so that other reads are unsafe: nobody may write into what comes of them. Unsafe, too, for items of a
+        tensor of lengths whose dtype is not known, as of ``for i, n in enumerate(lengths)``. Left alone where a tensor
+        is written (its dtype is not converted by such an index), where one statement reads and writes, and for anything
+        but numbers and slices beside the index. On a GPU an index that is too large is an assertion of the device in
+        place of an IndexError.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
