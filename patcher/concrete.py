@@ -586,7 +586,7 @@ class _Apply(cst.CSTTransformer):
                 line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
                 return cst.IndentedBlock([_enclosed(header, [line])])
             leading = getattr(updated, "leading_lines", ())
-            return _enclosed(header, [updated, *lines[1:]]).with_changes(leading_lines=leading)
+            updated = _enclosed(header, [updated, *lines[1:]]).with_changes(leading_lines=leading)
         if original in plan.tails:
             assert isinstance(updated, cst.FunctionDef)
             apart = plan.tails[original].function.leading_lines

@@ -58,12 +58,13 @@ class Package:
         """What ``dotted`` is with ``level`` dots in front of it; all of the package for an empty one."""
         parts = self.name.split(".") if self.name else []
         kept = parts[: max(0, len(parts) - (level - 1))]
-        first = dotted.split(".", maxsplit=1)[0]
-        if kept or self.folder is None or first not in _ELSEWHERE:
+        if kept or self.folder is None or not dotted:
             return ".".join((*kept, dotted) if dotted else kept)
-        above = list(islice((self.folder, *self.folder.parents), level - 1, level))
-        file = above[0] / f"{first}.py" if above else None
-        return f"{module_name(str(file))[0]}{dotted[len(first) :]}" if file is not None and file.is_file() else dotted
+        first = dotted.split(".", maxsplit=1)[0]
+        above = [f / first for f in islice((self.folder, *self.folder.parents), level - 1, level)]
+        # a package around a folder without ``__init__.py``, or a module in such a folder
+        files = [file for at in above for file in (at / "__init__.py", at.with_name(f"{first}.py")) if file.is_file()]
+        return f"{module_name(str(files[0]))[0]}{dotted[len(first) :]}" if files else dotted
 
     def _beside(self, library: str, rest: list[str]) -> str | None:
         """A thing of the module beside this one that is called like a library, where it defines such a thing."""
