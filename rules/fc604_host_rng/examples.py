@@ -166,7 +166,7 @@ class Layers(nn.Module):
         self.layerdrop = 0.1
 
     def forward(self, x):
-        p = random.random() if self.training or not torch.compiler.is_compiling() else 0.0
+        p = random.uniform(0, 1)
         first = self.layers[0](x)
         if self.training:
             if p < 0.25:
@@ -179,7 +179,34 @@ class Layers(nn.Module):
 def make(): return Layers().eval()
 calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
 """,
-        unsafe=True,
+    ),
+    Example(
+        title="a factor of Python's own generator",
+        before="""\
+import random
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        scale = random.random()
+        return x.mean(0, keepdim=True) * scale - random.random() * x.mean(1, keepdim=True)
+""",
+        after="""\
+import random
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        scale = random.uniform(0, 1)
+        return x.mean(0, keepdim=True) * scale - random.uniform(0, 1) * x.mean(1, keepdim=True)
+""",
+        run="""\
+def call(net):
+    random.seed(3)
+    return net(torch.linspace(-1, 1, 8).reshape(2, 4)), random.random()
+def make(): return Scaled()
+calls = [call]
+""",
     ),
     Example(
         title="a factor",
@@ -275,6 +302,18 @@ calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n 
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="compiled code makes float64 of integers and a traced number",
+        source="""\
+import random
+
+
+class Counted(nn.Module):
+    def forward(self, x):
+        return x.argsort(1) * random.random()
+""",
+        reported=True,
+    ),
     NearMiss(
         title="the number is kept as well",
         source="""\

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.values.types import Category
 
 #: Those of ``random`` that Dynamo does not trace; it does ``uniform``, ``randint`` and ``randrange``.
 _PYTHON = frozenset(
@@ -33,13 +34,15 @@ class Draw:
     """One draw. ``flag``: the expression that says whether what was drawn matters (``self.training``), or None.
 
     ``late``: the draw is made only where the flag is set. ``uniform``: the bounds when it is one number that tensors
-    are added to or multiplied with. ``why``: what keeps both from being known.
+    are added to or multiplied with. ``one``: it is ``random.random()``, for which ``random.uniform(0, 1)`` does as
+    well, also in compiled code. ``why``: what keeps all of this from being known.
     """
 
     call: ast.Call
     flag: ast.expr | None = None
     late: bool = False
     uniform: tuple[ast.expr | None, ast.expr | None] | None = None
+    one: bool = False
     why: str = ""
 
 
@@ -69,6 +72,9 @@ class HostRandom(Analysis):
             return found
         if _does_something(*call.args, *(k.value for k in call.keywords)):
             return Draw(call, why="what the draw is asked for does something by itself")
+        if what == "random.random" and not call.args and not call.keywords:
+            # compiled, a tensor of integers becomes one of float64 by it
+            found = replace(found, one=all(_compares(self.syntax.parents[u], u) or self._meets_floats(u) for u in uses))
         if self._seeded(call):
             return Draw(call, why="the host's generator is set up here, so that the number is not by chance")
         return found
@@ -193,6 +199,14 @@ class HostRandom(Analysis):
             return False
         other = self.inference.of(parent.right if parent.left is use else parent.left)
         return other.is_tensor and other.rank is not None and other.rank.offset > 0
+
+    def _meets_floats(self, use: ast.expr) -> bool:
+        """Whether the tensor that ``use`` meets is one of floats (third presumption)."""
+        parent = self.syntax.parents[use]
+        if not isinstance(parent, ast.BinOp):
+            return False
+        dtype = self.inference.of(parent.right if parent.left is use else parent.left).dtype
+        return dtype is None or dtype.category in (Category.FLOAT, Category.UNKNOWN)
 
 
 def _compares(e: ast.AST, use: ast.expr) -> bool:

@@ -16,9 +16,11 @@ class HostRng(Rule):
     """A call of ``random`` or ``numpy.random`` in a forward.
 
     What it does:
-        Where what was drawn matters in training only (``self.training and p < self.layerdrop``), compiled code draws
-        in training only. Where one number is added to or multiplied with a tensor, compiled code draws it with
-        ``torch.rand``. Eager code draws what it drew.
+        Where what was drawn matters in training only (``self.training and p < self.layerdrop``), or is added to or
+        multiplied with a tensor of floats, ``random.random()`` becomes ``random.uniform(0, 1)``, the same number, which
+        Dynamo traces. Where another function draws what matters in training only, compiled code draws in training only.
+        Where one number is added to or multiplied with a tensor, compiled code draws it with ``torch.rand``. Eager code
+        draws what it drew.
 
     Why it breaks compilation:
         The graph ends at each number that ``random.random`` or ``numpy.random`` gives, used or not; inside of a loop
@@ -26,11 +28,12 @@ class HostRng(Rule):
         traced.
 
     Fix safety:
-        Unsafe, for compiled code only. What is drawn and not used is not drawn any more, so the host's generator is
-        not where it was: what is drawn from it later differs. A number from ``torch.rand`` has the same distribution,
-        and comes from another generator, as a 0-d tensor of the default dtype. The flag is taken not to change between
-        the draw and its use, and an upper bound not to be below the lower one. A branch on a number that was drawn in
-        training is reported and left alone, and so is whatever draws arrays, positions or choices.
+        Safe for ``random.random()``: ``uniform(a, b)`` is ``a + (b - a) * random()``. Of other functions unsafe, for
+        compiled code only. What is drawn and not used is not drawn any more, so the host's generator is not where it
+        was: what is drawn from it later differs. A number from ``torch.rand`` has the same distribution, and comes from
+        another generator, as a 0-d tensor of the default dtype. The flag is taken not to change between the draw and
+        its use, and an upper bound not to be below the lower one. A branch on a number that was drawn in training is
+        reported and left alone, and so is whatever draws arrays, positions or choices.
 
     References:
         LayerDrop in speech models; PyTorch, "Attempted to call function marked as skipped" (graph break GB0007).
@@ -54,7 +57,10 @@ class HostRng(Rule):
         if draw.why:
             yield Finding(node, message, assumption=draw.why)
             return
-        torch = facts.writing.spelling("torch", node)
+        torch, traced = facts.writing.spelling("torch", node), facts.writing.spelled("random.uniform", node)
+        if draw.one and traced is not None:
+            yield Finding(node, message, Fix((Replace(node, Code(f"{traced}(0, 1)")),)))
+            return
         if draw.flag is not None:
             new = Code(f"{{0}} if {{1}} or not {torch}.compiler.is_compiling() else 0.0", (node, draw.flag))
             assumption = (
