@@ -1,0 +1,1 @@
+"""FC615: a product of sizes that NumPy takes."""

@@ -1,0 +1,251 @@
+"""What ProductOfSizes reports and rewrites, and what looks like it and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+_RUN = "calls = [(torch.linspace(-1, 1, 12).reshape(2, 3, 2),)]\ntrain = True\n"
+
+INVALID: tuple[Example, ...] = (
+    Example(
+        title="all but the first",
+        before="""\
+import numpy as np
+
+
+class Flat(nn.Module):
+    def forward(self, x):
+        x = x.relu()
+        return x.reshape(x.shape[0], np.prod(x.shape[1:])) * 2  # one row for each
+""",
+        after="""\
+import numpy as np
+
+
+class Flat(nn.Module):
+    def forward(self, x):
+        x = x.relu()
+        return x.reshape(x.shape[0], x.shape[1:].numel()) * 2  # one row for each
+""",
+        run="def make(): return Flat()\n" + _RUN,
+    ),
+    Example(
+        title="made an int first",
+        before="""\
+import numpy
+
+
+class Flat(nn.Module):
+    def forward(self, x):
+        n = int(numpy.prod(x.size()[:-1]))
+        return x.cos().view(n, -1) * n
+""",
+        after="""\
+import numpy
+
+
+class Flat(nn.Module):
+    def forward(self, x):
+        n = x.size()[:-1].numel()
+        return x.cos().view(n, -1) * n
+""",
+        run="def make(): return Flat()\n" + _RUN,
+    ),
+    Example(
+        title="of two sizes, in a list",
+        before="""\
+import numpy as np
+
+
+class Flat(nn.Module):
+    def forward(self, x):
+        x = x.exp()
+        return torch.reshape(x, [-1, np.prod([x.shape[1], x.shape[2]])]) * 2
+""",
+        after="""\
+import numpy as np
+
+
+class Flat(nn.Module):
+    def forward(self, x):
+        x = x.exp()
+        return torch.reshape(x, [-1, x.shape[1] * x.shape[2]]) * 2
+""",
+        run="def make(): return Flat()\n" + _RUN,
+    ),
+    Example(
+        title="twice as many places",
+        before="""\
+import numpy as np
+
+
+class Twice(nn.Module):
+    def forward(self, x):
+        x = x.sin()
+        noise = torch.ones(2 * np.prod(x.shape))
+        return torch.cat([x.flatten(), noise])
+""",
+        after="""\
+import numpy as np
+
+
+class Twice(nn.Module):
+    def forward(self, x):
+        x = x.sin()
+        noise = torch.ones(2 * x.shape.numel())
+        return torch.cat([x.flatten(), noise])
+""",
+        run="def make(): return Twice()\n" + _RUN,
+    ),
+    Example(
+        title="by another name",
+        before="""\
+from numpy import prod
+
+
+class Split(nn.Module):
+    def forward(self, x):
+        rows, many, width = x.shape
+        return x.tanh().view(prod((rows, x.size(1))), -1, width)
+""",
+        after="""\
+from numpy import prod
+
+
+class Split(nn.Module):
+    def forward(self, x):
+        rows, many, width = x.shape
+        return x.tanh().view(rows * x.size(1), -1, width)
+""",
+        run="def make(): return Split()\n" + _RUN,
+    ),
+    Example(
+        title="in a helper, in a loop",
+        before="""\
+import numpy as np
+
+
+class Deep(nn.Module):
+    def rows(self, x):
+        return x.reshape(np.prod(x.shape[:2]), x.shape[-1])
+
+    def forward(self, x):
+        for n in range(2):
+            x = self.rows(x).reshape(x.shape).sin() + n
+        return x
+""",
+        after="""\
+import numpy as np
+
+
+class Deep(nn.Module):
+    def rows(self, x):
+        return x.reshape(x.shape[:2].numel(), x.shape[-1])
+
+    def forward(self, x):
+        for n in range(2):
+            x = self.rows(x).reshape(x.shape).sin() + n
+        return x
+""",
+        run="def make(): return Deep()\n" + _RUN,
+    ),
+)
+
+VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="along an axis",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.reshape(np.prod(x.shape, axis=0)).sin()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="of a given dtype",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.reshape(np.prod(x.shape, dtype=np.int32)).sin()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="handed on as it is",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.sin(), np.prod(x.shape)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="divided",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.sin() / np.prod(x.shape)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="of numbers that are given",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.sin().reshape(np.prod(sizes))
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="of what may be no integers",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.sin().reshape(int(np.prod([x.shape[0] / 2, sizes[0]])), -1)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="all sizes, twice",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.sin().reshape(np.prod([x.shape, x.shape]) // x.numel(), -1)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a half of them",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.sin().reshape(np.prod(x.shape) // sizes[0], -1)
+""",
+        reported=True,
+    ),
+)

@@ -1,0 +1,112 @@
+"""FC615: a product of sizes that NumPy takes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from patcher.facts import Facts
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from rules.fc615_product_of_sizes.examples import INVALID, VALID
+
+_PRODUCTS = frozenset({"numpy.prod", "numpy.product", "numpy.multiply.reduce"})
+#: Methods of tensors, and functions of torch, whose arguments are sizes, or counts of elements.
+_METHODS = frozenset("reshape view expand repeat tile new_zeros new_ones new_empty".split())
+_FUNCTIONS = frozenset(f"torch.{name}" for name in "reshape zeros ones empty rand randn tile arange".split())
+_WHOLE = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
+
+
+class ProductOfSizes(Rule):
+    """``x.reshape(n, np.prod(x.shape[1:]))``: NumPy multiplies sizes, and the product is a size again.
+
+    What it does:
+        Multiplies them in Python: ``x.shape[1:].numel()``, and ``x.shape[1] * x.shape[2]`` for a list of two.
+
+    Why it breaks compilation:
+        Dynamo traces NumPy as operations on tensors. The product is a 0-d tensor there, and where it is needed as a
+        size, PyTorch reads it back on the host: the graph ends, also with ``int(...)`` around it.
+
+    Fix safety:
+        Safe: the product is the same integer, and only where it is used as a size of ``reshape``, ``view``, ``zeros``
+        and their like, alone or in arithmetic of integers, or made an ``int`` first: anywhere else the type of NumPy
+        might be told. Left alone are products along an axis or of a given dtype, and of what is not known to be sizes.
+
+    References:
+        PyTorch, "Data dependent operator" (graph break GB0033).
+    """
+
+    code: ClassVar[str] = "FC615"
+    name: ClassVar[str] = "product-of-sizes"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"prod", b"multiply")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        """Report ``node`` when it is NumPy's product of sizes, and a size itself."""
+        assert isinstance(node, ast.Call)
+        if facts.syntax.qualified(node.func) not in _PRODUCTS or len(node.args) != 1 or node.keywords:
+            return
+        product = _product(node.args[0], facts)
+        replaced = _as_size(node, facts)
+        if product is None or replaced is None:
+            return
+        message = "NumPy multiplies sizes, and the product is read back as a size: the graph ends"
+        yield Finding(node, message, Fix((Replace(replaced, product),)))
+
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _product(sizes: ast.expr, facts: Facts) -> Code | None:
+    """The product of ``sizes`` in Python's own integers."""
+    match sizes:
+        case ast.List(elts=[_, *_] as parts) | ast.Tuple(elts=[_, *_] as parts):
+            if all(_is_one(p, facts) for p in parts):
+                return Code(" * ".join(f"{{{n}}}" for n in range(len(parts))), tuple(parts))
+            return None
+        case ast.Subscript(value=whole, slice=ast.Slice()):
+            pass
+        case _:
+            whole = sizes
+    match whole:
+        case ast.Attribute(value=of, attr="shape") | ast.Call(func=ast.Attribute(value=of, attr="size"), args=[]):
+            return Code("{0}.numel()", (sizes,)) if facts.value(of).is_tensor else None
+    return None
+
+
+def _as_size(product: ast.expr, facts: Facts) -> ast.expr | None:
+    """What of ``product`` and the ``int()`` around it is a size; None where it may be anything else."""
+    parent = facts.syntax.parents[product]
+    if facts.syntax.builtin(parent) == "int" and isinstance(parent, ast.Call) and len(parent.args) == 1:
+        return parent
+    child: ast.AST = product
+    while isinstance(parent, ast.BinOp) and isinstance(parent.op, _WHOLE):
+        other = parent.right if parent.left is child else parent.left
+        if not _is_one(other, facts):
+            return None
+        child, parent = parent, facts.syntax.parents[parent]
+    if isinstance(parent, (ast.List, ast.Tuple)):
+        child, parent = parent, facts.syntax.parents[parent]
+    if not isinstance(parent, ast.Call) or child not in parent.args:
+        return None
+    method = parent.func.attr if isinstance(parent.func, ast.Attribute) else ""
+    what = facts.syntax.qualified(parent.func)
+    if what is None and isinstance(parent.func, ast.Attribute) and method in _METHODS:
+        return product if facts.value(parent.func.value).is_tensor else None
+    return product if what in _FUNCTIONS else None
+
+
+def _is_one(e: ast.expr, facts: Facts) -> bool:
+    """Whether ``e`` is one integer of Python, a size of a tensor, say, and not all of them."""
+    python = facts.value(e).python
+    match e:
+        case ast.Subscript(slice=index):
+            return python in ("int", "size") and not isinstance(index, ast.Slice)
+        case ast.Call(func=ast.Attribute(attr="size"), args=[_]):
+            return python in ("int", "size")
+        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _WHOLE):
+            return _is_one(left, facts) and _is_one(right, facts)
+        case ast.Name() if python == "size":
+            return all(d.how == "assign" and len(d.path) == 1 for d in facts.inference.definitions(e))
+    return python == "int"
