@@ -30,8 +30,11 @@ class Masked(nn.Module):
     def forward(self, x, z, lengths):
         mask = torch.arange(3) < lengths[:, None]
         y = self.lin(x)
-        _kept = mask[(..., *[None] * (y.ndim - mask.ndim))].expand_as(y)
-        return F.mse_loss(y.masked_fill(~_kept, 0), z.masked_fill(~_kept, 0), reduction="sum") / _kept.sum()
+        if torch.compiler.is_compiling():
+            _kept = mask[(..., *[None] * (y.ndim - mask.ndim))].expand_as(y)
+            return F.mse_loss(y.masked_fill(~_kept, 0), z.masked_fill(~_kept, 0), reduction="sum") / _kept.sum()
+        else:
+            return F.mse_loss(y[mask], z[mask])
 """,
         run="""\
 x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
@@ -61,9 +64,12 @@ from torch.nn.functional import binary_cross_entropy_with_logits as bce
 class Outside(nn.Module):
     def forward(self, x, t, lengths):
         mask = torch.arange(3) < lengths[:, None]
-        _kept = ~mask
-        _kept = _kept[(..., *[None] * (x.ndim - _kept.ndim))].expand_as(x)
-        s = bce(x.masked_fill(~_kept, -1e4), target=t.masked_fill(~_kept, 0), reduction="sum")
+        if torch.compiler.is_compiling():
+            _kept = ~mask
+            _kept = _kept[(..., *[None] * (x.ndim - _kept.ndim))].expand_as(x)
+            s = bce(x.masked_fill(~_kept, -1e4), target=t.masked_fill(~_kept, 0), reduction="sum")
+        else:
+            s = bce(x[~mask], target=t[~mask], reduction="sum")
         return s / x.shape[0]
 """,
         run="""\
@@ -96,11 +102,14 @@ class Words(nn.Module):
     def forward(self, x, ids, lengths):
         hidden = torch.arange(3) >= lengths[:, None]
         scores = self.lin(x)
-        return F.cross_entropy(
-            scores.flatten(0, hidden.ndim - 1),
-            ids.masked_fill(~hidden, -100).flatten(),
-            label_smoothing=0.1,
-        )
+        if torch.compiler.is_compiling():
+            return F.cross_entropy(
+                scores.flatten(0, hidden.ndim - 1),
+                ids.masked_fill(~hidden, -100).flatten(),
+                label_smoothing=0.1,
+            )
+        else:
+            return F.cross_entropy(scores[hidden], ids[hidden], label_smoothing=0.1)
 """,
         run="""\
 x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
@@ -134,9 +143,12 @@ class Named(nn.Module):
     def forward(self, x, target, lengths):
         mask = torch.arange(3) < lengths[:, None]
         loss = F.mse_loss(self.lin(x), target, reduction="none")
-        _kept = mask[(..., *[None] * (loss.ndim - mask.ndim))].expand_as(loss)
-        loss = torch.where(_kept, loss, 0)
-        return loss.sum() / _kept.sum()
+        if torch.compiler.is_compiling():
+            _kept = mask[(..., *[None] * (loss.ndim - mask.ndim))].expand_as(loss)
+            loss = torch.where(_kept, loss, 0)
+        else:
+            loss = loss[mask]
+        return loss.sum() / _kept.sum() if torch.compiler.is_compiling() else loss.mean()
 """,
         run="""\
 x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
@@ -169,8 +181,11 @@ class Weighted(nn.Module):
     def forward(self, x, weights, lengths):
         masks = (torch.arange(3) < lengths[:, None]).unsqueeze(-1)
         losses = self.lin(x).abs()
-        _kept = masks & torch.ones_like(losses, dtype=torch.bool)
-        return torch.where(masks, losses.mul(weights), 0).sum(), torch.where(_kept, losses, 0).sum() / _kept.sum()
+        if torch.compiler.is_compiling():
+            _kept = masks & torch.ones_like(losses, dtype=torch.bool)
+            return (torch.where(masks, losses.mul(weights), 0).sum(), torch.where(_kept, losses, 0).sum() / _kept.sum())
+        else:
+            return losses.mul(weights).masked_select(masks).sum(), torch.mean(losses.masked_select(masks))
 """,
         run="""\
 x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
@@ -193,9 +208,12 @@ class Direct(nn.Module):
 class Direct(nn.Module):
     def forward(self, x, target, lengths):
         mask = torch.arange(3) < lengths[:, None]
-        _values = F.smooth_l1_loss(x, target, reduction="none")
-        _kept = mask[(..., *[None] * (_values.ndim - mask.ndim))].expand_as(_values)
-        return torch.where(_kept, _values, 0).sum() / _kept.sum()
+        if torch.compiler.is_compiling():
+            _values = F.smooth_l1_loss(x, target, reduction="none")
+            _kept = mask[(..., *[None] * (_values.ndim - mask.ndim))].expand_as(_values)
+            return torch.where(_kept, _values, 0).sum() / _kept.sum()
+        else:
+            return F.smooth_l1_loss(x, target, reduction="none")[mask].mean()
 """,
         run="""\
 x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)
@@ -367,7 +385,10 @@ class Loss(nn.Module):
     def forward(self, x, goal):
         loss = self.lin(x).square()
         kept = loss > 0.01
-        return loss.masked_fill(~kept, 0).sum() / kept.sum()
+        if torch.compiler.is_compiling():
+            return loss.masked_fill(~kept, 0).sum() / kept.sum()
+        else:
+            return loss[kept].mean()
 """,
         run="""\
 def make(): return Loss()
@@ -396,7 +417,10 @@ class Total(nn.Module):
 
     def forward(self, ids):
         h = self.embed(ids)
-        return h.masked_fill(~(ids > 3)[..., None], 0).sum()
+        if torch.compiler.is_compiling():
+            return h.masked_fill(~(ids > 3)[..., None], 0).sum()
+        else:
+            return h[ids > 3].sum()
 """,
         run="""\
 def make(): return Total()

@@ -10,9 +10,10 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.values.types import Category
-from patcher.rule import Code, Edit, Insert, Replace, filled
+from patcher.rule import Code, Edit, Enclose, Insert, Replace, block, filled, stacked
 from rules.fc402_mask_read.reducing import Reducing, SelectedLoss
 
+_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _ORDER = "sums may differ in their last bits, for they are taken in another order"
 
 
@@ -65,16 +66,19 @@ class Filling(Analysis):
             made.append(Code("{0} = {1}", (base, read.base)))
         kept, lines = self._kept(read, base, spread=name == "mean")
         selected = Code(f"{where}({{0}}, {{1}}, 0)", (kept, base))
-        ahead = (Insert(statement, (*made, *lines)),) if made or lines else ()
-        if name == "sum":
-            return Filled((*ahead, Replace(read.node, selected)), _ORDER, read.node)
-        assumption = f"{_ORDER}; that the elements are floats and that their sum fits their dtype is taken for granted"
-        if held is None:
-            return Filled(
-                (*ahead, Replace(call, Code("{0}.sum() / {1}.sum()", (selected, kept)))), assumption, read.node
-            )
-        divided = Replace(call, Code("{0}.sum() / {1}.sum()", (held, kept)))
-        return Filled((*ahead, Replace(read.node, selected), divided), assumption, read.node)
+        ahead = (*made, *lines)
+        whole = selected if name == "sum" and held is not None else Code("{0}.sum()", (selected,))
+        assumption = _ORDER
+        if name == "mean":
+            assumption += "; that the elements are floats and that their sum fits their dtype is taken for granted"
+            whole = selected if held is not None else Code("{0} / {1}.sum()", (whole, kept))
+        edits = self.compiled(statement, ahead, read.node if held is not None else call, whole)
+        if isinstance(edits, str) or name == "sum" or held is None:
+            return edits if isinstance(edits, str) else Filled(edits, assumption, read.node)
+        divided = Code("{0}.sum() / {1}.sum()", (held, kept))
+        if not self.facts.compiled_only(call):
+            divided = Code(f"{{0}} if {self._asking(call)} else {{1}}", (divided, call))
+        return Filled((*edits, Replace(call, divided)), assumption, read.node)
 
     def _lost(self, loss: SelectedLoss) -> Filled | str:
         """A loss of what is selected of two tensors."""
@@ -88,7 +92,9 @@ class Filling(Analysis):
             scores = Code("{0}.flatten(0, {1}.ndim - 1)", (first.base, first.mask))
             classes = Code(f"{{0}}.masked_fill({{1}}, {loss.ignored}).flatten()", (second.base, others))
             assumption = f"{_ORDER}; the target holds a class for each place of the mask, and all scores are finite"
-            return Filled((Replace(first.node, scores), Replace(second.node, classes)), assumption, first.node)
+            ignoring = Code("{0}", (filled(call, {first.node: scores, second.node: classes}),))
+            edits = self.compiled(statement, (), call, ignoring)
+            return edits if isinstance(edits, str) else Filled(edits, assumption, first.node)
         if not isinstance(first.base, ast.Name):
             return f"`{ast.unparse(first.base)}` is not a plain name"
         kept, lines = self._kept(first, first.base, spread=True)
@@ -101,8 +107,32 @@ class Filling(Analysis):
         parts = (call.func, *(filled(e, replaced) for _, e in given))
         summed = Code(f'{{0}}({text}, reduction="sum")', parts)
         whole = summed if loss.reduction == "sum" else Code("{0} / {1}.sum()", (summed, kept))
-        assumption = f"{_ORDER}; both sides have one shape"
-        return Filled((Insert(statement, lines), Replace(call, whole)), assumption, first.node)
+        edits = self.compiled(statement, lines, call, whole)
+        return edits if isinstance(edits, str) else Filled(edits, f"{_ORDER}; both sides have one shape", first.node)
+
+    # --- in compiled code only, so that eager code gives what it gave, to the last bit --------------------------------
+
+    def _asking(self, at: ast.AST) -> str:
+        return f"{self.writing.spelling('torch.compiler', at)}.is_compiling()"
+
+    def compiled(self, at: ast.stmt, ahead: tuple[Code, ...], old: ast.expr, new: Code) -> tuple[Edit, ...] | str:
+        """``new`` for ``old`` in the statement ``at``, below ``ahead``."""
+        if self.facts.compiled_only(at):
+            return (Insert(at, ahead), Replace(old, new)) if ahead else (Replace(old, new),)
+        match at:
+            case ast.Assign(targets=targets, value=value):
+                start = " = ".join(f"{{{n}}}" for n in range(len(targets)))
+                line = Code(f"{start} = {{{len(targets)}}}", (*targets, filled(value, {old: new})))
+            case ast.AugAssign(target=target, op=op, value=value) if type(op) in _SIGNS:
+                line = Code(f"{{0}} {_SIGNS[type(op)]}= {{1}}", (target, filled(value, {old: new})))
+            case ast.Return(value=ast.expr() as value):
+                line = Code("return {0}", (filled(value, {old: new}),))
+            case _ if not ahead:
+                return (Replace(old, Code(f"{{0}} if {self._asking(at)} else {{1}}", (new, old))),)
+            case _:
+                return "it is no assignment and no result"
+        written = block(Code(f"if {self._asking(at)}:"), [*ahead, line])
+        return (Enclose((at,), stacked(written, Code("else:"))),)
 
     # --- the mask -----------------------------------------------------------------------------------------------------
 

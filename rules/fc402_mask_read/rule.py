@@ -64,13 +64,14 @@ class MaskRead(Rule):
         handed to a function of the project that does nothing but check it. Safe for ``any`` and ``all`` of boolean and
         ``sum`` of integer tensors, and for assignments that add, subtract, multiply and the like without a chance of an
         error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats, and
-        for losses: they add up in another order, and a mask that does not fit may be no error any more. Unsafe for a
-        function of rows: it is taken to treat each by itself, and one row at least to be set. Unsafe for what modules
-        do to rows, in compiled code only: by cost and rounding, and because each row has to be computed by itself,
-        which is taken for granted of the modules that the finding names unless this file shows the opposite. Rows that
-        the mask leaves out must not raise or send an infinite gradient; values of another dtype than what they are
-        written to are no error there, and dropout draws other numbers. A mask on another device than ``x`` is no error
-        any more where only the count is asked for. What is packed by the mask and handed on is reported, not rewritten.
+        for losses: they add up in another order, and a mask that does not fit may be no error any more. Eager code
+        keeps what it had. Unsafe for a function of rows: it is taken to treat each by itself, and one row at least to
+        be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and because each row
+        has to be computed by itself, which is taken for granted of the modules that the finding names unless this file
+        shows the opposite. Rows that the mask leaves out must not raise or send an infinite gradient; values of another
+        dtype than what they are written to are no error there, and dropout draws other numbers. A mask on another
+        device than ``x`` is no error any more where only the count is asked for. What is packed by the mask and handed
+        on is reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).
@@ -181,7 +182,7 @@ class _Form:
             return Fix((Replace(call, total),))
         self.assumption = "the sum may differ in its last bits, for it is taken in another order"
         if name == "sum":
-            return Fix((Replace(call, total),), Applicability.UNSAFE)
+            return self.when_compiled(call, total)
         if category in (Category.INT, Category.BOOL):
             return "the mean of integers is an error"
         if (reason := self.facts.ask(Effects).why_not_total(self.read.mask)) is not None:
@@ -189,7 +190,11 @@ class _Form:
         self.assumption += "; that the elements are floats and that their sum fits their dtype is taken for granted"
         count = self.number(self.read.row or 0)
         divided = Code("{0} / {1}" if not self.read.row else "{0} / ({1})", (total, count))
-        return Fix((Replace(call, divided),), Applicability.UNSAFE)
+        return self.when_compiled(call, divided)
+
+    def when_compiled(self, call: ast.Call, code: Code) -> Fix | str:
+        edits = self.facts.ask(Filling).compiled(self.facts.syntax.statement_of(call), (), call, code)
+        return edits if isinstance(edits, str) else Fix(edits, Applicability.UNSAFE)
 
     # --- written back -----------------------------------------------------------------------------------------------
 
