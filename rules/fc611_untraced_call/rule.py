@@ -23,7 +23,7 @@ class UntracedCall(Rule):
     What it does:
         Reports, in code that gets compiled, calls of functions of Python, PyTorch and NumPy that Dynamo does not trace
         (time, files, JSON, compression, random state, packed sequences, hooks, ``torch.autograd.grad``, ``np.ndindex``,
-        ``np.interp``, ``copy.deepcopy`` of a tensor, ``tqdm`` ...), layers that are made there,
+        ``np.interp``, ``copy.deepcopy`` of a tensor ...), layers that are made there,
         sparse tensors where they are made and where the function goes on with one, and functions that are marked
         ``@torch.compiler.disable`` while compiled code runs, with the calls of them. A function that is marked where it
         is defined, outside of compiled code, is left out of graphs by intention: nothing is said of its calls.

@@ -225,6 +225,18 @@ class Net(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="one size, by its name",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, sizes):
+        return x.sin().reshape(np.prod(x.size(dim=0)), -1)
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="all sizes, twice",
         source="""\
 import numpy as np

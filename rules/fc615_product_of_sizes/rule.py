@@ -70,7 +70,10 @@ def _product(sizes: ast.expr, facts: Facts) -> Code | None:
         case _:
             whole = sizes
     match whole:
-        case ast.Attribute(value=of, attr="shape") | ast.Call(func=ast.Attribute(value=of, attr="size"), args=[]):
+        case (
+            ast.Attribute(value=of, attr="shape")
+            | ast.Call(func=ast.Attribute(value=of, attr="size"), args=[], keywords=[])
+        ):
             return Code("{0}.numel()", (sizes,)) if facts.value(of).is_tensor else None
     return None
 
@@ -103,7 +106,7 @@ def _is_one(e: ast.expr, facts: Facts) -> bool:
     match e:
         case ast.Subscript(slice=index):
             return python in ("int", "size") and not isinstance(index, ast.Slice)
-        case ast.Call(func=ast.Attribute(attr="size"), args=[_]):
+        case ast.Call(func=ast.Attribute(attr="size"), args=[_], keywords=[]):
             return python in ("int", "size")
         case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _WHOLE):
             return _is_one(left, facts) and _is_one(right, facts)
