@@ -49,8 +49,12 @@ class PickedItems(Analysis):
 
         None where it does nothing of the kind.
         """
-        asked = self.facts.ask(AskedNumbers).at(node) if isinstance(node.ctx, ast.Load) else None
-        if asked is None or asked.way != _LISTED or not isinstance(node.value, (ast.Name, ast.Attribute)):
+        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple)):
+            return None
+        if not isinstance(node.value, (ast.Name, ast.Attribute)):
+            return None
+        asked = self.facts.ask(AskedNumbers).at(node)
+        if asked is None or asked.way != _LISTED:
             return None
         tensors = self.facts.ask(LikelyTensors).of(node) or self._is_stacked(node.value)
         if not tensors or self.facts.compiled_only(node):
@@ -75,12 +79,12 @@ class PickedRows(Analysis):
     def of(self, node: ast.Subscript) -> Picked | None:
         """What ``node`` picks; None where it asks no tensor for the number of a row."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if isinstance(node.ctx, ast.Del) or not self.facts.ask(LikelyTensors).of(node.value):
+        indices = tuple(p for p in parts if not isinstance(p, (ast.Constant, ast.Slice)) and self._is_index(p))
+        if not indices or isinstance(node.ctx, ast.Del) or not self.facts.ask(LikelyTensors).of(node.value):
             return None
         asked = self.facts.ask(AskedNumbers).at(node)
         if (asked is None or asked.way != _WAY) and not any(self._is_looped_over(p) for p in parts):
             return None
-        indices = tuple(p for p in parts if self._is_index(p))
         others = [p for p in parts if p not in indices]
         if not all(isinstance(p, ast.Slice) or self.inference.of(p).python in ("int", "size") for p in others):
             return Picked(node, indices, 0, reason="there is more to the index than numbers and slices")
