@@ -49,7 +49,7 @@ class Containers(Analysis):
         if own is None:
             return False
         stores = [s.value for s in self.class_facts(own[0]).stores.get(own[1], [])]
-        made = [v for v in stores if v is not None and not is_none(v)]
+        made = [v for s in stores if s is not None for v in _either(s) if not is_none(v)]
         kinds = {self.inference.of(v).kind for v in made if isinstance(v, ast.Call)}
         if not made or None in stores or not all(isinstance(v, ast.Call) for v in made):
             return False
@@ -83,6 +83,11 @@ class Containers(Analysis):
     def _is_plain(self, d: Definition) -> bool:
         """Whether what ``d`` binds holds literals alone: Dynamo knows such a list."""
         return d.value is not None and _holds_constants(d.value)
+
+
+def _either(e: ast.expr) -> list[ast.expr]:
+    """What ``e`` may be: both of ``a if c else b``."""
+    return [*_either(e.body), *_either(e.orelse)] if isinstance(e, ast.IfExp) else [e]
 
 
 def _holds_constants(e: ast.expr) -> bool:

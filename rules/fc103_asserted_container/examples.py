@@ -221,11 +221,10 @@ class Speech(nn.Module):
         super().__init__()
         self.lin = nn.Linear(4, 4)
         if spoken:
-            self.decoder = nn.Linear(4, 4)
             self.rows = Rows(4)
         else:
-            self.decoder = None
             self.rows = None
+        self.decoder = nn.Linear(4, 4) if spoken else None
 
     def forward(self, x):
         x = self.lin(x)
@@ -244,11 +243,10 @@ class Speech(nn.Module):
         super().__init__()
         self.lin = nn.Linear(4, 4)
         if spoken:
-            self.decoder = nn.Linear(4, 4)
             self.rows = Rows(4)
         else:
-            self.decoder = None
             self.rows = None
+        self.decoder = nn.Linear(4, 4) if spoken else None
 
     def forward(self, x):
         x = self.lin(x)
