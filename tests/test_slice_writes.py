@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from patcher.runner import run
+from patcher.settings import Settings
+from rules import load_rules
 from rules.fc306_tensor_position_write.slice_text import WRITE, WRITE_NAME
 
 ROOMS, LENGTHS, STARTS = (0, 1, 2, 5), (0, 1, 2, 3), range(-7, 8)
@@ -113,3 +118,14 @@ def test_compiled_it_is_one_graph_for_all_positions_and_raises_as_before(backend
     for at in (4, 9, -1, -6):
         with pytest.raises(RuntimeError, match="does not fit"):
             several(torch.ones(2, 2, 3), torch.zeros(2, 5, 3), torch.tensor(at))
+
+
+def test_a_position_that_a_fix_has_made_a_number_needs_no_function(tmp_path: Path) -> None:
+    """In a run over a folder, where the index over the project still knows it as a tensor."""
+    caches = Path(__file__).resolve().parent / "caches"
+    for name in ("lazy_allocation.py", "ring_buffer.py"):
+        shutil.copy(caches / name, tmp_path)
+    results = run([str(tmp_path)], tuple(load_rules()), Settings(), jobs=1)
+    texts = {Path(r.path).stem: r.after.decode() for r in results if r.changed}
+    assert "self._used = 0" in texts["lazy_allocation"]
+    assert not any(WRITE_NAME in text for text in texts.values())

@@ -37,7 +37,9 @@ class StreamingState(object):
 
 
 def sinusoid(positions, dim):
-    angle = positions[:, None] * torch.exp(-math.log(100.0) * torch.arange(dim // 2) / (dim // 2))
+    angle = positions[:, None] * torch.exp(
+        -math.log(100.0) * torch.arange(dim // 2, device=positions.device) / (dim // 2)
+    )
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
 
 
@@ -52,7 +54,7 @@ class StreamingAttention(nn.Module):
         k, v = state.complete(self.idx, k, v)
         T, S = q.shape[1], k.shape[1]
         # bottom right is the newest pair
-        mask = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+        mask = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
         w = (q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])).masked_fill(~mask, -1e9)
         return x + w.softmax(dim=-1) @ v
 
@@ -68,7 +70,7 @@ class CodeModel(nn.Module):
         """codes (B, streams, T) -> logits (B, streams, T, card)"""
         x = sum(emb(codes[:, s]) for s, emb in enumerate(self.emb))
         offset = state.get_offset()
-        x = x + sinusoid(torch.arange(offset, offset + x.shape[1]), x.shape[2])
+        x = x + sinusoid(torch.arange(offset, offset + x.shape[1], device=x.device), x.shape[2])
         for layer in self.layers:
             x = layer(x, state)
         return torch.stack([head(x) for head in self.heads], dim=1)

@@ -35,7 +35,7 @@ class PagedCache:
         start = self.n_tokens.item()
         stop = start + key.shape[1]
         self._reserve(stop)
-        places = torch.arange(start, stop)
+        places = torch.arange(start, stop, device=key.device)
         pages = self.block_table[places // PAGE]
         self.keys[pages, places % PAGE] = key.transpose(0, 1)
         self.values[pages, places % PAGE] = value.transpose(0, 1)

@@ -72,8 +72,8 @@ class Model(nn.Module):
 
     def forward(self, ids: torch.Tensor, store: KeyValueStore) -> torch.Tensor:
         past, fresh = store.length, ids.shape[1]
-        places = torch.arange(past, past + fresh)
-        mask = places[:, None] >= torch.arange(past + fresh)
+        places = torch.arange(past, past + fresh, device=ids.device)
+        mask = places[:, None] >= torch.arange(past + fresh, device=ids.device)
         x = self.tokens(ids) + self.places(places)
         for block in self.blocks:
             x = block(x, mask, store)

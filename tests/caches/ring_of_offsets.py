@@ -17,11 +17,11 @@ class Ring:
 
     def complete(self, k, v):
         n = k.shape[1]
-        at = torch.arange(n) + self.end
+        at = torch.arange(n, device=k.device) + self.end
         self.cache[0].index_copy_(1, at % self.room, k)
         self.cache[1].index_copy_(1, at % self.room, v)
         self.end.add_(n)
-        places = torch.arange(self.room)
+        places = torch.arange(self.room, device=k.device)
         last = self.end - 1
         delta = places - last % self.room
         positions = torch.where(delta <= 0, last + delta, last + delta - self.room)

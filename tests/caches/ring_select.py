@@ -35,7 +35,7 @@ class WindowCache:
 
     def visible(self) -> Tensor:
         """Which slots hold something, (window,)."""
-        return torch.arange(self.window) < min(self._total.item(), self.window)
+        return torch.arange(self.window, device=self._keys.device) < min(self._total.item(), self.window)
 
     def __len__(self) -> int:
         return min(int(self._total), self.window)

@@ -31,7 +31,7 @@ class RaggedCache:
 
     def mask(self) -> torch.Tensor:
         """(batch, place), true where something was written."""
-        return torch.arange(self.keys.shape[1]) < self.lengths[:, None]
+        return torch.arange(self.keys.shape[1], device=self.keys.device) < self.lengths[:, None]
 
     def longest(self) -> int:
         return int(self.lengths.max().item())

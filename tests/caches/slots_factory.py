@@ -45,7 +45,9 @@ class PackedCache:
 def rotate(x: torch.Tensor, start: int) -> torch.Tensor:
     """Rotary positions, from ``start`` on."""
     half = x.shape[-1] // 2
-    angle = torch.arange(start, start + x.shape[-2])[:, None] / 10.0 ** torch.arange(half)
+    angle = torch.arange(start, start + x.shape[-2], device=x.device)[:, None] / 10.0 ** torch.arange(
+        half, device=x.device
+    )
     a, b = x[..., :half], x[..., half:]
     return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), dim=-1)
 

@@ -63,8 +63,8 @@ class Layer(nn.Module):
         q, k, v = (x @ self.qkv).tensor_split(3, dim=-1)
         past = cache.length(self.index)
         k, v = cache.extend(self.index, k, v)
-        own = torch.arange(past, past + x.shape[1])
-        allowed = own[:, None] >= torch.arange(k.shape[1])[None]
+        own = torch.arange(past, past + x.shape[1], device=x.device)
+        allowed = own[:, None] >= torch.arange(k.shape[1], device=x.device)[None]
         weights = torch.where(allowed, q @ k.mT, -torch.inf).softmax(-1)
         return x + weights @ v
 

@@ -24,15 +24,15 @@ class FixedCache:
         return int(self._position.item())
 
     def write(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        places = self._position + torch.arange(keys.shape[2])
+        places = self._position + torch.arange(keys.shape[2], device=keys.device)
         self._keys[layer].index_copy_(2, places, keys)
         self._values[layer].index_copy_(2, places, values)
         return self._keys[layer], self._values[layer]
 
     def mask(self, fresh: int) -> torch.Tensor:
         """(fresh, room): what each new token may see."""
-        own = self._position + torch.arange(fresh)
-        return own[:, None] >= torch.arange(self.room)
+        own = self._position + torch.arange(fresh, device=self._keys.device)
+        return own[:, None] >= torch.arange(self.room, device=self._keys.device)
 
     def advance(self, fresh: int) -> None:
         self._position.add_(fresh)
