@@ -57,16 +57,17 @@ RUNS = ("plain", "safe", "unsafe", "chosen")
 TITLES = dict(zip(RUNS, ("as it is", "safe", "--unsafe", "settings chosen"), strict=True))
 #: Settings of PyTorch 2.13 that might take something into graphs, and that `patcher.diagnose.advice` knows or not.
 FURTHER = (
-    ("config", "trace_autograd_ops", True),
-    ("config", "dont_skip_tracing", True),
-    ("config", "enable_faithful_generator_behavior", False),
-    ("config", "graph_break_on_nn_param_ctor", False),
-    ("config", "prefer_deferred_runtime_asserts_over_guards", True),
-    ("config", "allow_unspec_int_on_nn_module", True),
-    ("config", "force_parameter_static_shapes", False),
-    ("argument", "dynamic", True),
+    TorchSetting("config", "trace_autograd_ops"),
+    TorchSetting("config", "dont_skip_tracing"),
+    TorchSetting("config", "enable_faithful_generator_behavior", False),
+    TorchSetting("config", "graph_break_on_nn_param_ctor", False),
+    TorchSetting("config", "prefer_deferred_runtime_asserts_over_guards"),
+    TorchSetting("config", "allow_unspec_int_on_nn_module"),
+    TorchSetting("config", "force_parameter_static_shapes", False),
+    TorchSetting("argument", "dynamic"),
 )
-#: What a run counts as that is wrong.
+NOT_RUN = "not run, for lack of time"
+#: What a run counts as that is wrong, or was not made.
 INSTEAD = {"safe": "plain", "unsafe": "safe", "chosen": "plain"}
 _CONFIG = "torch._dynamo.config"
 SECONDS = 1500  # for all that ``--prove`` does with a class
@@ -322,23 +323,23 @@ class Row:
 
 
 def rows_of_zoo(work: Path, names: Iterable[str]) -> list[Row]:
-    """The classes of ``names`` that break and were counted in every run."""
+    """The classes of ``names`` that break, where any run but the first was made; one that was not counts as wrong."""
     every = {run: answers(work, run) for run in RUNS}
     checks = {run: answers(work, run, ".check.json") for run in RUNS}
     found = []
     for name in names:
         before = every["plain"].get(name)
-        if before is None or not breaking(name, before):
+        if before is None or not breaking(name, before) or not any(name in every[run] for run in RUNS[1:]):
             continue
-        if any(name not in every[run] or name not in checks[run] for run in RUNS):
-            continue
-        counted, wrong, checked = {"plain": before}, {}, {run: checks[run][name] for run in RUNS}
+        counted, wrong, checked = {"plain": before}, {}, {run: checks[run].get(name, {}) for run in RUNS}
         for run in RUNS[1:]:
-            told = every[run][name]
-            reason = why_wrong(told, before, checked[run], checked["plain"])
+            told = every[run].get(name)
+            reason = NOT_RUN
+            if told is not None and checked[run]:
+                reason = why_wrong(told, before, checked[run], checked["plain"])
             if reason:
                 wrong[run] = reason
-            counted[run] = counted[INSTEAD[run]] if reason else told
+            counted[run] = counted[INSTEAD[run]] if reason or told is None else told
         found.append(Row(name, counted, wrong, checked))
     return found
 
@@ -360,25 +361,55 @@ def sums(rows: Sequence[Row]) -> str:
         lines.append([what, total["plain"], *after])
     whole = [sum(not row.count(run, "breaks") for row in rows) for run in RUNS]
     lines.append(["classes without a break", *whole])
-    same = [sum(run not in row.wrong and exact(row.counted[run]) for row in rows) for run in RUNS[1:]]
-    lines.append([f"outputs equal bit for bit, of {len(rows)}", "", *same])
-    for what in ("gradients", "state"):
-        having = [row for row in rows if row.checked["plain"].get("graded" if what == "gradients" else "errors")]
-        same = [sum(_equal(row.checked[run], what) for row in having) for run in RUNS[1:]]
-        lines.append([f"{what} equal bit for bit, eager and compiled, of {len(having)}", "", *same])
-    bad = [(row, title) for row in rows for title in row.checked["plain"].get("errors", ())]
-    ends = [sum(_ends_alike(row, run, title) for row, title in bad) for run in RUNS[1:]]
-    lines.append([f"bad calls that end as they did, of {len(bad)}", "", *ends])
-    lines.append(["not counted, as wrong", "", *(sum(run in row.wrong for row in rows) for run in RUNS[1:])])
+    lines.append(
+        [
+            "outputs equal bit for bit",
+            "",
+            *(_share(exact(row.counted[run]) for row in _ran(rows, run)) for run in RUNS[1:]),
+        ]
+    )
+    for what, known in (("gradients", "graded"), ("state", "errors")):
+        cells = [
+            _share(_equal(row, run, what) for row in _ran(rows, run) if row.checked["plain"].get(known))
+            for run in RUNS[1:]
+        ]
+        lines.append([f"{what} equal bit for bit, eager and compiled", "", *cells])
+    ends = [_share(same for row in _ran(rows, run) for same in _ends(row, run)) for run in RUNS[1:]]
+    lines.append(["bad calls that end as they did", "", *ends])
+    lines.append(
+        [
+            "counted as before: wrong",
+            "",
+            *(len(rows) - len(_ran(rows, run)) - len(_not_run(rows, run)) for run in RUNS[1:]),
+        ]
+    )
+    lines.append(["counted as before: not run", "", *(len(_not_run(rows, run)) for run in RUNS[1:])])
     return table(["", *TITLES.values()], lines)
 
 
-def _equal(check: Json, what: str) -> bool:
-    return check.get(what) == 0.0 and check.get(f"compiled {what}") == 0.0
+def _share(equal: Iterable[bool]) -> str:
+    told = list(equal)
+    return f"{sum(told)} of {len(told)}"
 
 
-def _ends_alike(row: Row, run: str, title: str) -> bool:
-    return bool(row.checked[run].get("errors", {}).get(title) == row.checked["plain"]["errors"][title])
+def _ran(rows: Sequence[Row], run: str) -> list[Row]:
+    return [row for row in rows if run not in row.wrong]
+
+
+def _not_run(rows: Sequence[Row], run: str) -> list[Row]:
+    return [row for row in rows if row.wrong.get(run) == NOT_RUN]
+
+
+def _equal(row: Row, run: str, what: str) -> bool:
+    """Bit for bit; compiled as far as it was before."""
+    check, before = row.checked[run], row.checked["plain"]
+    return check.get(what) == 0.0 and check.get(f"compiled {what}") == before.get(f"compiled {what}")
+
+
+def _ends(row: Row, run: str) -> list[bool]:
+    """Of each bad call, whether it ends as it did."""
+    check, before = row.checked[run].get("errors", {}), row.checked["plain"].get("errors", {})
+    return [check.get(title) == fate for title, fate in before.items()]
 
 
 def _same(row: Row) -> str:
@@ -482,7 +513,10 @@ def fixes(rows: Sequence[Row], work: Path) -> str:
 
 def _kept(work: Path, row: Row) -> dict[str, str]:
     """What ``--prove`` has kept for a class, and what it earned."""
-    told = json.loads((work / "choices" / f"{row.name}.json").read_text(encoding="utf-8"))
+    file = work / "choices" / f"{row.name}.json"
+    if "chosen" in row.wrong or not file.is_file():
+        return {}
+    told = json.loads(file.read_text(encoding="utf-8"))
     return {label: one["reason"] for one in told["tried"] if _is_kept(one) for label in one["fixes"]}
 
 
@@ -509,7 +543,7 @@ def further(work: Path, names: Iterable[str]) -> str:
     for number, setting in enumerate(FURTHER):
         pairs = {n: (one["counted"], one["further"][number]["counted"]) for n, one in told.items()}
         ran = {n: pair for n, pair in pairs.items() if not pair[1]["error"]}
-        cell: list[object] = [f"`{TorchSetting(*setting).told}`", len(ran)]
+        cell: list[object] = [f"`{setting.told}`", len(ran)]
         for what in ("extra graphs", "breaks", "recompiles"):
             before, after = (sum(COUNTS[what]({"counted": pair[side]}) for pair in ran.values()) for side in (0, 1))
             cell.append(f"{before} -> {after}")
