@@ -483,7 +483,8 @@ def causes(rows: Sequence[Row], shown: Sequence[str] = RUNS) -> str:
 
 def place(where: str) -> str:
     """A file of a package, as its package has it, wherever the copy lies."""
-    return re.sub(r"^.*/(site-packages|trees/chosen/[^/]+|trees/\w+|lib/python3\.\d+)/", "", where)
+    inside = r"(?:site-packages|trees/chosen/[^/]+|trees/\w+|lib/python3\.\d+)/"
+    return re.sub(rf"^.*/(?:{inside}|(?=benchmarks/\w+\.py))", "", where)
 
 
 def rest(rows: Sequence[Row]) -> str:
