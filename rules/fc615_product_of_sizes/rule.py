@@ -30,7 +30,8 @@ class ProductOfSizes(Rule):
     Fix safety:
         Safe: the product is the same integer, and only where it is used as a size of ``reshape``, ``view``, ``zeros``
         and their like, alone or in arithmetic of integers, or made an ``int`` first: anywhere else the type of NumPy
-        might be told. Left alone are products along an axis or of a given dtype, and of what is not known to be sizes.
+        might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made. Left
+        alone are products along an axis or of a given dtype, and of what is not known to be sizes.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
