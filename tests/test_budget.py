@@ -93,7 +93,7 @@ def test_looking(package: Path) -> None:
     assert found["shapes"] == found["summaries"] + found["facts"]
     assert found["patches"] == 0, "looking makes no fix"
     assert found["flows"] <= functions
-    assert found["checks"] <= 0.86 * nodes  # measured: 0.82; FC208 is asked of most nodes, FC611 of each call
+    assert found["checks"] <= 1.0 * nodes  # measured: 0.96; FC208 of most nodes, FC611 of calls, FC614 of indices
     assert found["values"] <= 0.21 * nodes  # 0.19; FC208 asks what containers hold
     assert found["children"] <= 8 * nodes  # 6.7
 

@@ -41,7 +41,6 @@ class RowIndex(Rule):
 
     code: ClassVar[str] = "FC614"
     name: ClassVar[str] = "row-index"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
     triggers: ClassVar[tuple[bytes, ...]] = (b"[",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript,)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)

@@ -908,7 +908,9 @@ class Project:
                 continue
             reached.add(name)
             owner = name.rpartition(".")[0]
-            for mention in summary.here:
+            # a parameter hides what the file calls so
+            own = {f"{home[name].module}.{p}" for p in (*summary.positional, *summary.keywords)}
+            for mention in summary.here - own:
                 if mention.startswith("self."):
                     if owner in self._classes:
                         stack += self._method(owner, mention[5:]) or self._held(owner, mention[5:])
