@@ -9,6 +9,9 @@ import pytest
 
 from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax
+from patcher.runner import run
+from patcher.settings import Settings
+from rules import load_rules
 
 
 def written(folder: Path, *names: str) -> None:
@@ -127,3 +130,46 @@ def test_the_name_of_a_namesake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert module_name("math.py")[0] == module_name(str(tmp_path / "models/math.py"))[0] == "models.math"
     assert module_name("torch/__init__.py")[0] == "torch"
     assert module_name(str(tmp_path / "logging/random.py"))[0] == f"{tmp_path.name}.logging.random"
+
+
+def test_the_name_does_not_depend_on_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, "package/__init__.py", "package/helper.py", "package/deep/__init__.py", "package/deep/model.py")
+    monkeypatch.chdir(tmp_path / "package" / "deep")
+    for path in ("model.py", "./model.py", "../deep/model.py", str(tmp_path / "package/deep/model.py")):
+        name, package = module_name(path)
+        assert name == "package.deep.model"
+        assert Syntax(ast.parse("from ..helper import f"), package).imports == {"f": "package.helper.f"}
+    assert module_name("../helper.py")[0] == "package.helper"
+
+
+CHECK = """
+def check(x: torch.Tensor):
+    if torch.isnan(x).any():
+        raise ValueError("nan")
+    return x * 2
+"""
+MODEL = """
+from .helper import check
+
+class Net(nn.Module):
+    def forward(self, x):
+        try:
+            return check(x)
+        except ValueError:
+            return x
+"""
+
+
+def test_a_check_in_another_file_is_seen_from_within_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the caller catches the error, the check stays as it is, by whatever path the files are named."""
+    written(tmp_path, "package/__init__.py")
+    head = "import torch\nimport torch.nn as nn\n"
+    (tmp_path / "package/helper.py").write_text(head + CHECK)
+    (tmp_path / "package/model.py").write_text(head + MODEL)
+    monkeypatch.chdir(tmp_path / "package")
+    for paths in (["."], ["model.py", "helper.py"], [str(tmp_path / "package")]):
+        results = run(paths, tuple(load_rules()), Settings(), jobs=1)
+        assert not any(r.changed for r in results)
+        assert any(f.code == "FC102" for r in results if r.patch is not None for f in r.patch.remaining)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import symtable
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,3 +110,73 @@ def test_a_builtin_is_what_no_scope_around_it_binds() -> None:
     syntax = Syntax(ast.parse(text))
     called = [n.func for n in syntax.by_type[ast.Call] if isinstance(n.func, ast.Name)]
     assert {f.lineno: syntax.is_builtin(f) for f in called} == {3: False, 7: True, 11: False, 15: True, 24: False}
+
+
+BINDING = """\
+import a
+from b import c as d
+e: int = (f := 1)
+for g, (h, *i) in []: pass
+with open(e) as j: pass
+try: pass
+except OSError as k: pass
+match e:
+    case {"x": [l, *m], **n} if l: pass
+    case (int() as o) | [o]: pass
+    case str(p=q): pass
+def r(s, /, t, *u, v=w, **x):
+    global y, z
+    y = aa = 1
+    match t:
+        case (bb, cc): z += bb
+    def dd(ee):
+        nonlocal aa
+        aa = ff = ee
+    import hh
+class ii:
+    jj = 1
+    match jj:
+        case kk: pass
+    def ll(self): mm = 1
+"""
+
+
+def test_what_a_scope_binds_is_what_the_compiler_says() -> None:
+    syntax = Syntax(ast.parse(BINDING))
+    scopes = {n.lineno: n for n in (*syntax.functions, *syntax.by_type[ast.ClassDef])}
+    tables = [symtable.symtable(BINDING, "x", "exec")]
+    seen = 0
+    for table in tables:
+        tables += table.get_children()
+        scope = scopes.get(table.get_lineno(), syntax.tree)
+        seen += 1
+        names = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_parameter()}
+        imported = {s.get_name() for s in table.get_symbols() if s.is_imported()}
+        of_another = {s.get_name() for s in table.get_symbols() if s.is_declared_global() or s.is_nonlocal()}
+        methods = {t.get_name() for t in table.get_children()} if isinstance(scope, ast.ClassDef) else set()
+        if scope is syntax.tree:
+            names |= {"y", "z"}  # which the compiler leaves to the function that says `global`
+        assert syntax.bound_in(scope) - of_another == names - imported - of_another - methods, table.get_name()
+    assert seen == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "what"),
+    [
+        ("from math import exp\nfrom cmath import exp", "exp", "cmath.exp"),
+        ("from cmath import exp\nimport math as exp", "exp", "math"),
+        ("import math as exp\nfrom cmath import exp", "exp", "cmath.exp"),
+        ("try:\n    from math import exp\nexcept ImportError:\n    from cmath import exp", "exp", "math.exp"),
+        ("try:\n    import missing as m\nexcept ImportError:\n    m = None\n    from cmath import exp", "exp", "cmath.exp"),
+        ("from math import exp\ntry:\n    from cmath import exp\nexcept ImportError:\n    pass", "exp", "cmath.exp"),
+        ("if 1:\n    from math import exp\nelse:\n    from cmath import exp", "exp", "math.exp"),
+        ("def f():\n    from cmath import exp\nfrom math import exp", "exp", "math.exp"),
+    ],
+)
+def test_an_import_is_the_one_that_python_keeps(text: str, name: str, what: str) -> None:
+    syntax = Syntax(ast.parse(text))
+    assert syntax.imports[name] == syntax.imports_anywhere[name] == what
+    namespace: dict[str, object] = {}
+    exec(compile(text, "x", "exec"), namespace)
+    value = namespace[name]
+    assert ".".join(filter(None, (getattr(value, "__module__", None), value.__name__))) == what

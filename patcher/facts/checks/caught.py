@@ -31,7 +31,7 @@ class Caught(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        imports = {name: what for name, what, _ in self.syntax.all_imports}
+        imports = self.syntax.imports_anywhere
         self.protection = Protection(self.syntax, self.module, imports)
 
     def why(

@@ -198,7 +198,7 @@ class _Collector:
     def __init__(self, tree: ast.Module, path: str) -> None:
         self.module, package = module_name(path)
         self.syntax = Syntax(tree, package)
-        self.imports = {name: what for name, what, _ in self.syntax.all_imports}
+        self.imports = self.syntax.imports_anywhere
         self.protection = Protection(self.syntax, self.module, self.imports)
         self.resolve = self.protection.resolve
         self.scripts = scripted(self.syntax, self.resolve)

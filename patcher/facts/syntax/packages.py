@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -117,7 +118,8 @@ def module_name(path: str) -> tuple[str, Package]:
 
     A file in a folder without one that is called like a library, as ``helpers/math.py``, has the folder's name too.
     """
-    file = Path(path)
+    # a path from inside of a package does not name that; links stay what they are called
+    file = Path(os.path.abspath(path))  # noqa: PTH100
     parts = [] if file.name == "__init__.py" else [file.stem]
     folder = file.parent
     while folder.name and (folder / "__init__.py").exists():
@@ -125,7 +127,7 @@ def module_name(path: str) -> tuple[str, Package]:
         folder = folder.parent
     package = parts if file.name == "__init__.py" else parts[:-1]
     if len(parts) == 1 and not package:
-        above = file.absolute()
+        above = file
         while parts[0] in _ELSEWHERE and (above := above.parent).name:
             parts.insert(0, above.name)
-    return ".".join(parts), Package(".".join(package), file.parent.absolute())
+    return ".".join(parts), Package(".".join(package), file.parent)

@@ -355,7 +355,12 @@ class Syntax:
     @cached_property
     def imports(self) -> dict[str, str]:
         """Name -> dotted thing, for imports outside of functions."""
-        return {k: v for k, v, scope in self.all_imports if scope is None}
+        return {k: v for (scope, k), v in self._standing_imports.items() if scope is None}
+
+    @cached_property
+    def imports_anywhere(self) -> dict[str, str]:
+        """As `imports`, and those of functions for names that the module does not import."""
+        return {k: v for (_, k), v in self._standing_imports.items()} | self.imports
 
     def imports_above(self, node: ast.AST) -> Iterator[tuple[str, str]]:
         """Name and dotted thing, for imports that the function around ``node`` makes before it gets there."""
@@ -376,7 +381,9 @@ class Syntax:
             around = list(self.ancestors(node))
             typing = any(isinstance(p, ast.If) and "TYPE_CHECKING" in ast.unparse(p.test) for p in around)
             if not typing and not any(isinstance(p, _SCOPES[:-1]) for p in around):
-                found.update(bindings_of_import(node, self.package))
+                for name, what in bindings_of_import(node, self.package):
+                    if name not in found or not self._is_fallback(node):
+                        found[name] = what
         return found
 
     def imports_locally(self, function: ast.AST, name: str) -> bool:
@@ -396,11 +403,35 @@ class Syntax:
 
     @cached_property
     def _import_statements(self) -> list[ast.Import | ast.ImportFrom]:
-        return [*self.by_type[ast.Import], *self.by_type[ast.ImportFrom]]
+        return sorted(
+            [*self.by_type[ast.Import], *self.by_type[ast.ImportFrom]], key=lambda n: (n.lineno, n.col_offset)
+        )
 
     @cached_property
     def _local_imports(self) -> dict[tuple[FunctionNode, str], str]:
-        return {(scope, name): what for name, what, scope in self.all_imports if scope is not None}
+        return {(scope, k): v for (scope, k), v in self._standing_imports.items() if scope is not None}
+
+    @cached_property
+    def _standing_imports(self) -> dict[tuple[FunctionNode | None, str], str]:
+        """What a name stands for by the last import of it in a scope; a fallback counts only where it is the first."""
+        found: dict[tuple[FunctionNode | None, str], str] = {}
+        for node in self._import_statements:
+            scope = self.function_of(node)
+            for name, what in bindings_of_import(node, self.package):
+                if (scope, name) not in found or not self._is_fallback(node):
+                    found[scope, name] = what
+        return found
+
+    def _is_fallback(self, node: ast.stmt) -> bool:
+        """Whether ``node`` runs where something else did not: in a handler, or in an ``else``."""
+        child: ast.AST = node
+        for parent in self.ancestors(node):
+            if isinstance(parent, _SCOPES):
+                return False
+            if isinstance(parent, ast.ExceptHandler) or child in getattr(parent, "orelse", ()):
+                return True
+            child = parent
+        return False
 
     @cached_property
     def bound(self) -> dict[ast.AST, set[str]]:
@@ -417,6 +448,14 @@ class Syntax:
                 name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else node.name  # type: ignore[attr-defined]
                 if name:
                     bound[self.around(node).scopes[0]].add(name)
+        captures: list[tuple[ast.AST, str | None]] = [(n, n.name) for n in self.by_type[ast.MatchAs]]
+        captures += [(n, n.name) for n in self.by_type[ast.MatchStar]]
+        captures += [(n, n.rest) for n in self.by_type[ast.MatchMapping]]
+        for capture, captured in captures:
+            if captured:
+                bound[self.around(capture).scopes[0]].add(captured)
+        for statement in self.by_type[ast.Global]:
+            bound[self.tree] |= bound.get(self.around(statement).scopes[0], set()).intersection(statement.names)
         return bound
 
     def binds(self, scope: ast.AST, name: str) -> bool:
