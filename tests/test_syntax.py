@@ -167,7 +167,11 @@ def test_what_a_scope_binds_is_what_the_compiler_says() -> None:
         ("from cmath import exp\nimport math as exp", "exp", "math"),
         ("import math as exp\nfrom cmath import exp", "exp", "cmath.exp"),
         ("try:\n    from math import exp\nexcept ImportError:\n    from cmath import exp", "exp", "math.exp"),
-        ("try:\n    import missing as m\nexcept ImportError:\n    m = None\n    from cmath import exp", "exp", "cmath.exp"),
+        (
+            "try:\n    import missing as m\nexcept ImportError:\n    m = None\n    from cmath import exp",
+            "exp",
+            "cmath.exp",
+        ),
         ("from math import exp\ntry:\n    from cmath import exp\nexcept ImportError:\n    pass", "exp", "cmath.exp"),
         ("if 1:\n    from math import exp\nelse:\n    from cmath import exp", "exp", "math.exp"),
         ("def f():\n    from cmath import exp\nfrom math import exp", "exp", "math.exp"),
