@@ -60,8 +60,8 @@ class FunctionSummary:
     `conditions_taken` has them. ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it
     does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
-    another thread or process. ``documented``: the errors that its docstring, or that of its class, names.
-    ``casts_back``: as `sines_cast_back` has it.
+    another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
+    of its class, names. ``casts_back``: as `sines_cast_back` has it.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
     `offset_parameters` has them. ``gives``: as `given_back` has it. ``mishandles``: as `mishandled` has it, in a file
     in which something grows.
@@ -255,7 +255,7 @@ class _Collector:
             if (mention := self.mention(read)) is not None:
                 function = self.owner(read)[0]
                 self.mentions[function].add(mention)
-                if not is_handed_over(read, self.syntax):
+                if not is_handed_over(read, self.syntax) and not self.is_parameter(read, function):
                     self.here[function].add(mention)
         for call in by_type[ast.Call]:
             self.call(call)
@@ -379,6 +379,13 @@ class _Collector:
                 given_back(nodes, self.resolve),
             )
             yield node, summary
+
+    def is_parameter(self, read: ast.AST, function: ast.AST | None) -> bool:
+        """Whether ``read``, in ``function``, stands for a parameter of it: in its body, not in its head."""
+        if not isinstance(read, ast.Name) or not isinstance(function, _FUNCTIONS):
+            return False
+        body = function.body[0]
+        return read.id in self.parameters(function) and (read.lineno, read.col_offset) >= (body.lineno, body.col_offset)
 
     @staticmethod
     def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]:
@@ -908,9 +915,7 @@ class Project:
                 continue
             reached.add(name)
             owner = name.rpartition(".")[0]
-            # a parameter hides what the file calls so
-            own = {f"{home[name].module}.{p}" for p in (*summary.positional, *summary.keywords)}
-            for mention in summary.here - own:
+            for mention in summary.here:
                 if mention.startswith("self."):
                     if owner in self._classes:
                         stack += self._method(owner, mention[5:]) or self._held(owner, mention[5:])
