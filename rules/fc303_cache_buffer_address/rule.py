@@ -60,7 +60,10 @@ class CacheBufferAddress(Rule):
         buffers, without gradients: where the files set it, this is only reported. The first call imports
         ``torch._dynamo``: about a second, once, also in programs that compile nothing.
         What a method that compiled code calls makes, under a condition ("when the first keys come"), is marked when
-        that call runs eagerly, as a prefill that is not compiled does.
+        that call runs eagerly, as a prefill that is not compiled does. Where it is compiled, with CUDA graphs, the
+        buffer is memory of the graph: on torch 2.11 the next call is an error without this rule's and FC302's fixes and
+        a segmentation fault with them. ``@torch.compiler.disable`` on the method that makes the buffers ends both, for
+        a break in the first call (one H200: no skip, outputs within 6e-8).
         Only reported, and not even that for a class that is not known to be a cache: buffers that come from outside, or
         from a call that is not known to make a tensor; that are made anew or replaced (``torch.cat``,
         ``index_select``) whenever a method that compiled code may call runs; that a dict is made with (one that starts
