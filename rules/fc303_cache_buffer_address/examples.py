@@ -454,6 +454,75 @@ class Memory:
         gain=False,
     ),
     Example(
+        title="an index on the device, which only the loop around the model reads",
+        before="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+
+    @property
+    def length(self):
+        return int(self.filled)
+
+    def update(self, keys):
+        places = self.filled + torch.arange(keys.shape[1], device=keys.device)
+        self.keys.index_copy_(1, places, keys)
+        self.filled += keys.shape[1]
+        return self.keys
+
+    def forget(self):
+        self.filled.zero_()
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        return x + memory.update(x).mean(1, keepdim=True)
+""",
+        after="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+            torch._dynamo.mark_static_address(self.filled)
+
+    @property
+    def length(self):
+        return int(self.filled)
+
+    def update(self, keys):
+        places = self.filled + torch.arange(keys.shape[1], device=keys.device)
+        self.keys.index_copy_(1, places, keys)
+        self.filled += keys.shape[1]
+        return self.keys
+
+    def forget(self):
+        self.filled.zero_()
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        return x + memory.update(x).mean(1, keepdim=True)
+""",
+        run="""
+def go(net):
+    outputs, memory = [], Memory(2, 6, 4)
+    for _ in range(2):
+        x = torch.linspace(-1, 1, 8).view(2, 1, 4)
+        while memory.length < 6:
+            x = net(x, memory)
+            outputs.append(x.clone())
+        memory.forget()
+    return outputs
+
+def make(): return Net()
+calls = [go, go]
+""",
+        gain=False,
+    ),
+    Example(
         title="buffers that come from outside",
         before="""
 class Memory:
@@ -756,6 +825,81 @@ class Memory(nn.Module):
         self.values[:, self.filled : end] = values
         self.filled = end
         return self.keys[:, :end], self.values[:, :end]
+""",
+    ),
+    NearMiss(
+        title="an index on the device, which compiled code reads",
+        source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+
+    @property
+    def length(self):
+        return int(self.filled)
+
+    def update(self, keys):
+        places = self.filled + torch.arange(keys.shape[1], device=keys.device)
+        self.keys.index_copy_(1, places, keys)
+        self.filled += keys.shape[1]
+        return self.keys
+
+    def forget(self):
+        self.filled.zero_()
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        return x + memory.update(x).mean(1, keepdim=True) * memory.length
+""",
+    ),
+    NearMiss(
+        title="an index on the device, which a test of the cache reads",
+        source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+
+    def __bool__(self):
+        return int(self.filled) > 0
+
+    def update(self, keys):
+        places = self.filled + torch.arange(keys.shape[1], device=keys.device)
+        self.keys.index_copy_(1, places, keys)
+        self.filled += keys.shape[1]
+        return self.keys
+
+    def forget(self):
+        self.filled.zero_()
+
+
+class Net(nn.Module):
+    def forward(self, x, memory: Memory):
+        return x + memory.update(x).mean(1, keepdim=True) if memory else x
+""",
+    ),
+    NearMiss(
+        title="an index on the device, and nobody who is seen to compile",
+        source="""
+class Memory:
+    def __init__(self, batch, room, size):
+        self.keys = torch.zeros(batch, room, size)
+        self.filled = torch.zeros((), dtype=torch.long)
+
+    @property
+    def length(self):
+        return int(self.filled)
+
+    def update(self, keys):
+        places = self.filled + torch.arange(keys.shape[1], device=keys.device)
+        self.keys.index_copy_(1, places, keys)
+        self.filled += keys.shape[1]
+        return self.keys
+
+    def forget(self):
+        self.filled.zero_()
 """,
     ),
     NearMiss(

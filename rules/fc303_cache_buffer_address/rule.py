@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.tables import torch_api as api
+from patcher.facts.zones.scripting import Scripting
 from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, Rule, Where, block
 from rules.fc303_cache_buffer_address.allocations import Allocation, allocations_of
 from rules.fc303_cache_buffer_address.examples import INVALID, VALID
@@ -24,12 +25,13 @@ class CacheBufferAddress(Rule):
         Puts ``torch._dynamo.mark_static_address(self.keys)`` behind each statement that makes a buffer: of a list of
         buffers one by one, of a re-creation in ``reset()`` again. ``if not torch.compiler.is_compiling():`` stands
         above, always: in compiled code the call is an error, and a script that is not looked at may make the cache
-        there. The rule is for caches whose index is Python ints (FC302 makes it so) and whose methods are no eager
-        zones. All buffers are marked, or none. Other plain classes (rings, pages, a state of any kind) get marks when
-        methods that compiled code may run write, at changing places or with changing values, into tensors of two
-        dimensions or more that the class makes and keeps, and when the host reads none of its state out of tensors.
-        Compiled code may run what a ``forward`` calls by that name, and what it calls by the name of a method of lists,
-        dicts or tensors (``append``, ``update``) if it names the class as well, in an annotation, say.
+        there. The rule is for caches whose index is Python ints (FC302 makes it so), or a tensor that no compiled code
+        reads on the host, and whose methods are no eager zones. All buffers are marked, or none. Other plain classes
+        (rings, pages, a state of any kind) get marks when methods that compiled code may run write, at changing places
+        or with changing values, into tensors of two dimensions or more that the class makes and keeps, and when the
+        host reads none of its state out of tensors. Compiled code may run what a ``forward`` calls by that name, and
+        what it calls by the name of a method of lists, dicts or tensors (``append``, ``update``) if it names the class
+        as well, in an annotation, say.
 
     Why it breaks compilation:
         It does not; it keeps ``mode="reduce-overhead"`` from paying. A CUDA graph works on copies of its inputs at
@@ -68,8 +70,8 @@ class CacheBufferAddress(Rule):
         from a call that is not known to make a tensor; that are made anew or replaced (``torch.cat``,
         ``index_select``) whenever a method that compiled code may call runs; that a dict is made with (one that starts
         empty and is filled one by one is fine); classes for which base classes or ``__setattr__`` decide what an
-        attribute gives; and files that
-        use ``torch.jit.script``, which cannot compile the mark. Behind ``self.keys = self.keys.to(device)`` stands a
+        attribute gives; and files that use ``torch.jit.script``, which cannot compile the mark, or that stand beside
+        code that is prepared for it. Behind ``self.keys = self.keys.to(device)`` stands a
         mark again: when nothing moved, it marks the same tensor twice.
 
     References:
@@ -110,6 +112,9 @@ def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
     if facts.scripted:
         return f"this file uses `{_SCRIPT}`, which cannot compile the mark"
     for a in made:
+        method = facts.syntax.function_of(a.statement)
+        if method is not None and (scripted := facts.ask(Scripting).why(method)):
+            return scripted
         if not facts.syntax.alone(a.statement):
             return "an allocation shares its line with another statement"
     return ""

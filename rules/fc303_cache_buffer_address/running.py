@@ -57,8 +57,12 @@ class Running(Analysis):
         own = [f for f in self.methods if not f.name.startswith("__")]
         local = self.origins.syntax.qualname(self.origins.cls) or self.origins.cls.name
         home = self.origins.name.removesuffix(f".{local}")
-        named = [f for f in own if self.project.called_by_name(f.name, home) and (self._reached(f) or self._named(f))]
+        named = [f for f in own if self.project.called_by_name(f.name, home) and self.called(f)]
         return [*named, *(f for f in own if self._reached(f) and f not in named and not self.origins.callers(f))]
+
+    def called(self, f: ast.FunctionDef) -> bool:
+        """Whether compiled code is seen to call ``f``."""
+        return self._reached(f) or self._named(f)
 
     def _reached(self, f: ast.FunctionDef) -> bool:
         return self.project.reached(f"{self.origins.name}.{f.name}")

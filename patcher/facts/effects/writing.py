@@ -28,14 +28,13 @@ class Writing(Analysis):
 
     def spelled(self, what: str, at: ast.AST) -> str | None:
         """How ``what`` ("torch.where") is written at ``at`` with the imports that are there; None without any."""
-        best: str | None = None
-        for name, stands_for in self.syntax.runtime_imports.items():
-            if what == stands_for or what.startswith(stands_for + "."):
-                if self._shadowed(name, at):
-                    continue
-                text = name + what[len(stands_for) :]
-                if best is None or (stands_for == "torch", -len(text)) > (best.startswith("torch."), -len(best)):
-                    best = text
+        known = [
+            (stands_for == "torch", name == "torch", -len(text), text)
+            for name, stands_for in self.syntax.runtime_imports.items()
+            if (what == stands_for or what.startswith(stands_for + ".")) and not self._shadowed(name, at)
+            for text in (name + what[len(stands_for) :],)
+        ]
+        best = max(known)[3] if known else None
         for name, stands_for in self.syntax.imports_above(at):
             if best is None and (what == stands_for or what.startswith(stands_for + ".")):
                 best = name + what[len(stands_for) :]
