@@ -260,3 +260,9 @@ def test_what_is_compiled_need_not_be_timed(jobs: Jobs) -> None:
     assert timed["warm"]["passes"] > 0
     assert not {"warm", "memory"} & untimed.told.keys()
     assert untimed["counts"] == timed["counts"]
+
+
+def test_what_runs_eagerly_need_not_be_timed(jobs: Jobs) -> None:
+    untimed = jobs(kind="eager", plan={"untimed": True, "eager_untimed": True})
+    assert "warm" not in untimed.told
+    assert untimed["memory"]["bytes"] > 0  # by which it is decided how many may run at a time

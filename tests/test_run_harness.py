@@ -378,6 +378,13 @@ def test_what_was_timed_does_for_what_need_not_be_and_not_the_other_way_round(
     assert ran == PATCHED
     _, ran = rerun("e", quick=True, reuse="../c/work")
     assert ran == ["patched eager", "original compiled", "patched compiled"]
+    _, ran = rerun("f", keep=True, quick=True, reuse="../a/work", untimed=True, eager_untimed=True)
+    assert ran == PATCHED
+    rerun("g", keep=True, quick=True, untimed=True, eager_untimed=True)
+    _, ran = rerun("h", quick=True, reuse="../g/work", untimed=True, eager_untimed=True)
+    assert ran == PATCHED
+    _, ran = rerun("i", quick=True, reuse="../g/work", untimed=True)
+    assert ran == ["original eager", "patched eager", "original compiled", "patched compiled"]
 
 
 def test_counting_compares_nothing(rerun: Callable[..., tuple[dict[str, Any], list[str]]]) -> None:

@@ -5,12 +5,13 @@ Standard library and torch only.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,15 @@ class Figures:
         if not self.worst or relative > self.relative:
             self.worst = name
         self.largest, self.relative = max(self.largest, most), max(self.relative, relative)
+
+    def add_same(self, name: str, tensor: Any) -> None:
+        """Take in a floating tensor that has the same bits in both: most of them have."""
+        self.see(tensor)
+        if not tensor.numel():
+            return
+        self.count += tensor.numel()
+        self.finite += int(tensor.isfinite().sum())
+        self.worst = self.worst or name
 
     def add_sums(self, name: str, ours: Any, theirs: Any) -> None:
         """Take in sums over all elements of a tensor of which there is only a sample."""
@@ -209,8 +219,12 @@ def _weights_apart(reference: Path, own: Path) -> Iterator[str]:
 def _apart(figures: Figures, ours: Any, theirs: Any, where: str) -> Iterator[str]:
     """Take two lists of named leaves into ``figures``; yield what is different other than in floating values."""
     a, b = dict(ours), dict(theirs)
-    found = [leaf["sample"] if isinstance(leaf, dict) else leaf for leaf in a.values()]
-    scale = FLOOR * max((_magnitude(leaf) for leaf in found if torch.is_tensor(leaf)), default=0.0)
+
+    @functools.cache
+    def scale() -> float:
+        found = [leaf["sample"] if isinstance(leaf, dict) else leaf for leaf in a.values()]
+        return FLOOR * max((_magnitude(leaf) for leaf in found if torch.is_tensor(leaf)), default=0.0)
+
     for name in dict.fromkeys((*a, *b)):
         place = f"{where} {name}"
         if name not in a or name not in b:
@@ -220,7 +234,7 @@ def _apart(figures: Figures, ours: Any, theirs: Any, where: str) -> Iterator[str
             yield from _leaf_apart(figures, a[name], b[name], place, scale)
 
 
-def _leaf_apart(figures: Figures, ours: Any, theirs: Any, place: str, scale: float) -> Iterator[str]:
+def _leaf_apart(figures: Figures, ours: Any, theirs: Any, place: str, scale: Callable[[], float]) -> Iterator[str]:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         yield from _samples_apart(figures, ours, theirs, place, scale)
         return
@@ -246,6 +260,9 @@ def _leaf_apart(figures: Figures, ours: Any, theirs: Any, place: str, scale: flo
         return
     if ours.is_complex():
         ours, theirs = torch.view_as_real(ours), torch.view_as_real(theirs)
+    if _same_bits(ours, theirs):
+        figures.add_same(place, ours)
+        return
     for word, test in (("NaN", torch.isnan), ("infinity", torch.isposinf), ("negative infinity", torch.isneginf)):
         new, gone = test(theirs) & ~test(ours), test(ours) & ~test(theirs)
         if bool(new.any()) or bool(gone.any()):
@@ -255,10 +272,10 @@ def _leaf_apart(figures: Figures, ours: Any, theirs: Any, place: str, scale: flo
                 if bool(new.any())
                 else f"{place}: no {word} in {int(gone.sum())} elements where the original has it"
             )
-    figures.add(place, ours, theirs, scale)
+    figures.add(place, ours, theirs, scale())
 
 
-def _samples_apart(figures: Figures, ours: Json, theirs: Json, place: str, scale: float) -> Iterator[str]:
+def _samples_apart(figures: Figures, ours: Json, theirs: Json, place: str, scale: Callable[[], float]) -> Iterator[str]:
     """Tensors too large to be kept whole: the digest decides about equal bits, a sample gives the figures."""
     figures.bitwise = figures.bitwise and ours["digest"] == theirs["digest"]
     if ours["shape"] != theirs["shape"]:

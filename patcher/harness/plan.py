@@ -63,12 +63,13 @@ class Options:
     and ``memory`` (bytes): the limits of each process.
 
     ``counting``: only what Dynamo counts: of each case the original in eager mode, and original and patched compiled;
-    no times of those, and nothing is compared. ``untimed``: what is compiled is not timed. ``repeat``: a second run of
-    the original compiled in the first mode. ``keep``: the work folder stays. ``reuse``: the work folder of an earlier
-    run, from which the original's variants are taken. ``trace``: where torch writes its structured trace of the
-    original compiled. ``probes``: names of experiments (``probes.py``) on each case. ``settings``: of PyTorch, in force
-    while what is patched runs compiled; the original runs without. ``tune``: whether the ways to compile each case are
-    tried, and how. ``alone``: nothing is compiled but what the probes compile.
+    no times of those, and nothing is compared. ``untimed``: what is compiled is not timed; ``eager_untimed``: what
+    runs eagerly is not. ``repeat``: a second run of the original compiled in the first mode. ``keep``: the work folder
+    stays. ``reuse``: the work folder of an earlier run, from which the original's variants are taken. ``trace``: where
+    torch writes its structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on
+    each case. ``settings``: of PyTorch, in force while what is patched runs compiled; the original runs without.
+    ``tune``: whether the ways to compile each case are tried, and how. ``alone``: nothing is compiled but what the
+    probes compile.
 
     ``on_disk``: of somebody else's change, which side of it the files on disk are; "": what is measured is our own
     patch of them. Imports then start from ``paths`` alone: a change may have files anywhere.
@@ -87,6 +88,7 @@ class Options:
     memory: int | None = None
     counting: bool = False
     untimed: bool = False
+    eager_untimed: bool = False
     repeat: bool = False
     keep: bool = False
     reuse: str = ""
@@ -232,7 +234,7 @@ def _asked_for(options: Options) -> dict[str, Any]:
     """What a plan only mentions when it is wanted; folders are those of this machine."""
     settings = [setting._asdict() for setting in options.settings]
     asked: dict[str, Any] = {"counting": options.counting, "untimed": options.untimed}
-    asked |= {"repeat": options.repeat, "keep": options.keep}
+    asked |= {"eager_untimed": options.eager_untimed, "repeat": options.repeat, "keep": options.keep}
     asked |= {"probes": list(options.probes), "alone": options.alone}
     asked["on_disk"] = options.on_disk
     asked["settings"] = settings

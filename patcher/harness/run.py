@@ -504,7 +504,7 @@ class _Run:
 
 def _identity(plan: Json, python: str) -> Json:
     """What two runs must have in common for one to use the original's figures of the other."""
-    same = {key: plan.get(key) for key in ("schema", "base", "cases", *_COMPILING, "quick")}
+    same = {key: plan.get(key) for key in ("schema", "base", "cases", *_COMPILING, "eager_untimed", "quick")}
     files = [_sha256(case["file"]) for case in plan["cases"]]
     return {**same, "files": files, "programs": [_sha256(HERE / "worker.py")], "python": python}
 
@@ -530,7 +530,11 @@ def _earlier(folder: str | None, own: Path, identity: Json) -> _Earlier | None:
         return None
     with contextlib.suppress(OSError, ValueError):
         known = json.loads((Path(folder) / KEPT).read_text(encoding="utf-8"))
-        if known in (identity, {**identity, "untimed": None}):  # that it was timed does no harm
+        for key in ("untimed", "eager_untimed"):
+            known[key] = known[key] or None
+            if known[key] is None:  # that it was timed does no harm
+                identity = {**identity, key: None}
+        if known == identity:
             return _Earlier(Path(folder), ("eager", "float64", "compiled"))
         if _uncompiled(known) == _uncompiled(identity):
             return _Earlier(Path(folder), ("eager", "float64"))

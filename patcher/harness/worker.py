@@ -1254,8 +1254,10 @@ def measure(plan: Json) -> Json:
         if job["kind"] == "float64":
             return run.in_double()
         told = run.counted(overlay if watched and not compiling else None)
-        if not (compiling and (plan.get("counting") or plan.get("untimed"))):
+        if not (plan.get("counting") or plan.get("untimed") if compiling else plan.get("eager_untimed")):
             told.update(run.warm())
+        elif not compiling:
+            told["memory"] = _peak(run.device)  # by which it is decided how many may run at a time
     if watched:
         told["places"] = overlay.places()
     if (job["tree"], job["kind"]) == ("original", "eager"):
