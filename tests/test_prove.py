@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -187,6 +188,21 @@ def test_when_all_fixes_are_wrong_nothing_is_left(tmp_path: Path) -> None:
 def test_a_cause_that_only_shows_when_another_is_gone_is_found(tmp_path: Path) -> None:
     ending = World(tmp_path, {"Alpha": 2, "Beta": 1}, hidden=["Beta"]).search()
     assert kept(ending) == {"Alpha", "Beta"}
+
+
+def test_when_the_time_is_over_nothing_new_is_tried_and_what_was_taken_is_left_out_once(tmp_path: Path) -> None:
+    costs = {rule.code: rule.costs for rule in load_rules()}
+    for most in (0, 1):
+        world = World(tmp_path, {"Alpha": 2, "Beta": 1}, hidden=["Beta"])
+        search = Search(world.analysis, Settings(unsafe=True), world, costs, Options(), torch="2.13.0")  # type: ignore[arg-type]
+        search.is_over = functools.partial(lambda world, most: len(world.measured) >= most, world, most)
+        ending = search.run(groups([Seen("case", world.figures(frozenset()), {})], world.places))
+        assert search.cut
+        assert kept(ending) == set(["Alpha"][:most])
+        beta = [tried for tried in ending.tried if "Beta" in tried.fixes[0]]
+        assert [tried.reason for tried in beta] == ["the time for the search was over"][:most]
+        assert len(world.measured) == most
+    assert "without it and with it: breaks 3 -> 1" in ending.tried[0].reason
 
 
 def test_a_fix_that_makes_no_difference_is_rolled_back(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         "--trace", type=click.Path(file_okay=False), metavar="DIR", help="Keep torch's structured trace there."
     )
     @click.option("--prove", is_flag=True, help="Keep the fixes that a measurement shows to help; take back the rest.")
+    @click.option(
+        "--prove-limit", type=click.FloatRange(min=1), metavar="S", help="--prove: Seconds to try new things in."
+    )
     @lock_option
     @click.option("--dry-run", is_flag=True, help="--prove: Write no source file.")
     @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
@@ -67,6 +70,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
         only: tuple[str, ...],
         trace: str | None,
         prove: bool,
+        prove_limit: float | None,
         lock: bool,
         dry_run: bool,
         select: tuple[str, ...],
@@ -92,6 +96,8 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
             raise click.UsageError("--only and --prove exclude each other")
         if prove and (how["export"] or how["import_results"]):
             raise click.UsageError("--prove cannot be done on another machine")
+        if prove_limit is not None and not prove:
+            raise click.UsageError("--prove-limit goes with --prove")
         if dry_run and not prove:
             raise click.UsageError("--dry-run goes with --prove: without it nothing is written anyway")
         if lock and not prove:
@@ -116,6 +122,7 @@ def diagnosing(rules: Sequence[Rule], word: str = "diagnose") -> click.Command:
             only=only,
             trace=trace or "",
             prove=prove,
+            prove_limit=prove_limit,
             strategies=strategies_by_key(rules) if every else {},
             command=(*program_words(), *sys.argv[1:]),
             spelled=lambda options: shlex.join([*program_words(), *options, *_repeated(how, options), *paths]),

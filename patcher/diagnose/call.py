@@ -49,7 +49,8 @@ class Asked:
     """What the user asks of ``diagnose``, besides how to measure.
 
     ``strategies``: for each key the names to try when all are to be. ``command``: the call as typed. ``spelled``: a
-    call with other options, for cases and paths of this one. ``outputs``: files for the report with their formats;
+    call with other options, for cases and paths of this one. ``prove_limit``: seconds after which ``prove`` tries
+    nothing new. ``outputs``: files for the report with their formats;
     without any it goes to stdout, in ``format``, which may also be "narrow": for a terminal.
     """
 
@@ -62,6 +63,7 @@ class Asked:
     strategies: dict[str, tuple[str, ...]]
     command: tuple[str, ...]
     spelled: Callable[[Sequence[str]], str]
+    prove_limit: float | None = None
 
 
 def report(
@@ -170,6 +172,7 @@ def _wanted(
         only=only,
         trace=asked.trace,
         prove=asked.prove,
+        prove_limit=asked.prove_limit,
         strategies=asked.strategies,
         tolerance=request.tolerance,
         command=shlex.join(asked.command),

@@ -40,7 +40,8 @@ class Wanted:
     """What the user asks of a diagnosis.
 
     ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``prove``: keep the fixes
-    that earn it. ``strategies``: for each rule's key the names to try. ``command``: the call as it was typed;
+    that earn it; ``prove_limit``: for so many seconds new ones are tried. ``strategies``: for each rule's key the
+    names to try. ``command``: the call as it was typed;
     ``spelled``: makes one with these options in front of cases and paths. ``count_first``: count with a quicker backend
     before anything is timed; ``say`` is then told what was counted, in lines. ``elsewhere``: what measures, when that
     is not this machine.
@@ -52,6 +53,7 @@ class Wanted:
     only: tuple[str, ...] = ()
     trace: str = ""
     prove: bool = False
+    prove_limit: float | None = None
     strategies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tolerance: float | None = None
     command: str = ""
@@ -94,15 +96,20 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         if not wanted.prove or not whole.measurable:
             return Diagnosed(whole.diagnosis(whole.causes()), ran=ran)
         costs = {rule.code: rule.costs for rule in analysis.rules}
+        fusions = tuple(rule.code for rule in analysis.rules if rule.switch)
+        by_eager = any(settings.wants(rule.code, rule.name, rule.switch) for rule in analysis.rules if rule.switch)
         untimed = wanted.options.backend not in TIMED
         quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1], untimed=untimed)
-        fusions = tuple(rule.code for rule in analysis.rules if rule.switch)
+        quick = replace(quick, eager_untimed=untimed and not by_eager)
+        limit = wanted.prove_limit
         search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies, whole.torch, fusions)
+        search.is_over = lambda: limit is not None and bench.seconds > limit
         ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
         causes = whole.causes()
         moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]
         outside = compiled_outside(analysis, [case.file for case in wanted.cases]) if ending.unwritten else ()
         proof = _proof(state, ending, bench.measured, moved, outside)
+        proof = replace(proof, ending=f"{proof.ending}; {_CUT}") if search.cut else proof
         proven = ending.state is not None and ending.state.proven and not moved
         files = ending.files if proven else ()
         told = replace(whole.diagnosis(causes), proof=proof)
@@ -121,6 +128,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         return Diagnosed(told, files, ran)
 
 
+_CUT = "the time for the search was over before all was tried"
 _NOTHING = "no fix earned its place"
 
 

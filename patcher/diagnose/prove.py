@@ -82,7 +82,9 @@ class Search:
     """One search. ``costs``: what each rule's findings may show as. ``quick``: how to measure on the way.
 
     ``strategies``: for each rule with several, its key and their names, when all are to be tried. ``torch``: the
-    version that runs. ``fusions``: the rules that make one operator of several, which no cause asks for.
+    version that runs. ``fusions``: the rules that make one operator of several, which no cause asks for. ``is_over``:
+    whether nothing new is to be tried any more; what was taken is still left out one by one. ``cut``: that it came to
+    this.
     """
 
     analysis: Analysis
@@ -93,6 +95,8 @@ class Search:
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     torch: str = ""
     fusions: tuple[str, ...] = ()
+    is_over: Callable[[], bool] = lambda: False
+    cut: bool = False
     _states: dict[_Key, State] = field(default_factory=dict)
     _known: dict[tuple[str, ...], Bundle] = field(default_factory=dict)
     _fates: _Fates = field(default_factory=dict)
@@ -116,7 +120,7 @@ class Search:
 
         Where it was already measured like that, and the clock says nothing, that is the end.
         """
-        alike = replace(options, untimed=self.quick.untimed) == self.quick
+        alike = replace(options, untimed=self.quick.untimed, eager_untimed=self.quick.eager_untimed) == self.quick
         if not ending.chosen or (alike and options.backend not in TIMED):
             return ending
         self.quick, self._states = options, {}
@@ -161,6 +165,11 @@ class Search:
         files, unwritten = self._written(chosen)
         return Ending(files, state, self._told(chosen), tuple(chosen), unwritten)
 
+    def _no_more(self) -> bool:
+        """Whether the time for new things is over."""
+        self.cut = self.cut or self.is_over()
+        return self.cut
+
     # --- ways to go: fixes, settings of PyTorch, or both ------------------------------------------------------------
 
     @property
@@ -192,7 +201,7 @@ class Search:
         if not fixes.chosen or (not is_whole(*self._at(lines[-1])) and self._in_the_way(*lines[:2])):
             lines += self._without([], causes, uncompiled)
             taking_in = [bundle for bundle in fixes.chosen if not _leaves_out(bundle)]
-            if taking_in and len(taking_in) < len(fixes.chosen) and self._states:
+            if taking_in and len(taking_in) < len(fixes.chosen) and self._states and not self._no_more():
                 state = self._state(taking_in)
                 lines += self._without(taking_in, self._causes(state.after), not state.figures("patched"))
         if not self._states:  # nothing was tried
@@ -234,6 +243,8 @@ class Search:
             return line
         self._fates = line.fates
         for bundle in (b for b in tried if b not in line.chosen):
+            if self._no_more():
+                break
             if self._equivalent(line.chosen, [bundle]) and self._helps(line.chosen, [*line.chosen, bundle]):
                 line = _Line([*line.chosen, bundle], line.fates)
         return line
@@ -291,6 +302,8 @@ class Search:
         seen: set[TorchSetting] = set()
         failed: list[Bundle] = []
         for _ in range(_ROUNDS):
+            if self._no_more():
+                break
             new = [s for s in asked_settings(causes, self.bench.places, self.torch) if s not in seen]
             guessed = not new
             if guessed and (uncompiled or any(group.category == "graph break" for group in causes)):
@@ -356,6 +369,8 @@ class Search:
     def _grown(self, causes: Sequence[Group], uncompiled: bool, start: Sequence[Bundle] = ()) -> list[Bundle]:
         chosen = list(start)
         for _ in range(_ROUNDS):
+            if self._no_more():
+                break
             self._evidence = tuple(dict.fromkeys((*self._evidence, *evidence(causes, self.bench.places))))
             self._traced |= traced(causes, self.bench.places)
             offered = self._offered(chosen)
@@ -494,7 +509,7 @@ class Search:
         """
         if not self.settings.unsafe or not self.settings.wants(ZONE, "scattered-breaks"):
             return chosen
-        if not any(group.category == "graph break" for group in causes):
+        if not any(group.category == "graph break" for group in causes) or self._no_more():
             return chosen
         if not self._states:  # nothing was tried
             self._state(chosen)
@@ -502,6 +517,8 @@ class Search:
         for _ in range(_ZONES):
             tried: list[tuple[Bundle, list[Bundle]]] = []
             for bundle in self._zones(chosen)[:CANDIDATES]:
+                if self._no_more():
+                    break
                 if self._equivalent(chosen, [bundle]):
                     tried.append((bundle, [*chosen, bundle]))
             better = [
@@ -522,7 +539,7 @@ class Search:
         chosen = self._set_again(chosen)
         again = [self._known[k] for k, fate in self._fates.items() if fate[0] == "not better" and k in self._known]
         for bundle in again:
-            if bundle.setting is None and bundle.key[0] != ZONE and bundle not in chosen:
+            if bundle.setting is None and bundle.key[0] != ZONE and bundle not in chosen and not self._no_more():
                 now = [*chosen, bundle]
                 if self._equivalent(chosen, [bundle]) and self._gain(chosen, now).gain:
                     chosen = now
@@ -532,7 +549,7 @@ class Search:
         """With settings that had failed and are asked for still: what they failed in may be left out now."""
         for setting in asked_settings(self._causes(self._state(chosen).after), self.bench.places, self.torch):
             bundle = _bundle_of(setting)
-            failed = self._fates.get(bundle.key, ("no-op", "", None))[0] in _FAILED
+            failed = self._fates.get(bundle.key, ("no-op", "", None))[0] in _FAILED and not self._no_more()
             if failed and self._equivalent(chosen, [bundle]) and self._helps(chosen, [*chosen, bundle]):
                 chosen = [*chosen, bundle]
         return chosen
@@ -580,7 +597,7 @@ class Search:
         offered = [bundle for bundle in made if bundle.key[0] in self.fusions and bundle not in chosen]
         for bundle in offered:
             self._known[bundle.key] = bundle
-        kept = self._equivalent(chosen, offered) if offered else []
+        kept = self._equivalent(chosen, offered) if offered and not self._no_more() else []
         for bundle in reversed(kept):
             rest, now = [*chosen, *(other for other in kept if other is not bundle)], [*chosen, *kept]
             found = eager_difference(self._tree(rest, self._state(now)), (self._state(now), "patched"))
@@ -602,6 +619,8 @@ class Search:
         """
         for key, names in self.strategies.items() if chosen else ():
             for name in names:
+                if self._no_more():
+                    return chosen
                 now, usual = self._state(chosen), self.settings
                 self.settings = replace(usual, strategies={**usual.strategies, key: name})
                 other = self._with_strategy(chosen)
@@ -672,7 +691,8 @@ class Search:
         kept = {bundle.key for bundle in chosen}
         told = []
         for key, bundle in self._known.items():
-            unasked: tuple[Outcome, str, Totals | None] = ("not tried", "no run showed a cost there", None)
+            why_not = "the time for the search was over" if self.cut else "no run showed a cost there"
+            unasked: tuple[Outcome, str, Totals | None] = ("not tried", why_not, None)
             outcome, why, without = self._fates.get(key, unasked)
             assert (key in kept) == (outcome == "kept")
             diff = self._diff(bundle) if outcome != "not tried" else ""
