@@ -207,35 +207,58 @@ def _taken_in(node: ast.AST, rule: Rule, facts: Facts) -> bool:
 
 def _gaining(found: list[Found], facts: Facts) -> list[Found]:
     """``found``, without the fixes that gain nothing because another break of their function stays."""
-    staying = [f for f in found if "graph break" in f.rule.costs and f.finding.applicability is not Applicability.SAFE]
-    places = [(f, facts.syntax.statement_of(f.finding.node)) for f in staying]
-    removed = {facts.syntax.statement_of(f.finding.node) for f in found if f not in staying and f.finding.fix}
+    left_out = {id(f): _left_out(f.finding.fix, facts) for f in found if f.finding.fix and f.finding.fix.only_break}
+    stays: dict[int, str] = {}
+    while True:  # what a fix leaves out of compiled code does not stay, as long as that fix is made
+        gone = {n for f, nodes in left_out.items() if f not in stays for n in nodes}
+        more = _staying(found, {f for f in left_out if f not in stays}, gone, facts)
+        stays |= more
+        if not more:
+            break
 
     def kept(f: Found) -> Found:
-        if f.finding.fix is None or not f.finding.fix.only_break:
-            return f
+        why = stays.get(id(f))
+        return f if why is None else replace(f, finding=replace(f.finding, fix=None, strategy="", assumption=why))
+
+    return [kept(f) for f in found]
+
+
+def _staying(found: list[Found], asked: set[int], gone: set[ast.AST], facts: Facts) -> dict[int, str]:
+    """By id, those of ``asked`` whose fix gains nothing, and why; ``gone``: what is left out of compiled code."""
+    staying = [f for f in found if "graph break" in f.rule.costs and f.finding.applicability is not Applicability.SAFE]
+    places = [(f, facts.syntax.statement_of(f.finding.node)) for f in staying if f.finding.node not in gone]
+    removed = {facts.syntax.statement_of(f.finding.node) for f in found if f not in staying and f.finding.fix}
+    why: dict[int, str] = {}
+    for f in found:
+        if id(f) not in asked or f.finding.fix is None:
+            continue
         statement = facts.syntax.statement_of(f.finding.node)
         function = facts.syntax.function_of(statement)
         around = [statement, *facts.syntax.ancestors(statement)]
         for other, place in places:  # one that runs whenever ``statement`` does
             if facts.syntax.function_of(place) is function and any(s in around for s in _beside(place, facts)):
-                why = f"{other.rule.code} in line {line_of(other.finding)} ends the graph as well, and stays"
-                return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption=why))
-        if function is None or (read := _read_beside(f.finding.fix, function, around, removed, facts)) is None:
-            return f
-        why = f"`{short(read.node)}` in line {read.node.lineno} ends the graph as well, and stays"
-        return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption=why))
+                why[id(f)] = f"{other.rule.code} in line {line_of(other.finding)} ends the graph as well, and stays"
+                break
+        else:
+            read = None if function is None else _read_beside(gone, function, around, removed, facts)
+            if read is not None:
+                why[id(f)] = f"`{short(read.node)}` in line {read.node.lineno} ends the graph as well, and stays"
+    return why
 
-    return [kept(f) for f in found]
+
+def _left_out(fix: Fix, facts: Facts) -> set[ast.AST]:
+    """What ``fix`` leaves out of compiled code: what it changes, and all of an ``if`` whose test that is."""
+    targets = [t for edit in fix.edits for t in targets_of(edit)]
+    tests = [p for t in targets if isinstance(p := facts.syntax.parents.get(t), ast.If) and p.test is t]
+    return {n for t in (*targets, *tests) for n in ast.walk(t)}
 
 
 def _read_beside(
-    fix: Fix, function: FunctionNode, around: list[ast.AST], removed: set[ast.stmt], facts: Facts
+    gone: set[ast.AST], function: FunctionNode, around: list[ast.AST], removed: set[ast.stmt], facts: Facts
 ) -> HostRead | None:
-    """A read of data that always runs with ``around``, which neither ``fix`` nor any other one takes away."""
-    own = {n for edit in fix.edits for t in targets_of(edit) for n in ast.walk(t)}
+    """A read of data that always runs with ``around``, which no fix takes away: ``gone`` is what fixes leave out."""
     for read in facts.ask(Endings).read_by(function):
-        if read.node in own or read.statement in removed or not read.certain:
+        if read.node in gone or read.statement in removed or not read.certain:
             continue
         if any(s in around for s in _beside(read.statement, facts)):
             return read

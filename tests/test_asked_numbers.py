@@ -117,6 +117,7 @@ ASKING = {
 }
 #: What asks nothing, or is not known to.
 SILENT = (
+    "kept = dict()\nfor n in counts:\n    kept[n] = x",
     "y = x[: x.shape[0] // 2, : x.size(1)]",
     "y = x[: cache.width]",
     "y = x[: state.position]",

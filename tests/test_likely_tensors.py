@@ -72,8 +72,108 @@ def f(x):
     size, total = both(x)
     ask(total)
 """,
+    "what this call hands over": """
+def default(value, other):
+    return value if value is not None else other
+
+def f(x: torch.Tensor, mask, length):
+    default(length, x.shape[0])
+    ask(default(mask, x * 2))
+""",
+    "what this call hands over, in a function that calls another": """
+def exists(value, other):
+    if value is not None:
+        return value
+    return other
+
+def default(value, other):
+    return exists(value, other)
+
+def f(x: torch.Tensor, mask, length):
+    default(length, x.shape[0])
+    ask(default(other=x.cos(), value=mask))
+""",
+    "returned where it is used as one, handed who knows what": """
+def rows(t):
+    t.new_zeros(3)
+    return t
+
+def f(x, thing):
+    ask(rows(thing.part))
+""",
+    "behind a test that says so": """
+def f(x, n):
+    n.new_zeros(3)
+    if not torch.is_tensor(n):
+        return x
+    ask(n)
+""",
 }
 UNLIKELY = {
+    "another call of the same helper hands a tensor over": """
+def default(value, other):
+    return value if value is not None else other
+
+def f(x: torch.Tensor, mask, length):
+    default(mask, x * 2)
+    ask(default(length, x.shape[0]))
+""",
+    "another call of the same helper, by statements and a keyword": """
+def default(value, other=None):
+    if value is not None:
+        return value
+    return other
+
+def f(x: torch.Tensor, mask, name):
+    default(mask, other=x * 2)
+    n = default(name, other="")
+    ask(n)
+""",
+    "a test says that it is none": """
+def f(x, n):
+    if torch.is_tensor(n):
+        n.new_zeros(3)
+    else:
+        ask(n)
+""",
+    "a test has said that it is none, and left": """
+def f(x, n):
+    if torch.is_tensor(n):
+        return n.new_zeros(3)
+    ask(n)
+""",
+    "a test says that it is a number": """
+def f(x, n):
+    if not isinstance(n, (int, float)):
+        return n.new_zeros(3)
+    ask(n)
+""",
+    "a method of that name of another class is handed one": """
+class Plain:
+    def extend(self, x):
+        return x * 2
+
+    def f(self, x: torch.Tensor):
+        return self.extend(x)
+
+class Stream:
+    def extend(self, length):
+        ask(length)
+
+    def f(self, x: torch.Tensor):
+        return self.extend(x.shape[1] + 1)
+""",
+    "a docstring that calls do not keep to": '''
+def cut(x, n):
+    """Args:
+        n (Tensor): how many.
+    """
+    ask(n)
+
+def f(x: torch.Tensor):
+    cut(x, 3)
+    cut(x, x.shape[1])
+''',
     "annotated as a number, handed one": """
 def f(x: torch.Tensor):
     step(x.shape[0])

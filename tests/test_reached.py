@@ -1,13 +1,132 @@
-"""Which functions compiled code reaches: a name means what it is bound to where it stands."""
+"""What compiled code reaches: names mean what they are bound to; objects, other names, operators of its own."""
 
 from __future__ import annotations
+
+import ast
 
 import pytest
 
 from patcher.engine import patch
+from patcher.facts.project.index import Project, summarise
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import PREAMBLE
+
+HEAD = """\
+import functools
+import torch
+from torch import nn
+
+"""
+#: What stands beside the model, and what its ``forward`` does; ``target`` is reached.
+REACHED = {
+    "an operator with a backward of its own": (
+        "class Op(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return target(x)\n",
+        "return Op.apply(x)",
+    ),
+    "the same, under another name": (
+        "class Op(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return target(x)\n"
+        "op = Op.apply\n",
+        "return op(x)",
+    ),
+    "another name": ("other = target\n", "return other(x)"),
+    "with some arguments": ("half = functools.partial(target)\n", "return half(x)"),
+    "out of a table": ("TABLE = {'a': target}\n", "return TABLE['a'](x)"),
+    "what makes an object": (
+        "class Plain:\n    def __init__(self, x):\n        self.n = target(x)\n",
+        "return Plain(x).n",
+    ),
+    "what a base makes": (
+        "class Base:\n    def __init__(self, x):\n        self.n = target(x)\n"
+        "class Plain(Base):\n    def __init__(self, x):\n        super().__init__(x)\n",
+        "return Plain(x).n",
+    ),
+    "an operator of an object": (
+        "class Plain:\n    def __getitem__(self, i):\n        return target(i)\n",
+        "rows = Plain()\n        return rows[x]",
+    ),
+    "a method that tensors have too, of an object made here": (
+        "class Plain:\n    def sum(self, x):\n        return target(x)\n",
+        "return Plain().sum(x)",
+    ),
+    "the same, of an object that is kept": (
+        "class Plain:\n    def sum(self, x):\n        return target(x)\n",
+        "return self.plain.sum(x)",
+    ),
+    "a class that the class has a name for": (
+        "class Plain:\n    def __init__(self, x):\n        self.n = target(x)\n",
+        "return self.kind(x).n",
+    ),
+    "a name that is put together": ("", "return getattr(self, 'step')(x)"),
+}
+UNREACHED = {
+    "what is called to make a table": ("TABLE = dict(a=target(1))\n", "return TABLE['a'] * x"),
+    "how an object looks": (
+        "class Plain:\n    def __repr__(self):\n        return target(1)\n",
+        "return Plain() and x",
+    ),
+    "a layer that is made": (
+        "class Layer(nn.Module):\n    def __init__(self):\n        super().__init__()\n        target(1)\n",
+        "return Layer()(x)",
+    ),
+    "an error": (
+        "class Wrong(ValueError):\n    def __init__(self):\n        target(1)\n",
+        "raise Wrong()",
+    ),
+    "a method that tensors have too, of who knows what": (
+        "class Plain:\n    def sum(self, x):\n        return target(x)\n",
+        "return x.sum(x)",
+    ),
+    "a class of which it is only asked": (
+        "class Plain:\n    def __init__(self, x):\n        self.n = target(x)\n",
+        "return isinstance(x, Plain)",
+    ),
+}
+
+
+def reaches(beside: str, does: str) -> bool:
+    kind, keeps = ("Plain", "self.plain = Plain()") if "class Plain" in beside else ("None", "pass")
+    source = f"""\
+{HEAD}
+def target(x):
+    return x
+
+{beside}
+class Model(nn.Module):
+    kind = {kind}
+
+    def __init__(self):
+        {keeps}
+
+    def step(self, x):
+        return target(x)
+
+    def forward(self, x):
+        {does}
+"""
+    return Project([summarise(ast.parse(source), "model.py")]).reached("model.target")
+
+
+@pytest.mark.parametrize(("beside", "does"), REACHED.values(), ids=REACHED)
+def test_it_is_reached(beside: str, does: str) -> None:
+    assert reaches(beside, does)
+
+
+@pytest.mark.parametrize(("beside", "does"), UNREACHED.values(), ids=UNREACHED)
+def test_it_is_not(beside: str, does: str) -> None:
+    assert not reaches(beside, does)
+
+
+def test_a_method_that_the_class_of_another_file_inherits() -> None:
+    files = {
+        "base.py": "class Base:\n    def advance(self, x):\n        return x.sum().item()\n",
+        "solver.py": "from base import Base\n\nclass Solver(Base):\n    pass\n",
+        "model.py": "from torch import nn\nfrom solver import Solver\n\n\nclass Model(nn.Module):\n"
+        "    def forward(self, x, kind):\n        solver = kind(x)\n        return solver.advance(x)\n",
+    }
+    project = Project([summarise(ast.parse(text), path) for path, text in files.items()])
+    assert project.reached("base.Base.advance")
+
 
 SOURCE = """
 def panel(n):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 
 import pytest
 import torch
 
+from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables import host_api
 from patcher.finding import find
 from patcher.harness.worker import Listener, listening
@@ -127,6 +129,8 @@ TRACED = (
     "torch.func.grad(lambda t: t.sum())(x)",
     "copy.deepcopy({'a': 1})",
     "np.prod(x.shape)",
+    "pow(2, 3)",
+    "x.sum() ** 2",
     "np.concatenate([a, a])",
     "np.searchsorted(a[0], 2)",
     "np.gradient(a)",
@@ -176,6 +180,83 @@ def test_what_is_not_traced_ends_the_graph_and_is_told(name: str) -> None:
     call = called(name)
     assert breaks(call)
     assert told(call)
+
+
+def test_libraries_that_dynamo_does_not_look_into_are_told() -> None:
+    from torch._dynamo import trace_rules
+
+    looked_into = host_api.SKIPPED_LIBRARIES - {*trace_rules.THIRDPARTY_SKIPLIST}
+    assert looked_into == {"cv2", "scipy"}  # these end in compiled code
+    for call in ("sklearn.metrics.accuracy_score(a, a)", "scipy.optimize.linear_sum_assignment(a)", "cv2.resize(a)"):
+        source = f"import {call.partition('(')[0].rpartition('.')[0]}\n{HEAD.format(call=call)}"
+        assert [f.code for f in find(source, "example.py", load_rules(), Settings()).found] == ["FC611"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["pow(x, 2)", "pow(0.1 * x.max(), 2)"])
+def test_the_function_of_an_operator(call: str) -> None:
+    assert breaks(call)
+    assert told(call) == ["FC611"]
+
+
+def test_the_setting_that_takes_gradients_is_named() -> None:
+    source = HEAD.format(call="torch.autograd.grad(y, x)")
+    (found,) = (f for f in find(source, "example.py", load_rules(), Settings()).found if f.code == "FC611")
+    assert "`torch._dynamo.config.trace_autograd_ops` takes it into the graph" in found.assumption
+    (other,) = (
+        f
+        for f in find(HEAD.format(call="time.time()"), "example.py", load_rules(), Settings()).found
+        if f.code == "FC611"
+    )
+    assert "takes it" not in other.assumption
+
+
+def test_where_that_setting_is_on_nothing_is_told() -> None:
+    on = "import torch\ntorch._dynamo.config.trace_autograd_ops = True\n"
+    assert told("torch.autograd.grad(y, x)") == ["FC611"]
+    source = on + HEAD.format(call="torch.autograd.grad(y, x)")
+    assert "FC611" not in [f.code for f in find(source, "example.py", load_rules(), Settings()).found]
+
+
+PARSER = """\
+import json
+{imported}
+
+class Parser({base}):
+    def forward(self, text):
+        return json.loads(text)
+"""
+CALLING = """\
+from torch import nn
+from parser_of import Parser
+
+class Net(nn.Module):
+    def forward(self, x, text):
+        parser = Parser()
+        return x * parser.forward(text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "base", "also", "codes"),
+    [
+        ("from rules_of import Base", "Base", {}, []),
+        ("from torch import nn", "nn.Module", {}, ["FC611"]),
+        ("from rules_of import Base", "Base", {"net.py": CALLING}, ["FC611"]),
+        ("from layers import Layer", "Layer", {"layers.py": "from torch.nn import Module as Layer\n"}, []),
+        (
+            "from layers import Layer",
+            "Layer",
+            {"layers.py": "from torch import nn\nclass Layer(nn.Module):\n    pass\n"},
+            ["FC611"],
+        ),
+    ],
+)
+def test_files_without_torch(imported: str, base: str, also: dict[str, str], codes: list[str]) -> None:
+    source = PARSER.format(imported=imported, base=base)
+    files = {"parser_of.py": source, **also}
+    project = Project([summarise(ast.parse(text), path) for path, text in files.items()])
+    assert [f.code for f in find(source, "parser_of.py", load_rules(), Settings(), project).found] == codes
 
 
 @pytest.mark.slow

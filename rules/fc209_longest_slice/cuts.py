@@ -42,7 +42,7 @@ class Cuts(Analysis):
             return None
         if not isinstance(index, ast.Tuple) and not self._is_tensor(whole):
             return None  # a list, for all that is known
-        if self.facts.eager_only(statement) or self._is_reshaped(target):
+        if self.facts.eager_only(statement) or self._is_reshaped(target) or self._is_known_wider(statement, whole):
             return None
         return Cut(statement, target, whole, dimension, lengths)
 
@@ -84,6 +84,16 @@ class Cuts(Analysis):
         bound = [n for n in self.syntax.own(function, ast.Name) if isinstance(n, ast.Name)] if function else []
         again = at is not None and any(n.id == lengths.id and isinstance(n.ctx, ast.Store) for n in bound)
         return bool(found) and all(d.how == "parameter" for d in found) and not again
+
+    def _is_known_wider(self, statement: ast.stmt, whole: ast.expr) -> bool:
+        """Whether it stands under a test of how wide ``whole`` is, so that there may well be something to cut."""
+        sizes = (f"{ast.unparse(whole)}.shape", f"{ast.unparse(whole)}.size(")
+        around = (p.test for p in self.syntax.ancestors(statement) if isinstance(p, ast.If))
+        return any(
+            isinstance(n, ast.Compare) and any(s in ast.unparse(n) for s in sizes)
+            for test in around
+            for n in ast.walk(test)
+        )
 
     def _is_tensor(self, e: ast.expr) -> bool:
         return self.inference.of(e).is_tensor or self.facts.ask(LikelyTensors).of(e)

@@ -68,6 +68,17 @@ def _miss(title: str, source: str, rest: str = _REST) -> NearMiss:
 
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="cut where a test says that there is something to cut",
+        source="""\
+class Net(nn.Module):
+    def forward(self, text, lengths: torch.Tensor):
+        longest = lengths.max()
+        if longest != text.shape[1]:
+            text = text[:, :longest]
+        return text * 2
+""",
+    ),
     _miss("shortened before", "        sizes = sizes - sizes % 2\n        text = text[:, : max(sizes)]\n"),
     _miss(
         "shortened in between",

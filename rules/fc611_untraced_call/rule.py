@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.compiling.in_force import InForce
 from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.written import short
+from patcher.facts.tables.captured import taken_in_by
 from patcher.rule import Cost, Example, Finding, NearMiss, Rule
 from rules.fc611_untraced_call.examples import INVALID, VALID
 from rules.fc611_untraced_call.untraced import WORDS_OF_UNTRACED, Untraced, UntracedCalls, Why
@@ -23,10 +25,14 @@ class UntracedCall(Rule):
     What it does:
         Reports, in code that gets compiled, calls of functions of Python, PyTorch and NumPy that Dynamo does not trace
         (time, files, JSON, compression, random state, packed sequences, hooks, ``torch.autograd.grad``, ``np.ndindex``,
-        ``np.interp``, ``copy.deepcopy`` of a tensor ...), layers that are made there,
+        ``np.interp``, ``copy.deepcopy`` and ``pow`` of a tensor ...) and of libraries that it does not look into
+        (scikit-learn, SciPy, OpenCV, pandas ...), layers that are made there,
         sparse tensors where they are made and where the function goes on with one, and functions that are marked
-        ``@torch.compiler.disable`` while compiled code runs, with the calls of them. A function that is marked where it
-        is defined, outside of compiled code, is left out of graphs by intention: nothing is said of its calls.
+        ``@torch.compiler.disable`` while compiled code runs, with the calls of them. Of Python's own objects: lists
+        that a method of a text gave and that are changed (``text.split(",").pop()``), texts of sizes (``str(n)``, not
+        ``f"{n}"``), and the first read of a ``functools.cached_property``. A function that is marked where it
+        is defined, outside of compiled code, is left out of graphs by intention: nothing is said of its calls. Nor is
+        anything said of files that have nothing to do with PyTorch, unless compiled code of others gets there.
 
     Why it breaks compilation:
         The graph ends at the call, which runs eagerly; in a loop the whole function is given up. A graph cannot hold a
@@ -40,7 +46,7 @@ class UntracedCall(Rule):
 
     References:
         PyTorch, graph breaks GB0007 ("Attempted to call function marked as skipped") and GB0029 (sparse tensors);
-        tests/test_untraced_calls.py runs each of them.
+        tests/test_untraced_calls.py and tests/test_host_objects.py run each of them.
     """
 
     code: ClassVar[str] = "FC611"
@@ -53,24 +59,38 @@ class UntracedCall(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a call in compiled code that is not traced, or makes a function left out."""
         if isinstance(node, ast.FunctionDef):
+            if facts.ask(UntracedCalls).is_elsewhere(node):
+                return
             if (decorator := facts.ask(UntracedCalls).left_out(node)) is not None:
                 found = Untraced(decorator, decorator, Why.LEFT_OUT)
                 yield Finding(found.node, _message(found, facts), assumption=_INSTEAD)
+            for found in facts.ask(UntracedCalls).kept(node):
+                yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why])
             return
         assert isinstance(node, ast.Call)
         for found in facts.ask(UntracedCalls).at(node):
-            yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why])
+            settings = taken_in_by(_WAYS.get(found.name, ""), facts.settings.target_torch)
+            if facts.ask(UntracedCalls).is_elsewhere(node) or facts.ask(InForce).takes_in(node, settings):
+                return
+            taken = "".join(f"; `torch._dynamo.config.{name}` takes it into the graph" for name in sorted(settings))
+            yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why] + taken)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
+#: What a setting of PyTorch takes in, and the row of the table of what gets captured that tells of it.
+_WAYS = {"torch.autograd.grad": "gradient"}
 _INSTEAD = "mark it where it is defined once, outside of compiled code"
 _HOST = "it runs on the host, whenever the code does"
 _WHY = {
     Why.CALL: _HOST,
     Why.ROWS: "the data decides how many rows there are",
     Why.WEIGHTS: "layers belong into the constructor",
+    Why.LISTED: "`[*names]` and `list(names)` are lists of their own, which a graph changes",
+    Why.TEXT: 'a formatted string, `f"{n}"`, of a size by itself goes into the graph',
+    Why.KEPT: "read it once before, in the constructor say, or keep the value there: then there is nothing to work out",
+    Why.POWER: "`a ** b` is the same of tensors, and goes into the graph",
     Why.SPARSE: "no graph holds a sparse tensor",
     Why.HELD: "no graph holds a sparse tensor",
     Why.LEFT_OUT: _INSTEAD,
@@ -81,8 +101,14 @@ _WHY = {
 def _message(found: Untraced, facts: Facts) -> str:
     what = f"`{short(found.what)}`"
     match found.why:
-        case Why.CALL | Why.ROWS:
+        case Why.CALL | Why.ROWS | Why.POWER:
             told = f"{what} is not traced: the graph ends"
+        case Why.LISTED:
+            told = f"{what} changes a list that a text gave: the graph ends"
+        case Why.TEXT:
+            told = f"{what} asks a size for its text: the graph ends once the size is another in the next call"
+        case Why.KEPT:
+            told = f"{what} is worked out at its first read, under a lock before Python 3.12: the graph ends there"
         case Why.WEIGHTS:
             told = f"{what} makes weights in compiled code: the graph ends"
         case Why.SPARSE:

@@ -17,6 +17,7 @@ from patcher.facts.tables import host_api
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Kind
+from rules.fc611_untraced_call.host_objects import LISTING, TEXTS, HostObjects
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -29,7 +30,9 @@ WORDS_OF_UNTRACED = (
     | host_api.WITH_WEIGHTS
     | host_api.NOT_TRACED_METHODS
     | host_api.NOT_TRACED_OF_MODULES
-    | {"sparse", "coo", "csr", "csc", "bsr", "bsc", "from ", "deepcopy", "numpy"}
+    | {"sparse", "coo", "csr", "csc", "bsr", "bsc", "from ", "deepcopy", "numpy", "pow(", "cached_property"}
+    | {f"{name}(" for name in LISTING | TEXTS | {"join"}}
+    | host_api.SKIPPED_LIBRARIES
 )
 _NOT_TRACED = host_api.NOT_TRACED | host_api.NOT_TRACED_ELSEWHERE | host_api.NOT_TRACED_OF_NUMPY
 
@@ -40,6 +43,10 @@ class Why(Enum):
     CALL = "a call that is not traced"
     ROWS = "its result has as many rows as the data says"
     WEIGHTS = "weights are made"
+    LISTED = "a list that a text gave is changed"
+    TEXT = "a text of a size"
+    KEPT = "a property that is worked out once, under a lock"
+    POWER = "a function of Python that has an operator of the same meaning"
     SPARSE = "a sparse tensor is made"
     HELD = "a sparse tensor is at hand"
     LEFT_OUT = "a function that is left out of graphs is made while the code runs"
@@ -48,27 +55,52 @@ class Why(Enum):
 
 @dataclass(frozen=True)
 class Untraced:
-    """The graph ends at ``node`` because of ``what``, as it is written."""
+    """The graph ends at ``node`` because of ``what``, as it is written; ``name``: the function that it is, dotted."""
 
     node: ast.expr | ast.stmt
     what: ast.expr
     why: Why
+    name: str = ""
 
 
 class UntracedCalls(Analysis):
     """Those of one module."""
 
+    def is_elsewhere(self, node: ast.AST) -> bool:
+        """Whether ``node`` stands in a file without PyTorch that no compiled code of another one gets to."""
+        if self._has_torch:
+            return False
+        function = node if isinstance(node, _FUNCTIONS) else self.syntax.function_of(node)
+        while function is not None and (outer := self.syntax.function_of(function)) is not None:
+            function = outer
+        name = self.facts.qualname(function) if function is not None else None
+        return name is None or not self.project.reached_with_torch(name)
+
+    @cached_property
+    def _has_torch(self) -> bool:
+        return any(what.partition(".")[0] == "torch" for _, what, _ in self.syntax.all_imports)
+
     def at(self, call: ast.Call) -> Iterator[Untraced]:
         """Where the graph ends because of ``call``."""
         what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
-        if what in _NOT_TRACED or (what == "copy.deepcopy" and any(map(self._is_copied, call.args))):
-            yield Untraced(call, func, Why.CALL)
+        if (
+            what in _NOT_TRACED
+            or (what == "copy.deepcopy" and any(map(self._is_copied, call.args)))
+            or (what.partition(".")[0] in host_api.SKIPPED_LIBRARIES and "." in what)
+        ):
+            yield Untraced(call, func, Why.CALL, what)
+        elif what == "pow" and any(map(self.facts.ask(LikelyTensors).of, call.args)):
+            yield Untraced(call, func, Why.POWER)
         elif what in host_api.NOT_TRACED_SIZES:
             yield Untraced(call, func, Why.ROWS)
+        elif self.facts.ask(HostObjects).is_text_of_size(call):
+            yield Untraced(call, func, Why.TEXT)
         elif what in host_api.WITH_WEIGHTS:
             yield Untraced(call, func, Why.WEIGHTS)
         elif self.makes_sparse(call):
             yield Untraced(call, func, Why.SPARSE)
+        elif self.facts.ask(HostObjects).changes_listed(call):
+            yield Untraced(call, func, Why.LISTED)
         elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_METHODS:
             if self.facts.ask(LikelyTensors).of(func.value):
                 yield Untraced(call, func, Why.CALL)
@@ -83,6 +115,12 @@ class UntracedCalls(Analysis):
     def _is_copied(self, e: ast.expr) -> bool:
         """Whether Dynamo cannot copy ``e``: a tensor, or a module, which has some."""
         return self.inference.of(e).kind is Kind.MODULE or self.facts.ask(LikelyTensors).of(e)
+
+    def kept(self, function: FunctionNode) -> Iterator[Untraced]:
+        """Where the graph ends in ``function`` because a kept property is read for the first time."""
+        for read in self.facts.ask(HostObjects).kept_reads(function):
+            if not self.facts.eager_only(read):
+                yield Untraced(read, read, Why.KEPT)
 
     def left_out(self, function: FunctionNode) -> ast.expr | None:
         """The decorator that leaves ``function`` out of graphs, where compiled code makes the function."""

@@ -228,6 +228,26 @@ class Handed(nn.Module):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a number that is read from the row at once",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor, scores: torch.Tensor):
+        i = scores.argmax()
+        return x[scores.argmax()].item(), int(x[i]), x[i].tolist()
+""",
+    ),
+    NearMiss(
+        title="what a dictionary holds for a tensor that is a key",
+        source="""\
+class Net(nn.Module):
+    def forward(self, said: dict[str, torch.Tensor], counts: torch.Tensor):
+        total = 0
+        for n in counts:
+            total = total + said[n]
+        return total
+""",
+    ),
+    NearMiss(
         title="numbers of the host",
         source="""\
 class Net(nn.Module):

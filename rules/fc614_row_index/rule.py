@@ -32,7 +32,8 @@ class RowIndex(Rule):
         view, so that other reads are unsafe: nobody may write into what comes of them. Unsafe, too, for items of a
         tensor of lengths whose dtype is not known, as of ``for i, n in enumerate(lengths)``. Left alone where a tensor
         is written (its dtype is not converted by such an index), where one statement reads and writes, and for anything
-        but numbers and slices beside the index. On a GPU an index that is too large is an assertion of the device in
+        but numbers and slices beside the index, and nothing is said where the number of the row is read at once
+        (``x[i].item()``). On a GPU an index that is too large is an assertion of the device in
         place of an IndexError.
 
     References:
@@ -49,6 +50,8 @@ class RowIndex(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it picks a row by a number that is in a tensor."""
         assert isinstance(node, ast.Subscript)
+        if _is_read(node, facts):
+            return  # FC201 and FC202 tell of the number that is read there: no index keeps the graph whole
         if (assumption := facts.ask(PickedItems).of(node)) is not None:
             yield _of_a_list(node, assumption, facts)
             return
@@ -71,6 +74,17 @@ class RowIndex(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _is_read(node: ast.Subscript, facts: Facts) -> bool:
+    """Whether the host reads the number of what ``node`` picks where it stands: ``x[i].item()``, ``int(x[i])``."""
+    parent = facts.syntax.parents.get(node)
+    match parent:
+        case ast.Attribute(attr="item" | "tolist"):
+            return isinstance(facts.syntax.parents.get(parent), ast.Call)
+        case ast.Call(args=[ast.expr() as given]):
+            return given is node and facts.syntax.builtin(parent) in ("int", "float", "bool")
+    return False
 
 
 def _edits(picked: Picked) -> tuple[Edit, ...]:

@@ -19,6 +19,8 @@ class Ruling(enum.Enum):
 
 
 _TENSOR = frozenset({"torch.Tensor", "Tensor"})
+#: Types of Python, none of which a tensor is an instance of.
+_OF_PYTHON = frozenset("int float complex bool str bytes list tuple dict set frozenset".split())
 _IS_TENSOR = frozenset({"torch.is_tensor", "is_tensor"})
 #: What asks for the kind of an object: where it stands, the object may be one of several.
 _ASKING = frozenset({"isinstance", "hasattr", "callable", "type", "torch.is_storage"}) | _IS_TENSOR
@@ -38,6 +40,8 @@ def rulings(test: ast.expr, outcome: bool) -> Iterator[tuple[str, Ruling]]:
         case ast.Call(func=func, args=[ast.Name(id=name), *kinds], keywords=[]):
             if _asks_for_tensor(func, kinds):
                 yield name, Ruling.TENSOR if outcome else Ruling.NOT_TENSOR
+            elif outcome and _asks_for_python(func, kinds):
+                yield name, Ruling.NOT_TENSOR
 
 
 def asks_what_it_is(node: ast.AST) -> bool:
@@ -56,3 +60,11 @@ def _asks_for_tensor(func: ast.expr, kinds: list[ast.expr]) -> bool:
     if what == "isinstance" and len(kinds) == 1:
         return dotted(kinds[0]) in _TENSOR
     return what in _IS_TENSOR and not kinds
+
+
+def _asks_for_python(func: ast.expr, kinds: list[ast.expr]) -> bool:
+    """Whether it is asked for one of several types of Python, and for nothing else."""
+    if dotted(func) != "isinstance" or len(kinds) != 1:
+        return False
+    asked = kinds[0].elts if isinstance(kinds[0], ast.Tuple) else [kinds[0]]
+    return bool(asked) and all(dotted(kind) in _OF_PYTHON for kind in asked)

@@ -18,8 +18,8 @@ from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.numbers.likely_masks import LikelyMasks
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.syntax.looped import is_looped
-from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.syntax.written import integer
+from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.written import integer, parsed
 from patcher.facts.tables.number_takers import (
     ANSWERING,
     ANSWERING_METHODS,
@@ -52,6 +52,9 @@ _TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
 #: Functions of NumPy that give one number for numbers of Python.
 _OF_NUMBERS = frozenset(f"numpy.{n}" for n in "prod ceil floor sqrt log log2 log10 round rint exp power".split())
 _READING = ("int", "float")
+_DICTIONARIES = frozenset(
+    "dict Dict defaultdict DefaultDict OrderedDict Counter Mapping MutableMapping ModuleDict ParameterDict".split()
+)
 #: Ways in which PyTorch takes the number of a tensor that comes into the graph as it is, when that is on the CPU.
 _FREE_FOR_INPUTS = frozenset(
     {"tensor as size", "tensor as size of a view", "tensor as end of arange", "tensor as fill value"}
@@ -160,8 +163,18 @@ class AskedNumbers(Analysis):
 
     def _is_key(self, held: ast.expr) -> bool:
         """Whether ``held`` is a dictionary: a tensor that is a key of one is not asked for anything."""
-        definitions = self.inference.definitions(held) if isinstance(held, ast.Name) else ()
-        return any(isinstance(d.value, (ast.Dict, ast.DictComp)) for d in definitions)
+        if isinstance(held, ast.Name):
+            found = self.inference.definitions(held)
+            return any(self._makes_dict(d.value) or _is_said_dict(getattr(d.node, "annotation", None)) for d in found)
+        own = self.inference.instance_attribute(held) if isinstance(held, ast.Attribute) else None
+        stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
+        return any(self._makes_dict(s.value) for s in stores)
+
+    def _makes_dict(self, e: ast.expr | None) -> bool:
+        if isinstance(e, ast.Call):
+            what = self.syntax.builtin(e) or self.syntax.qualified(e.func) or ""
+            return what.rpartition(".")[2] in _DICTIONARIES
+        return isinstance(e, (ast.Dict, ast.DictComp))
 
     def _called(self, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
         name, what = self.syntax.builtin(call), self.syntax.qualified(call.func) or ""
@@ -189,7 +202,7 @@ class AskedNumbers(Analysis):
         elif what == "torch.where" and len(call.args) == 1 and not call.keywords:
             yield call.args[0], "where"
         elif what.startswith("torch.") and what[6:] in SIZED_BY_DATA and call.args and not self._is_place(call):
-            yield call.args[0], what[6:]
+            yield _deciding(call, call.args[0], what[6:]), what[6:]
         elif what in FUNCTIONS:
             yield from self._sized(call, *FUNCTIONS[what])
         elif isinstance(call.func, ast.Attribute) and not what.startswith("torch."):
@@ -197,7 +210,7 @@ class AskedNumbers(Analysis):
             if method in METHODS and self.is_tensor(held):
                 yield from self._sized(call, *METHODS[method])
             elif method in SIZED_BY_DATA and not self._is_place(call) and self._is_listed(held, method):
-                yield held, method
+                yield _deciding(call, held, method), method
             elif method in ANSWERING_METHODS and self.is_tensor(held):
                 yield held, "equal"
             elif method == "tolist" and self.is_array(held):
@@ -315,6 +328,25 @@ class AskedNumbers(Analysis):
                 return False
             child = parent
         return False
+
+
+def _is_said_dict(annotation: ast.expr | None) -> bool:
+    """Whether ``annotation`` names a dictionary, or None as well."""
+    written = parsed(annotation) if annotation is not None else None
+    if isinstance(written, ast.BinOp):
+        return _is_said_dict(written.left) or _is_said_dict(written.right)
+    if isinstance(written, ast.Subscript):
+        name = (dotted(written.value) or "").rpartition(".")[2]
+        return name in _DICTIONARIES or (name == "Optional" and _is_said_dict(written.slice))
+    return written is not None and (dotted(written) or "").rpartition(".")[2] in _DICTIONARIES
+
+
+def _deciding(call: ast.Call, held: ast.expr, name: str) -> ast.expr:
+    """What decides how many rows ``call`` has, which is called on ``held``: the mask, where there is one."""
+    if name != "masked_select":
+        return held
+    masks = (*(k.value for k in call.keywords if k.arg == "mask"), *call.args[::-1])
+    return next(iter(masks), held)
 
 
 def _is_open(call: ast.Call) -> bool:

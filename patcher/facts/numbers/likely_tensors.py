@@ -9,11 +9,13 @@ return.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.project.index import ClassSummary
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.docstrings import tensors_documented
@@ -67,6 +69,18 @@ _GIVING_ONE = frozenset(name for name in api.TENSOR_ONLY - _NO_TENSORS if not na
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+@dataclass(frozen=True)
+class _Handed:
+    """A call that is looked into: what it hands over ``of`` the parameters, among ``every`` node of them.
+
+    ``outer``: the call around which what it hands over stands in.
+    """
+
+    every: frozenset[ast.AST]
+    of: Mapping[ast.AST, ast.expr]
+    outer: _Handed | None
+
+
 class LikelyTensors(Analysis):
     """Answers for one module."""
 
@@ -78,6 +92,7 @@ class LikelyTensors(Analysis):
         self._documented: dict[FunctionNode, frozenset[str]] = {}
         self._like: dict[Definition, list[str]] = {}
         self._asked: set[tuple[FunctionNode, int | None]] = set()
+        self._handed: _Handed | None = None
 
     def of(self, e: ast.expr) -> bool:
         """Whether ``e``, where a number is needed, is a tensor for all that is said of it."""
@@ -93,7 +108,7 @@ class LikelyTensors(Analysis):
             return False
         match e:
             case ast.Name():
-                definitions = self.inference.definitions(e) - seen
+                definitions = self._possible(e) - seen
                 return not self._is_asked_for_another_kind(e) and any(
                     self._bound(d, seen | definitions) for d in definitions
                 )
@@ -119,6 +134,13 @@ class LikelyTensors(Analysis):
             case ast.Call():
                 return self._promised(e) or self._is_made_by_torch(e) or self._returned(e, None, seen)
         return False
+
+    def _possible(self, name: ast.Name) -> Seen:
+        """The definitions of ``name``, those left out that a test on the way says are no tensors."""
+        definitions, state = self.inference.definitions(name), self.inference.state(name)
+        if state is None:
+            return definitions
+        return frozenset(d for d in definitions if Ruling.NOT_TENSOR not in state.ruled.get(d, ()))
 
     def _is_only_said(self, e: ast.expr, value: Value) -> bool:
         """Whether nothing but an annotation, which callers need not keep to, says that ``e`` is a number."""
@@ -160,10 +182,16 @@ class LikelyTensors(Analysis):
             annotation = d.node.annotation if isinstance(d.node, ast.arg) else None
             if annotation is not None and self.presumed.annotated(annotation).is_tensor:
                 return True  # or None, where it is as good
+            if self._handed is not None and d.node in self._handed.every:
+                one = self._handed.of.get(d.node)
+                given = [] if one is None else [one]
+                documented = annotation is None and bool(given) and self._is_documented(d, given)
+                return documented or any(self._is_outside(e, seen) for e in given)
             given = self.facts.ask(Callees).given(d, seen=annotation is not None)
             if annotation is not None:  # what a dictionary holds is no better known than what is annotated here
                 given = [e for e in given if not any(map(_is_item, ast.walk(e)))]
-            return (annotation is None and self._is_documented(d)) or any(self._of(e, seen) for e in given)
+            documented = annotation is None and self._is_documented(d, given)
+            return documented or any(self._of(e, seen) for e in given)
         if value is None:
             return False
         if d.how == "assign" and len(path) < 2:
@@ -175,8 +203,19 @@ class LikelyTensors(Analysis):
             return self._turn(value, path, seen)
         return False
 
-    def _is_documented(self, d: Definition) -> bool:
-        """Whether the docstring of its function calls the parameter ``d`` a tensor, or the code uses it like one."""
+    def _is_outside(self, handed: ast.expr, seen: Seen) -> bool:
+        """As `_of`, for what the call that is looked into hands over."""
+        here = self._handed
+        self._handed = here.outer if here is not None else None
+        found = self._of(handed, seen)
+        self._handed = here
+        return found
+
+    def _is_documented(self, d: Definition, given: list[ast.expr]) -> bool:
+        """Whether the docstring of its function calls the parameter ``d`` a tensor, or the code uses it like one.
+
+        The docstring is wrong where calls hand numbers over and nothing else.
+        """
         function = self.syntax.parents.get(self.syntax.parents[d.node])
         if not isinstance(function, _FUNCTIONS):
             return False
@@ -184,9 +223,10 @@ class LikelyTensors(Analysis):
             self._documented[function] = tensors_documented(function)
         uses = self.flow_of(function).uses.get(d, [])
         asked = (self.syntax.parents[u] for u in uses)
-        return d.name in self._documented[function] or any(
-            isinstance(a, ast.Attribute) and a.attr in _TELLING for a in asked
-        )
+        said = d.name in self._documented[function]
+        if said and given and all(self.inference.of(e).is_number for e in given):
+            said = False
+        return said or any(isinstance(a, ast.Attribute) and a.attr in _TELLING for a in asked)
 
     def _returned(self, call: ast.Call, part: int | None, seen: Seen) -> bool:
         """Whether functions that ``call`` may run return a tensor, or one at ``part`` of what they return."""
@@ -198,7 +238,11 @@ class LikelyTensors(Analysis):
             self._asked.add((function, part))
             own = (r for r in self.syntax.own(function, ast.Return) if isinstance(r, ast.Return))
             values = [_at(r.value, part) for r in own if r.value is not None and not self._is_for_a_kind(r)]
+            outer, handed = self._handed, callees.handed(call, function)
+            if handed is not None:  # what is returned may be what is given
+                self._handed = _Handed(frozenset(ast.walk(function.args)), handed, outer)
             found = any(v is not None and self._of(v, seen) for v in values)
+            self._handed = outer
             self._asked.discard((function, part))
             if found:
                 return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from patcher.facts.flow.definitions import Flow
+from patcher.facts.project.aliases import aliases
 from patcher.facts.project.attributes import Attributes
 from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
@@ -27,6 +28,7 @@ from patcher.facts.project.handed import is_given_one, mishandled
 from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
+from patcher.facts.project.reached import Reaching
 from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.tensor_fields import said_masks, said_tensors
 from patcher.facts.project.threads import is_handed_over
@@ -116,7 +118,7 @@ class ClassSummary:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
     ``compiled``: it has the decorator ``torch.compile``. ``lists``: those of modules of one class that it makes.
     ``tensors``: the attributes that it says are tensors, by an annotation or by making one, and says nothing else of;
-    ``masks``: those that it makes boolean.
+    ``masks``: those that it makes boolean. ``kept``: methods that `functools.cached_property` runs once for an object.
     """
 
     name: str
@@ -131,6 +133,7 @@ class ClassSummary:
     lists: tuple[BlockList, ...] = ()
     tensors: frozenset[str] = frozenset()
     masks: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
 
     def __or__(self, other: ClassSummary) -> ClassSummary:
         """Either of two classes of one name in one file."""
@@ -147,6 +150,7 @@ class ClassSummary:
             tuple(one for one in self.lists if one in other.lists),
             self.tensors & other.tensors,
             self.masks & other.masks,
+            self.kept & other.kept,
         )
 
 
@@ -161,6 +165,7 @@ class ModuleSummary:
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
     ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
+    ``aliases``: as `aliases` has them.
     """
 
     path: str
@@ -182,6 +187,7 @@ class ModuleSummary:
     dynamo: frozenset[tuple[str, bool]] = frozenset()
     starred: frozenset[str] = frozenset()
     accelerated: frozenset[int] = frozenset()
+    aliases: frozenset[tuple[str, str]] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -309,6 +315,9 @@ class _Collector:
                 self.foreign.add(setting[1])
             return
         function, first = self.owner(n)
+        for mention in self.told(n, first):
+            self.mentions[function].add(mention)
+            self.here[function].add(mention)
         if (name := registered(n)) is not None and dotted(n.func.value) == first:  # type: ignore[attr-defined]
             self.stores[function].add(name)
         last = last_name(n.func)
@@ -323,6 +332,14 @@ class _Collector:
         if text is not None and what is not None and self.resolve(text) in torch_api.COMPILE:
             root, _, rest = what.partition(".")
             self.compiled.add(f".{what.rpartition('.')[2]}" if rest else self.resolve(root))
+
+    def told(self, n: ast.Call, first: str | None) -> Iterator[str]:
+        """What ``n`` mentions besides by how it is written: ``getattr(self, "step")``, ``Function.apply``."""
+        match n:
+            case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value=str(name)), *_]):
+                yield f"self.{name}" if isinstance(holder, ast.Name) and holder.id == first else f".{name}"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=cls), attr="apply")) if cls not in self.imports:
+                yield f"{self.module}.{cls}.apply"
 
     def repeats(self, call: ast.Call) -> bool:
         """Whether what ``call`` makes is one of several: in a comprehension, or put into a list in a loop."""
@@ -439,6 +456,7 @@ class _Collector:
                 tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if node in listing else (),
                 said_tensors(node, self.syntax),
                 said_masks(node, self.syntax),
+                frozenset(m.name for m in methods if "functools.cached_property" in self.decorators(m)),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
@@ -502,6 +520,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(configured(collector.syntax, collector.resolve)),
         frozenset(collector.starred()),
         frozenset(accelerated(collector.syntax, collector.resolve)),
+        frozenset(aliases(collector.syntax, collector.resolve)),
     )
 
 
@@ -529,6 +548,8 @@ class Project:
         self._others: dict[str, ModuleSummary] = {}
         self._wide: dict[tuple[str, ...], Project] = {}
         self._seen: dict[str, set[str]] = {}
+        self._homes_of: dict[str, frozenset[str]] = {}
+        self._module_of: dict[str, str] = {}
         self._below: dict[str, list[tuple[str, ClassSummary]]] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
         self._methods: dict[tuple[str, str], list[str]] = {}
@@ -549,6 +570,7 @@ class Project:
                 other_class = self._classes.get(name)
                 for base in c.bases if other_class is None else set(c.bases) - {*other_class.bases}:
                     self._subclasses[base].append(name)
+                self._module_of[name] = s.module
                 self._classes[name] = c if other_class is None or other_class is c else c | other_class
             for f in s.functions:
                 name, other = f"{s.module}.{f.qualname}", self._functions.get(f"{s.module}.{f.qualname}")
@@ -568,7 +590,9 @@ class Project:
         self.effects = Closure(self)
         self.catching = Catching(self)
         self.documented = Documented(self)
-        self._reached = self._reach([f for name in compiled for f in self._named_so(name)]) if reach else set()
+        self._told = [f for name in compiled for f in self._named_so(name)]
+        self._starts = [*self._told, *self._compiled_first()] if reach else []
+        self._reached = Reaching(self).functions(self._starts)
 
     def widened(self, words: frozenset[str]) -> Project | None:
         """With all files around that have one of ``words`` in them (reached: what is reached here); None: too many."""
@@ -577,7 +601,7 @@ class Project:
             return None if more is None else self
         paths = tuple(s.path for s in more)
         wide = self._wide.pop(paths, None) or Project([*self.modules.values(), *more], reach=False)
-        wide._reached = self._reached
+        wide._told, wide._starts, wide._reached = self._told, self._starts, self._reached
         self._wide[paths] = wide
         while len(self._wide) > _WIDE:
             del self._wide[next(iter(self._wide))]
@@ -740,6 +764,21 @@ class Project:
                     found[mention.rpartition(".")[2]].append((mention, s.module, f))
         return found
 
+    @cached_property
+    def kept_properties(self) -> dict[str, frozenset[str]]:
+        """The methods that `functools.cached_property` runs once for an object, each with the classes that have it."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for name, c in self._classes.items():
+            for method in c.kept:
+                found[method].add(name)
+        return {method: frozenset(classes) for method, classes in found.items()}
+
+    def is_owned_otherwise(self, attribute: str) -> bool:
+        """Whether some class has ``attribute`` for anything but a property that is kept."""
+        homes = self.kept_properties.get(attribute, frozenset())
+        every = ((name, c) for name, c in self._classes.items() if name not in homes)
+        return any(attribute in c.methods | c.stores | c.init_stores | c.declared for _, c in every)
+
     def named_methods(self, name: str) -> list[str]:
         """The methods of that name, of any class."""
         return self._by_method.get(name, [])
@@ -822,6 +861,30 @@ class Project:
         """Whether the function of that dotted name runs in compiled code, as far as the index can tell."""
         return function in self._reached
 
+    def reached_with_torch(self, function: str) -> bool:
+        """As `reached`, from code that has to do with PyTorch for sure: any class may have a ``forward``."""
+        return function in self._reached_with_torch
+
+    @cached_property
+    def _reached_with_torch(self) -> set[str]:
+        home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
+        started = (n for n in self._starts if n in home and self._has_torch(n, home[n]))
+        return Reaching(self).functions([*self._told, *started])
+
+    def _has_torch(self, function: str, module: ModuleSummary) -> bool:
+        """Whether the module imports torch, or the class of ``function`` inherits something of it."""
+        if any(name.partition(".")[0] == "torch" for name in module.imports | module.starred):
+            return True
+        stack, seen = [function.rpartition(".")[0]], set[str]()
+        while stack:
+            name = stack.pop()
+            if name.startswith("torch."):
+                return True
+            if name not in seen and name in self._classes:
+                seen.add(name)
+                stack += self._classes[name].bases
+        return False
+
     def called_by_name(self, method: str, module: str) -> bool:
         """Whether compiled code that can see ``module`` calls a method of that name on some object."""
         return any(module in seen for seen in self._mentioning.get(f".{method}", ()))
@@ -866,11 +929,6 @@ class Project:
                 stack.extend(self._classes[name].bases)
         return found
 
-    def _held(self, cls: str, attribute: str) -> list[str]:
-        """What a call of ``self.attribute`` in ``cls`` runs, where that is an object of a plain class."""
-        held = dict(self._classes[cls].built).get(attribute, "")
-        return [] if self.is_module_class(held) else self._method(held, "__call__")
-
     def seen_by(self, module: str) -> set[str]:
         """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
         if module not in self._seen:
@@ -879,8 +937,21 @@ class Project:
         return self._seen[module]
 
     def _visible(self, module: ModuleSummary) -> set[str]:
-        """Modules whose classes the objects in ``module`` may be of: itself and what it imports."""
-        return {module.module, *module.imports, *(i.rpartition(".")[0] for i in module.imports)}
+        """Modules whose classes the objects in ``module`` may be of: itself and what it imports, with their bases."""
+        near = {module.module, *module.imports, *(i.rpartition(".")[0] for i in module.imports)}
+        return near.union(*(self._homes(name) for name in module.imports if name in self._classes))
+
+    def _homes(self, cls: str) -> frozenset[str]:
+        """The modules of the classes that ``cls`` inherits from: its objects have their methods."""
+        if cls not in self._homes_of:
+            family, stack = set[str](), [cls]
+            while stack:
+                name = stack.pop()
+                if name in self._classes and name not in family:
+                    family.add(name)
+                    stack.extend(self._classes[name].bases)
+            self._homes_of[cls] = frozenset(self._module_of[name] for name in family)
+        return self._homes_of[cls]
 
     def _named_so(self, text: str) -> list[str]:
         """The functions that ``module:function`` means; of a class, what a call of its object runs."""
@@ -892,46 +963,22 @@ class Project:
             raise NoFunctionError(f"compiled: there is no function {text}")
         return found
 
-    def _reach(self, also: Iterable[str] = ()) -> set[str]:
-        stack = [*also]
+    def _compiled_first(self) -> Iterator[str]:
+        """The functions that are compiled as they stand: ``forward`` of modules, and what something compiles."""
         home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
-        visible: dict[str, set[str]] = {}
         for name, c in self._classes.items():
             if "forward" in c.methods and self.is_module_class(name):
-                stack.append(f"{name}.forward")
-        stack += [name for name, f in self._functions.items() if f.compiled]
+                yield f"{name}.forward"
+        yield from (name for name, f in self._functions.items() if f.compiled)
         for s in self.modules.values():
             for what in s.compiled - {".__call__"}:
                 if not what.startswith("."):
-                    stack.append(what)
+                    yield what
                     continue
                 near = self._visible(s)
-                stack += [m for m in self._by_method.get(what[1:], ()) if home[m].module in near]
-        reached: set[str] = set()
-        while stack:
-            name = stack.pop()
-            summary = self._functions.get(name)
-            if summary is None or name in reached or summary.disabled:
-                continue
-            reached.add(name)
-            owner = name.rpartition(".")[0]
-            for mention in summary.here:
-                if mention.startswith("self."):
-                    if owner in self._classes:
-                        stack += self._method(owner, mention[5:]) or self._held(owner, mention[5:])
-                elif mention.startswith("."):
-                    if mention[1:] not in tables.COMMON_METHODS and (methods := self._by_method.get(mention[1:])):
-                        module = home[name]
-                        if module.path not in visible:
-                            visible[module.path] = self._visible(module)
-                        stack += [m for m in methods if home[m].module in visible[module.path]]
-                elif mention in self._functions:
-                    stack.append(mention)
-                else:
-                    stack += self.re_exported(mention) or self._starred(mention, home[name])
-        return reached
+                yield from (m for m in self._by_method.get(what[1:], ()) if home[m].module in near)
 
-    def _starred(self, name: str, where: ModuleSummary) -> list[str]:
+    def starred(self, name: str, where: ModuleSummary) -> list[str]:
         """The functions that ``name``, which the module ``where`` reads as its own, has come to be with ``*``."""
         package, _, last = name.rpartition(".")
         if package != where.module:

@@ -84,6 +84,9 @@ NOT_TRACED_OF_NUMPY = frozenset(
 NOT_TRACED_ELSEWHERE = frozenset(
     f"tqdm.{name}" for name in ("tqdm", "trange", "auto.tqdm", "auto.trange", "notebook.tqdm", "std.tqdm")
 )
+#: Libraries that Dynamo does not look into (torch 2.13, ``THIRDPARTY_SKIPLIST``), or whose calls end in compiled code,
+#: as runs have shown.
+SKIPPED_LIBRARIES = frozenset("sklearn pandas networkx xarray onnxruntime tabulate tensorflow cv2 scipy".split())
 #: Those of Python and PyTorch, for the rows of their result, as many as the data says.
 NOT_TRACED_SIZES = frozenset("torch.combinations torch.linalg.lstsq torch.nn.functional.ctc_loss".split())
 #: Classes whose objects have weights, which a graph cannot make.

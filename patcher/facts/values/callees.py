@@ -55,7 +55,8 @@ class Callees(Analysis):
     def given(self, d: Definition, *, seen: bool = False) -> list[ast.expr]:
         """What calls in this file that name its function, or one of that name, hand over for the parameter ``d``.
 
-        ``seen``: only calls of which it can be seen that they run that function.
+        ``seen``: only calls of which it can be seen that they run that function. Those that can be seen to run
+        another never count.
         """
         arguments = self.syntax.parents.get(d.node)
         function = self.syntax.parents.get(arguments) if isinstance(arguments, ast.arguments) else None
@@ -67,11 +68,24 @@ class Callees(Analysis):
             positional = positional[1:]
         found: list[ast.expr] = []
         for call in self._calls.get(function.name, ()):
-            if seen and function not in map(self.here, self.of(call)):
+            names = self.of(call)
+            if (seen or names) and function not in map(self.here, names):
                 continue
             found += [a for n, a in zip(positional, call.args, strict=False) if n == d.name]
             found += [k.value for k in call.keywords if k.arg == d.name]
         return found
+
+    def handed(self, call: ast.Call, function: FunctionNode) -> dict[ast.AST, ast.expr] | None:
+        """What ``call``, which runs ``function``, hands over for its parameters; None where that cannot be seen."""
+        if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+            return None
+        positional = [*function.args.posonlyargs, *function.args.args]
+        static = any(dotted(decorator) == "staticmethod" for decorator in function.decorator_list)
+        if self.syntax.method_of(function) is function and not static:
+            positional = positional[1:]
+        named = {a.arg: a for a in (*positional, *function.args.kwonlyargs)}
+        given: dict[ast.AST, ast.expr] = dict(zip(positional, call.args, strict=False))
+        return given | {named[k.arg]: k.value for k in call.keywords if k.arg in named}
 
     @cached_property
     def _calls(self) -> dict[str, list[ast.Call]]:

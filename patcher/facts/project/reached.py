@@ -1,0 +1,156 @@
+"""What compiled code reaches: from every ``forward`` on, function by function, as far as the summaries tell."""
+
+from __future__ import annotations
+
+import builtins
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from patcher.facts.tables import call_effects as tables
+
+if TYPE_CHECKING:
+    from patcher.facts.project.index import FunctionSummary, ModuleSummary, Project
+
+#: Special methods that tell about an object or end it: compiled code runs the others of what it makes.
+_TELLING = frozenset(
+    "__repr__ __str__ __del__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __copy__ __deepcopy__ __dir__ "
+    "__init_subclass__ __class_getitem__ __format__".split()
+)
+_FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+
+
+class Reaching:
+    """One search through ``project``."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.home = {f"{s.module}.{f.qualname}": s for s in project.modules.values() for f in s.functions}
+        self.aliases: defaultdict[str, list[str]] = defaultdict(list)
+        for s in project.modules.values():
+            for name, what in s.aliases:
+                self.aliases[f"{s.module}.{name}"].append(what)
+
+    def functions(self, start: Iterable[str]) -> set[str]:
+        """The dotted functions that run when those in ``start`` do, these too."""
+        reached: set[str] = set()
+        stack = [*start]
+        while stack:
+            name = stack.pop()
+            summary = self.project.function(name)
+            if summary is None or name in reached or summary.disabled:
+                continue
+            reached.add(name)
+            stack += self._next(name, summary)
+        return reached
+
+    def _next(self, name: str, summary: FunctionSummary) -> Iterator[str]:
+        module, owner = self.home[name], name.rpartition(".")[0]
+        made = [*self._made(summary, module)]
+        near = self.project.seen_by(module.module)
+        at_hand: list[str] | None = None
+        for cls in made:
+            yield from self._running(cls)
+        for mention in summary.here:
+            if mention.startswith("self."):
+                if self.project.known_class(owner) is not None:
+                    yield from self._of_instance(owner, mention[5:])
+            elif mention == ".__init__":  # ``super().__init__()``
+                yield from (m for base in self._bases(owner) for m in self.project.inherited(base, mention[1:]))
+            elif mention.startswith("."):
+                methods = self.project.named_methods(mention[1:])
+                if not methods:
+                    continue
+                if mention[1:] not in tables.COMMON_METHODS:
+                    yield from (m for m in methods if self.home[m].module in near)
+                else:  # a method of tensors and lists too: only of what is known to be at hand
+                    if at_hand is None:
+                        every = (*made, *self._held(owner, summary))
+                        at_hand = [cls for cls in every if not self.project.is_module_class(cls)]
+                    yield from (m for cls in at_hand for m in self.project.methods(cls, mention[1:]))
+            else:
+                yield from self._meant(mention, module)
+
+    def _meant(self, mention: str, module: ModuleSummary, depth: int = 4) -> Iterator[str]:
+        """The functions that the dotted ``mention`` may run."""
+        if self.project.function(mention) is not None:
+            yield mention
+            return
+        cls, _, last = mention.rpartition(".")
+        if last == "apply" and self._is_function(cls):
+            yield from self.project.methods(cls, "forward")
+        elif mention in self.aliases and depth:
+            for what in self.aliases[mention]:
+                yield from self._meant(what, module, depth - 1)
+                yield from self._running(what)
+        else:
+            yield from self.project.re_exported(mention) or self.project.starred(mention, module)
+
+    def _of_instance(self, owner: str, name: str) -> Iterator[str]:
+        """What ``self.name`` may run in the class ``owner``."""
+        if methods := self.project.methods(owner, name):
+            yield from methods
+            return
+        summary = self.project.known_class(owner)
+        held = dict(summary.built).get(name, "") if summary is not None else ""
+        if held and not self.project.is_module_class(held):
+            yield from self.project.methods(held, "__call__")
+        for cls in self._classes_named(owner, name):
+            yield from self._running(cls)
+
+    def _classes_named(self, owner: str, name: str) -> list[str]:
+        """The classes that ``name`` stands for in the body of the class ``owner``, or of one of its family."""
+        family = self.project.family(owner)[0]
+        found = [what for c in family for what in self.aliases.get(f"{c}.{name}", ())]
+        return [what for what in found if self.project.known_class(what) is not None]
+
+    def _held(self, owner: str, summary: FunctionSummary) -> Iterator[str]:
+        """The classes of the objects that a method gets at through its instance."""
+        known = self.project.known_class(owner)
+        if known is None:
+            return
+        own = {m[5:] for m in summary.here if m.startswith("self.")}
+        yield from (cls for name, cls in known.built if name in own and self.project.known_class(cls) is not None)
+        for name in own:
+            for method in self.project.methods(owner, name):
+                given = self.project.function(method)
+                for what in given.returns if given is not None else ():
+                    _, mine, text = what.rpartition("self.")
+                    yield from self._classes_named(owner, text) if mine else ()
+
+    def _made(self, summary: FunctionSummary, module: ModuleSummary) -> Iterator[str]:
+        """The plain classes that the function makes objects of."""
+        for call in summary.does.calls:
+            text = call.lstrip("=")
+            for name in (text, f"{module.module}.{text}"):
+                if self.project.known_class(name) is not None:
+                    yield name
+
+    def _running(self, cls: str) -> Iterator[str]:
+        """Of a plain class that objects are made of: what makes one, and what operators and calls of it run."""
+        if self.project.known_class(cls) is None or self.project.is_module_class(cls) or self._is_error(cls):
+            return
+        family = [cls, *self._bases(cls)]
+        special = {m for c in family if (k := self.project.known_class(c)) is not None for m in k.methods}
+        for name in special:
+            if name.startswith("__") and name.endswith("__") and name not in _TELLING:
+                yield from self.project.inherited(cls, name)
+
+    def _bases(self, cls: str) -> list[str]:
+        found, stack = [], [cls]
+        while stack:
+            known = self.project.known_class(stack.pop())
+            for base in known.bases if known is not None else ():
+                if base not in found:
+                    found.append(base)
+                    stack.append(base)
+        return found
+
+    def _is_function(self, cls: str) -> bool:
+        return any(base in _FUNCTION for base in self._bases(cls))
+
+    def _is_error(self, cls: str) -> bool:
+        """Whether it is an error, or something that Python itself makes objects of."""
+        last = (base.rpartition(".")[2] for base in self._bases(cls))
+        kinds = (getattr(builtins, name, None) for name in last)
+        return any(isinstance(kind, type) and kind is not object for kind in kinds)
