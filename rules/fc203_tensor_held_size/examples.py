@@ -88,6 +88,62 @@ calls = [(torch.linspace(-1, 1, 3 * n).reshape(1, 3, n),) for n in (8, 9, 10, 3)
 """,
     ),
     Example(
+        title="beside a class with operators of its own",
+        before="""\
+import math
+
+
+class Words(dict):
+    def __or__(self, other):
+        self.update(other)
+        return self
+
+
+class Framed(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv1d(width, width, 5, 2)
+        self.win = nn.Buffer(torch.tensor(self.conv.kernel_size[0], dtype=torch.int64), persistent=False)
+        self.hop = nn.Buffer(torch.tensor(self.conv.stride[0], dtype=torch.int64), persistent=False)
+
+    def forward(self, x):
+        frames = torch.ceil((x.shape[-1] - self.win) / self.hop).to(torch.int64)
+        return self.conv(F.pad(x, (0, frames)))
+""",
+        after="""\
+import math
+
+
+class Words(dict):
+    def __or__(self, other):
+        self.update(other)
+        return self
+
+
+class Framed(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv1d(width, width, 5, 2)
+        self._win = int(self.conv.kernel_size[0])
+        self.win = nn.Buffer(torch.tensor(self.conv.kernel_size[0], dtype=torch.int64), persistent=False)
+        self._hop = int(self.conv.stride[0])
+        self.hop = nn.Buffer(torch.tensor(self.conv.stride[0], dtype=torch.int64), persistent=False)
+
+    def forward(self, x):
+        exact = 1 / torch.finfo(torch.get_default_dtype()).eps
+        # below it, the quotient rounds to the same integer as in tensors of the default dtype
+        if abs(x.shape[-1] - self._win) + self._hop < exact:
+            frames = math.ceil((x.shape[-1] - self._win) / self._hop)
+        else:
+            frames = torch.ceil((x.shape[-1] - self.win) / self.hop).to(torch.int64)
+        return self.conv(F.pad(x, (0, frames)))
+""",
+        run="""\
+def make(): return Framed(3)
+calls = [(torch.linspace(-1, 1, 3 * n).reshape(1, 3, n),) for n in (8, 9, 10, 13)]
+""",
+    ),
+    Example(
         title="a buffer that is read with int() and one that is a bound",
         before="""\
 class Window(nn.Module):

@@ -232,14 +232,13 @@ class Describing(Analysis):
             case ast.Subscript(value=value):
                 return self._why_methods(["__getitem__", "__missing__"], [value])
             case ast.Compare(left=left, ops=ops, comparators=others):
-                if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
-                    return None
-                return self._why_methods(call_effects.OPERATOR_METHODS["Compare"], [left, *others])
+                names = frozenset[str]().union(*(call_effects.OPERATOR_METHODS[type(op)] for op in ops))
+                return self._why_methods(names, [left, *others]) if names else None
             case ast.BinOp(left=left, op=op, right=right):
                 shown = self._why_shown([right]) if isinstance(op, ast.Mod) else None
                 if isinstance(op, ast.Mod) and shown is None and not isinstance(right, (ast.Tuple, ast.Dict)):
                     shown = self._why_methods(["__getitem__", "__missing__"], [right])
-                return shown or self._why_methods(call_effects.OPERATOR_METHODS["BinOp"], [left, right])
+                return shown or self._why_methods(call_effects.OPERATOR_METHODS[type(op)], [left, right])
             case ast.BoolOp(values=values):
                 return next((reason for v in values if (reason := self._why_true(v)) is not None), None)
             case ast.UnaryOp(op=ast.Not(), operand=value) | ast.IfExp(test=value):

@@ -96,16 +96,15 @@ class Writes(Analysis):
                 yield from self._operator(n, ("__setitem__", "__delitem__"), held)
             case ast.Subscript(value=held):
                 yield from self._operator(n, ("__getitem__", "__missing__"), held)
-            case ast.BinOp(left=left, right=right):
-                yield from self._operator(n, tables.OPERATOR_METHODS["BinOp"], left, right)
-            case ast.Compare(left=left, comparators=others):
-                identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in n.ops)
-                if not identity:
-                    yield from self._operator(n, tables.OPERATOR_METHODS["Compare"], left, *others)
-            case ast.UnaryOp(operand=operand):
-                yield from self._operator(n, tables.OPERATOR_METHODS["UnaryOp"], operand)
+            case ast.BinOp(left=left, op=op, right=right):
+                yield from self._operator(n, tables.OPERATOR_METHODS[type(op)], left, right)
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                for op, one, other in zip(ops, [left, *others], others, strict=False):
+                    yield from self._operator(n, tables.OPERATOR_METHODS[type(op)], one, other)
+            case ast.UnaryOp(op=op, operand=operand):
+                yield from self._operator(n, tables.OPERATOR_METHODS[type(op)], operand)
             case ast.FormattedValue(value=value):
-                yield from self._operator(n, tables.OPERATOR_METHODS["FormattedValue"], value)
+                yield from self._operator(n, tables.SHOWING_METHODS, value)
             case ast.AugAssign(target=target):
                 yield from self._augmented(n, target)
             case ast.Call():
@@ -215,8 +214,8 @@ class Writes(Analysis):
         value = self.inference.of(target)
         if not value.is_number and value.python != "str":
             yield Write(How.RESIZES if value.kind is not Kind.TENSOR else How.WRITES, n, objects=(target,))
-        names = frozenset(f"__i{m[2:]}" for m in tables.OPERATOR_METHODS["BinOp"])
-        yield from self._operator(n, names | tables.OPERATOR_METHODS["BinOp"], target)
+        names = tables.OPERATOR_METHODS[type(n.op)]
+        yield from self._operator(n, names | {f"__i{m[2:]}" for m in names}, target)
 
     def _called(self, n: ast.AST, called: Called) -> Iterator[Write]:
         if called.runs:

@@ -334,10 +334,17 @@ class _Spread:
         if not (self._surely_tensor(inner.left) and self._surely_tensor(inner.right)):
             self._fault(node, "PyTorch may divide a number by a tensor, and a tensor by a number, as a product")
             return
-        if reason := self.flow.unchanged.why_impure(node):
-            self._fault(node, f"the quotient is written once more, and {reason}")
-            return
+        for part in self._parts(node):
+            if reason := self.flow.unchanged.why_impure(part):
+                self._fault(node, f"the quotient is written once more, and {reason}")
+                return
         self.out.quotients.append(Quotient(node, inner.left, inner.right))
+
+    def _parts(self, e: ast.expr) -> list[ast.expr]:
+        """What ``e`` is computed of, by arithmetic of integers and such tensors, which does nothing else."""
+        if isinstance(e, ast.BinOp) and e in self.form:
+            return [*self._parts(e.left), *self._parts(e.right)]
+        return [e]
 
     def _surely_tensor(self, e: ast.expr, depth: int = 12) -> bool:
         """Whether ``e`` is a tensor in the code as it is, whatever happens."""

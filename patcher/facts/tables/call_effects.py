@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from patcher.facts.tables import torch_api as api
 
 
@@ -179,13 +181,40 @@ COUNTING_MODULES = frozenset(
     for n in "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d".split()
 )
 STATISTICS = _set("running_mean running_var num_batches_tracked")
-#: Special methods that operators and statements call.
+#: Special methods that an operator calls, of its left operand or of its right one.
 OPERATOR_METHODS = {
-    "BinOp": _set(
-        "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __mod__ __pow__ "
-        "__matmul__ __and__ __or__ __xor__ __rand__ __ror__ __lshift__ __rshift__"
-    ),
-    "Compare": _set("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__"),
-    "UnaryOp": _set("__neg__ __pos__ __invert__ __bool__ __len__"),
-    "FormattedValue": _set("__format__ __str__ __repr__"),
+    **{
+        getattr(ast, op): _set(f"__{name}__ __r{name}__")
+        for op, name in {
+            "Add": "add",
+            "Sub": "sub",
+            "Mult": "mul",
+            "Div": "truediv",
+            "FloorDiv": "floordiv",
+            "Mod": "mod",
+            "Pow": "pow",
+            "MatMult": "matmul",
+            "BitAnd": "and",
+            "BitOr": "or",
+            "BitXor": "xor",
+            "LShift": "lshift",
+            "RShift": "rshift",
+        }.items()
+    },
+    ast.Eq: _set("__eq__"),
+    ast.NotEq: _set("__ne__ __eq__"),
+    ast.Lt: _set("__lt__ __gt__"),
+    ast.LtE: _set("__le__ __ge__"),
+    ast.Gt: _set("__gt__ __lt__"),
+    ast.GtE: _set("__ge__ __le__"),
+    ast.In: _set("__contains__ __eq__"),
+    ast.NotIn: _set("__contains__ __eq__"),
+    ast.Is: frozenset[str](),
+    ast.IsNot: frozenset[str](),
+    ast.USub: _set("__neg__"),
+    ast.UAdd: _set("__pos__"),
+    ast.Invert: _set("__invert__"),
+    ast.Not: _set("__bool__ __len__"),
 }
+#: Special methods that show a value as text.
+SHOWING_METHODS = _set("__format__ __str__ __repr__")
