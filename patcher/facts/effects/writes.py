@@ -99,8 +99,8 @@ class Writes(Analysis):
             case ast.BinOp(left=left, op=op, right=right):
                 yield from self._operator(n, tables.OPERATOR_METHODS[type(op)], left, right)
             case ast.Compare(left=left, ops=ops, comparators=others):
-                for op, one, other in zip(ops, [left, *others], others, strict=False):
-                    yield from self._operator(n, tables.OPERATOR_METHODS[type(op)], one, other)
+                for by, one, other in zip(ops, [left, *others], others, strict=False):
+                    yield from self._operator(n, tables.OPERATOR_METHODS[type(by)], one, other)
             case ast.UnaryOp(op=op, operand=operand):
                 yield from self._operator(n, tables.OPERATOR_METHODS[type(op)], operand)
             case ast.FormattedValue(value=value):
