@@ -614,8 +614,136 @@ def make(): return Net()
 calls = [(torch.ones(3), torch.ones(2, 3))]
 """,
     ),
+    Example(
+        title="one read between a few operations, where a flag says so",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def bounds(self, grid: torch.Tensor, whole=False, known=None):
+        if known is not None:
+            return known
+        sizes = grid[:, 1] * grid[:, 2]
+        if whole:
+            lengths = grid[:, 0] * sizes
+        else:
+            lengths = torch.repeat_interleave(sizes, grid[:, 0])
+        return F.pad(lengths.cumsum(0), (1, 0))
+
+    def forward(self, x, grid):
+        h = self.lin(x)
+        return h, self.bounds(grid) * 2
+""",
+        after="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def bounds(self, grid: torch.Tensor, whole=False, known=None):
+        if known is not None:
+            return known
+        return (self._bounds if whole else self._read_grid)(grid, whole)
+
+    def _bounds(self, grid: torch.Tensor, whole):
+        sizes = grid[:, 1] * grid[:, 2]
+        if whole:
+            lengths = grid[:, 0] * sizes
+        else:
+            lengths = torch.repeat_interleave(sizes, grid[:, 0])
+        return F.pad(lengths.cumsum(0), (1, 0))
+
+    _read_grid = torch.compiler.disable(_bounds)
+
+    def forward(self, x, grid):
+        h = self.lin(x)
+        return h, self.bounds(grid) * 2
+""",
+        run="""\
+def make(): return Net()
+calls = [
+    (torch.ones(3, 4), torch.tensor([[1, 2, 3], [2, 1, 2]])),
+    (torch.ones(2, 4), torch.tensor([[2, 2, 2], [1, 3, 1], [1, 1, 1]])),
+]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="two reads in one statement, looped over",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    def places(self, grid, merge: int):
+        merges = torch.full((len(grid),), merge)
+        found = []
+        for (rows, columns), size in zip(grid.tolist(), merges.tolist()):
+            row = torch.arange(rows)[:, None].expand(rows, columns)
+            column = torch.arange(columns).expand(rows, columns)
+            found.append(torch.stack([row, column], dim=-1).reshape(-1, 2) // size)
+        return torch.cat(found)
+
+    def forward(self, x, grid):
+        h = self.lin(x)
+        return h + self.lin(self.places(grid, 2).to(x.dtype))
+""",
+        after="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+
+    @torch.compiler.disable
+    def places(self, grid, merge: int):
+        merges = torch.full((len(grid),), merge)
+        found = []
+        for (rows, columns), size in zip(grid.tolist(), merges.tolist()):
+            row = torch.arange(rows)[:, None].expand(rows, columns)
+            column = torch.arange(columns).expand(rows, columns)
+            found.append(torch.stack([row, column], dim=-1).reshape(-1, 2) // size)
+        return torch.cat(found)
+
+    def forward(self, x, grid):
+        h = self.lin(x)
+        return h + self.lin(self.places(grid, 2).to(x.dtype))
+""",
+        run="""\
+def make(): return Net()
+calls = [
+    (torch.ones(8, 2), torch.tensor([[2, 2], [2, 2]])),
+    (torch.ones(6, 2), torch.tensor([[1, 4], [2, 1]])),
+]
+""",
+        unsafe=True,
+    ),
 )
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a single read with nothing above it or below it, and one in the midst of much",
+        source="""\
+def above(grid: torch.Tensor):
+    return (grid[:, 0] * grid[:, 1]).clamp(min=1).tolist()
+
+
+def below(grid: torch.Tensor):
+    return torch.repeat_interleave(grid, 2 + len(grid.tolist())) * 2 + 1
+
+
+def amidst(grid: torch.Tensor, x: torch.Tensor):
+    x = x * 2 + 1 - x.abs() * 3 + x.clamp(0, 1) - x.floor() * 2
+    n = grid.sum().item()
+    return (x + n) * 2 + 1 - x.abs() * 3 + x.clamp(0, 1) - x.floor() * 2
+
+
+class Net(nn.Module):
+    def forward(self, x, grid: torch.Tensor):
+        return [p.sum() for p in x.split(above(grid))], below(grid), amidst(grid, x)
+""",
+    ),
     NearMiss(
         title="a single read, and one in forward",
         source="""\

@@ -70,9 +70,10 @@ class BreakCluster(Rule):
         may come to have a method of the same name, the new one is named after its class as well, for both may be taken
         apart. A parameter that is annotated as a tensor may still be given a number, so an annotation alone makes no
         read. Where a flag decides whether it reads, calls with the other value stay in the graph. A file that switches
-        capture flags on is left alone. The rule says nothing about ``forward`` itself, about reads in one statement
-        only, which is one break as it is, about a part behind which the same is read again, about reads that may not
-        run, and about checks (FC102).
+        capture flags on is left alone. The rule says nothing about ``forward`` itself, about a part behind which the
+        same is read again, about reads that may not run, about checks (FC102), and about a single read, which is one
+        break as it is, unless up to fifteen operations stand on both sides of it: each side is a graph of its own,
+        which takes longer to start than these to run (docs/results/graph-start.md).
 
     References:
         Index builders of vision-language models; PyTorch, "torch.compiler.disable" and "Skipped functions" (GB0098).

@@ -72,7 +72,7 @@ class Clusters(Analysis):
         flag = ""
         if not sure:
             flag, sure = self._by_default(function, reads)
-        if not sure or not _is_worth_it(reads):
+        if not sure or not self._is_worth_it(reads, function.body):
             return None
         if any(self.is_left_out(c) or isinstance(self.of(c), Cluster) for c in self._callers(function)):
             return None  # the outer one takes this one along
@@ -154,6 +154,20 @@ class Clusters(Analysis):
             return f"`{function.name}` is taken from its class by name"
         return self.preparation.cut(function, first, last)
 
+    def _is_worth_it(self, reads: tuple[HostRead, ...], body: list[ast.stmt]) -> bool:
+        """Whether graphs end in ``body`` more than once, or in a loop, which loses its frame.
+
+        Or where both sides of one read are a graph of a few operations, which starts no quicker than they run.
+        """
+        if len({r.statement for r in reads}) > 1 or sum(r.certain for r in reads) > 1 or any(r.looped for r in reads):
+            return True
+        (read,) = {r.node for r in reads}
+        at = next(i for i, s in enumerate(body) if s is reads[0].top)
+        first, rest = {*ast.walk(read)}, [n for s in body[at:] for n in ast.walk(s)]
+        above = self._operations(body[:at]) + self.bookkeepers.of_nodes([n for n in first if n is not read]).operations
+        below = self.bookkeepers.of_nodes([n for n in rest if n not in first]).operations
+        return bool(above and below) and above + below < _LITTLE
+
     def _from(
         self, function: FunctionNode, first: ast.stmt | None, reads: tuple[HostRead, ...], flag: str
     ) -> Cluster | str | None:
@@ -167,7 +181,7 @@ class Clusters(Analysis):
             if inner is not None:
                 return inner
         operations = self._operations(function.body[at:])
-        if not _is_worth_it(inside):
+        if not self._is_worth_it(inside, function.body[at:]):
             return None
         if first is None and flag:
             first = next((s for s in function.body if not _is_docstring(s)), None)
@@ -321,11 +335,6 @@ class Clusters(Analysis):
     def _is_known_elsewhere(self, function: FunctionNode) -> bool:
         name = f"{self.module}.{function.name}"
         return any(m == name and module != self.module for m, module, _ in self.project.mentions(function.name))
-
-
-def _is_worth_it(reads: tuple[HostRead, ...]) -> bool:
-    """Whether graphs end there more than once: in several statements, or in a loop, which loses its frame."""
-    return len({r.statement for r in reads}) > 1 or any(r.looped for r in reads)
 
 
 def _is_docstring(s: ast.stmt) -> bool:
