@@ -125,7 +125,8 @@ def _allowed(f: Found, settings: Settings) -> bool:
 def _step(text: str, wanted: list[Found], compiles: bool, limit: int | None) -> tuple[str, list[Found], list[Bug]]:
     """The text after one pass, the findings that were fixed in it, and the rewrites that had to be refused.
 
-    All compatible fixes are made at once; when that fails, the first that works alone, and those before it are bugs.
+    All compatible fixes are made at once; when that fails, one after the other (one a pass would be more passes than
+    there are), and those that do not work alone are bugs.
     """
     fixes = choose(f.finding.fix for f in wanted if f.finding.fix is not None)
     chosen = [f for f in wanted if any(f.finding.fix is c for c in fixes)]
@@ -134,13 +135,14 @@ def _step(text: str, wanted: list[Found], compiles: bool, limit: int | None) -> 
     after = _attempt(text, chosen, compiles, limit)
     if isinstance(after, str):
         return after, chosen, []
-    refused: list[Bug] = []
+    current, made, refused = text, list[Found](), list[Bug]()
     for f in chosen:
-        alone = _attempt(text, [f], compiles, limit)
-        if isinstance(alone, str):
-            return alone, [f], refused
-        refused.append(Bug(f.rule.code, line_of(f.finding), f"its rewrite was refused: {alone}"))
-    return text, [], refused
+        more = _attempt(text, [*made, f], compiles, limit)
+        if isinstance(more, str):
+            current, made = more, [*made, f]
+        elif isinstance(alone := _attempt(text, [f], compiles, limit), Exception):  # else it waits a pass
+            refused.append(Bug(f.rule.code, line_of(f.finding), f"its rewrite was refused: {alone}"))
+    return current, made, refused
 
 
 def _attempt(text: str, chosen: list[Found], compiles: bool, limit: int | None) -> str | Exception:
