@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from patcher import ignores
 from patcher.facts import Facts
@@ -13,14 +14,12 @@ from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
-from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.syntax.written import short
 from patcher.facts.zones.endings import Endings
-from patcher.facts.zones.host_reads import HostRead
 from patcher.facts.zones.scripting import Scripting
 from patcher.lines import line_length, split_lines
 from patcher.results import Bug, PatchResult, Reported
-from patcher.rule import Applicability, Finding, Fix, Rule, Where
+from patcher.rule import Applicability, Finding, Fix, Insert, Rule, Where
 from patcher.settings import Settings, Unit, severity
 from patcher.spans import rewritten, says, targets_of
 from patcher.suppress import Ignore, Ignores, Suppressions, means, suppressions
@@ -207,7 +206,8 @@ def _taken_in(node: ast.AST, rule: Rule, facts: Facts) -> bool:
 
 def _gaining(found: list[Found], facts: Facts) -> list[Found]:
     """``found``, without the fixes that gain nothing because another break of their function stays."""
-    left_out = {id(f): _left_out(f.finding.fix, facts) for f in found if f.finding.fix and f.finding.fix.only_break}
+    fixes = [(f, f.finding.fix) for f in found if f.finding.fix is not None]
+    left_out = {id(f): _left_out(fix, facts) for f, fix in fixes if fix.only_break or fix.only_loop}
     stays: dict[int, str] = {}
     while True:  # what a fix leaves out of compiled code does not stay, as long as that fix is made
         gone = {n for f, nodes in left_out.items() if f not in stays for n in nodes}
@@ -230,17 +230,20 @@ def _staying(found: list[Found], asked: set[int], gone: set[ast.AST], facts: Fac
     removed = {facts.syntax.statement_of(f.finding.node) for f in found if f not in staying and f.finding.fix}
     why: dict[int, str] = {}
     for f in found:
-        if id(f) not in asked or f.finding.fix is None:
+        fix = f.finding.fix
+        if id(f) not in asked or fix is None:
             continue
         statement = facts.syntax.statement_of(f.finding.node)
         function = facts.syntax.function_of(statement)
         around = [statement, *facts.syntax.ancestors(statement)]
         for other, place in places:  # one that runs whenever ``statement`` does
-            if facts.syntax.function_of(place) is function and any(s in around for s in _beside(place, facts)):
+            if facts.syntax.function_of(place) is function and _counts(place, around, fix, facts):
                 why[id(f)] = f"{other.rule.code} in line {line_of(other.finding)} ends the graph as well, and stays"
                 break
         else:
-            read = None if function is None else _read_beside(gone, function, around, removed, facts)
+            reads = facts.ask(Endings).read_by(function) if function is not None else ()
+            left = (r for r in reads if r.certain and r.node not in gone and r.statement not in removed)
+            read = next((r for r in left if _counts(r.statement, around, fix, facts)), None)
             if read is not None:
                 why[id(f)] = f"`{short(read.node)}` in line {read.node.lineno} ends the graph as well, and stays"
     return why
@@ -248,21 +251,22 @@ def _staying(found: list[Found], asked: set[int], gone: set[ast.AST], facts: Fac
 
 def _left_out(fix: Fix, facts: Facts) -> set[ast.AST]:
     """What ``fix`` leaves out of compiled code: what it changes, and all of an ``if`` whose test that is."""
-    targets = [t for edit in fix.edits for t in targets_of(edit)]
+    targets = [t for edit in fix.edits if not isinstance(edit, Insert) for t in targets_of(edit)]
     tests = [p for t in targets if isinstance(p := facts.syntax.parents.get(t), ast.If) and p.test is t]
     return {n for t in (*targets, *tests) for n in ast.walk(t)}
 
 
-def _read_beside(
-    gone: set[ast.AST], function: FunctionNode, around: list[ast.AST], removed: set[ast.stmt], facts: Facts
-) -> HostRead | None:
-    """A read of data that always runs with ``around``, which no fix takes away: ``gone`` is what fixes leave out."""
-    for read in facts.ask(Endings).read_by(function):
-        if read.node in gone or read.statement in removed or not read.certain:
-            continue
-        if any(s in around for s in _beside(read.statement, facts)):
-            return read
-    return None
+def _counts(place: ast.stmt, around: list[ast.AST], fix: Fix, facts: Facts) -> bool:
+    """Whether a break at ``place``, which stays, always comes with what ``fix`` takes away, and leaves it no gain."""
+    if not fix.only_break and not any(isinstance(a, (ast.For, ast.While)) for a in _within(place, facts)):
+        return False
+    return any(s in around for s in _beside(place, facts))
+
+
+def _within(statement: ast.stmt, facts: Facts) -> Iterator[ast.AST]:
+    """What of the function of ``statement`` is around it."""
+    function = facts.syntax.function_of(statement)
+    return takewhile(lambda a: a is not function, facts.syntax.ancestors(statement))
 
 
 def _beside(statement: ast.stmt, facts: Facts) -> list[ast.stmt]:

@@ -168,14 +168,16 @@ class Fix:
 
     New code may say ``torch``: the engine imports it where it is not, and refuses the fix where that cannot be done.
     ``last``: it is made when nothing else is left to fix, which may make it superfluous. ``only_break``: it gains
-    nothing where something else in the same function ends the graph whenever this does, and stays. ``asserts``: what
-    its new code calls asserts on the device, which is known by itself only where the code says so.
+    nothing where something else in the same function ends the graph whenever this does, and stays; ``only_loop``: where
+    that stands in a loop, for then the function runs eagerly as a whole. ``asserts``: what its new code calls asserts
+    on the device, which is known by itself only where the code says so.
     """
 
     edits: tuple[Edit, ...]
     applicability: Applicability = Applicability.SAFE
     last: bool = False
     only_break: bool = False
+    only_loop: bool = False
     asserts: bool = False
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
+from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
 from patcher.engine import patch
+from patcher.facts import Facts
 from patcher.finding import find
+from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule, Where
 from patcher.settings import Settings
 from rules import load_rules
 
@@ -65,6 +70,53 @@ def test_a_message_stays_where_another_break_of_the_function_does(body: str, sta
     assert (message.applicability == "safe") is not bool(stays), message.assumption
     assert stays in message.assumption  # also when a zone that is never compiled has taken the place of the other
     assert ("is_compiling()" in result.text) is not bool(stays)
+
+
+@pytest.mark.parametrize(
+    ("body", "stays"),
+    [
+        ("for t in tqdm(range(3)):\n    x = x + t\nx = x * x.sum().item()", False),  # two graphs in place of none
+        ("x = x * x.sum().item()\nfor t in tqdm(range(3)):\n    x = x + t", False),
+        ("for t in tqdm(range(3)):\n    x = x * x.sum().item()", True),
+        ("for t in tqdm(range(3)):\n    if n is not None:\n        x = x * x.sum().item()", False),
+        ("for t in tqdm(range(3)):\n    x = x + t\nfor t in range(3):\n    x = x * x.sum().item()", True),
+        ("for t in tqdm(list(range(3)), desc='how far it is'):\n    x = x * x.sum().item()", True),
+        ("bar = tqdm(range(3))\nfor t in bar:\n    x = x + t\n    bar.set_postfix(loss=x.sum().item())", False),
+    ],
+)
+def test_a_bar_stays_where_a_loop_of_the_function_breaks(body: str, stays: bool) -> None:
+    text = "from tqdm import tqdm" + MESSAGE.format(body=textwrap.indent(body, " " * 8))
+    result = patch(text, "net.py", load_rules(), Settings())
+    (bar,) = [f for f in result.found if f.code == "FC613"]
+    assert (bar.applicability == "safe") is not stays, bar.assumption
+    assert ("ends the graph as well, and stays" in bar.assumption) is stays
+    assert ("is_compiling()" in result.text) is not stays
+
+
+class _Sum(Rule):
+    """Fixes of each call of ``f``, of which those of ``f(0)`` cannot be made."""
+
+    code: ClassVar[str] = "FC999"
+    name: ClassVar[str] = "sum"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"f",)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    where: ClassVar[Where] = Where.ANYWHERE
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    invalid: ClassVar[tuple[Example, ...]] = ()
+    valid: ClassVar[tuple[NearMiss, ...]] = ()
+
+    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        if ast.unparse(node.func) == "f":
+            yield Finding(node, "a call", Fix((Replace(node, Code("}" if node.args else "g()")),)))
+
+
+def test_a_rewrite_that_is_refused_costs_the_others_no_pass() -> None:
+    text = "x = [f() for _ in range(2)]\n" * 14
+    result = patch(text + "y = f(0)\n", "net.py", (_Sum(),), Settings())
+    assert result.text == text.replace("f()", "g()") + "y = f(0)\n"
+    (bug,) = result.bugs
+    assert bug.line == 15 and "refused" in bug.message
 
 
 TOWER = """

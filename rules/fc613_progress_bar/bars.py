@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.describing import Describing
 from patcher.facts.syntax.written import short
+from patcher.facts.values.types import Kind
 
 _MODULES = ("tqdm", "tqdm.std", "tqdm.auto", "tqdm.autonotebook", "tqdm.notebook", "tqdm.rich")
 _BARS = frozenset(f"{module}.tqdm" for module in _MODULES)
 _COUNTED = frozenset(f"{module}.trange" for module in _MODULES)
 #: Builtins that go through what they are given.
 _GOING_THROUGH = frozenset("enumerate zip list tuple".split())
+#: Builtins that hand on the items of others as they are asked for, and those that take or make all at once.
+_HANDING_ON = frozenset("zip enumerate".split())
+_AT_ONCE = frozenset("range list tuple set dict sorted reversed len".split())
+#: Methods of dictionaries that give views.
+_VIEWS = frozenset("items keys values".split())
 #: Methods that change what is shown, and give nothing back that is used.
 _SHOWING = frozenset(
     "set_description set_description_str set_postfix set_postfix_str update refresh close clear display write".split()
@@ -24,15 +30,17 @@ _SHOWING = frozenset(
 class Bar:
     """A bar, ``call``, over ``items``, or over ``range(*items)`` where ``counted``.
 
-    ``loop``: the statement whose items they are, where they are that directly; ``told``: the statements that tell the
-    bar something. ``reason``: why compiled code cannot do without it; "" where it can.
+    ``named_above``: the statement above which the items can get a name first, None where something else may be
+    evaluated before them, or decides whether they are. ``told``: where the bar is told something, each in a statement
+    of its own; ``kind``: how its class is spelled there. ``reason``: why compiled code cannot do without it, or "".
     """
 
     call: ast.Call
     items: tuple[ast.expr, ...]
     counted: bool
-    loop: ast.For | None = None
-    told: tuple[ast.Expr, ...] = ()
+    named_above: ast.stmt | None = None
+    told: tuple[ast.Name, ...] = ()
+    kind: str = ""
     reason: str = ""
 
 
@@ -41,7 +49,7 @@ class Bars(Analysis):
 
     def of(self, call: ast.Call) -> Bar | None:
         """The bar that ``call`` makes, None where it makes none."""
-        what = self.syntax.qualified(call.func)
+        what = self.syntax.qualified(call.func) or ""
         if what not in _BARS | _COUNTED:
             return None
         counted, items = what in _COUNTED, call.args[:1]
@@ -51,34 +59,74 @@ class Bars(Analysis):
         named = [k.value for k in call.keywords if k.arg == "iterable"]
         if not items and named:
             items, rest = named, [e for e in rest if e is not named[0]]
-        loop, told, reason = self._used(call)
-        if not items or any(isinstance(a, ast.Starred) for a in call.args):
-            reason = "there is nothing that it goes through"
-        elif counted and not self.syntax.is_builtin(ast.Name("range")):
-            reason = "`range` may be another function here"
-        reason = reason or next(filter(None, map(self.facts.ask(Describing).why_changing, rest)), "")
-        return Bar(call, tuple(items), counted, loop, told, reason)
+        told, reason = self._used(call)
+        kind = self.facts.writing.spelled(f"{what.rpartition('.')[0]}.tqdm", call) or ""
+        reason = (
+            self._why_nothing(call, items, counted)
+            or reason
+            or next(filter(None, map(self.facts.ask(Describing).why_changing, rest)), "")
+            or ("the class of the bar has no name here" if told and not kind else "")
+        )
+        return Bar(call, tuple(items), counted, self._named_above(call, items), told, kind, reason)
 
-    def _used(self, call: ast.Call) -> tuple[ast.For | None, tuple[ast.Expr, ...], str]:
-        """Which loop goes through ``call``, what tells it something, and what else is done with it."""
+    def _why_nothing(self, call: ast.Call, items: list[ast.expr], counted: bool) -> str:
+        """Why there is nothing that can be gone through without the bar; "" when there is."""
+        if not items or any(isinstance(a, ast.Starred) for a in call.args):
+            return "there is nothing that it goes through"
+        if counted and not self.syntax.is_builtin(ast.Name("range")):
+            return "`range` may be another function here"
+        if isinstance(items[0], ast.GeneratorExp) and items[0].end_col_offset == call.end_col_offset:
+            return "the generator stands in the brackets of the call"
+        inner = (n for e in items for n in ast.walk(e) if isinstance(n, ast.Call))
+        if any(self.syntax.qualified(n.func) in _BARS | _COUNTED for n in inner):
+            return "it goes through another bar"
+        return ""
+
+    def _named_above(self, call: ast.Call, items: list[ast.expr]) -> ast.stmt | None:
+        statement = self.syntax.statement_of(call)
+        first = not call.args and bool(call.keywords) and call.keywords[0].value in items
+        match statement:
+            case ast.For(iter=e) | ast.Assign(value=e) if e is call and (call.args or first):
+                kept = self.syntax.alone(statement) and not any(map(self._is_drawn, items))
+                return statement if kept else None
+        return None
+
+    def _is_drawn(self, e: ast.expr) -> bool:
+        """Whether ``e`` may be a generator, which a name would keep from being closed when its loop is left."""
+        match e:
+            case ast.Call(func=func, args=args, keywords=keywords):
+                builtin = self.syntax.builtin(e)
+                if builtin in _HANDING_ON:
+                    return any(map(self._is_drawn, args))
+                views = isinstance(func, ast.Attribute) and func.attr in _VIEWS and not args and not keywords
+                made = (self.syntax.qualified(func) or "").startswith("torch.") or self.inference.of(
+                    e
+                ).kind is Kind.TENSOR
+                return not (builtin in _AT_ONCE or views or made)
+        return isinstance(e, (ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await, ast.Starred))
+
+    def _used(self, call: ast.Call) -> tuple[tuple[ast.Name, ...], str]:
+        """Where what ``call`` makes is told something, and what else is done with it."""
         parent = self.syntax.parents[call]
         if self._is_gone_through(call):
-            return (parent if isinstance(parent, ast.For) else None), (), ""
+            return (), ""
         named = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
         reads = self.readers(named) if isinstance(named, ast.Name) else None
         if reads is None:
-            return None, (), "more is done with it than to go through it"
-        told: list[ast.Expr] = []
+            return (), "more is done with it than to go through it"
+        told: list[ast.Name] = []
         for read in reads:
             if {d.node for d in self.inference.definitions(read)} != {named}:
-                return None, (), f"`{read.id}` may be something else"
+                return (), f"`{read.id}` may be something else"
             if self._is_gone_through(read):
                 continue
             statement = self.syntax.statement_of(read)
             if not isinstance(statement, ast.Expr) or not self._is_told(statement.value, read):
-                return None, (), f"`{short(statement)}` does more with it than to go through it"
-            told.append(statement)
-        return None, tuple(told), ""
+                return (), f"`{short(statement)}` does more with it than to go through it"
+            if not self.syntax.alone(statement) and len(self.syntax.block_of(statement)) > 1:
+                return (), "the line where it is told something holds more than that"
+            told.append(read)
+        return tuple(told), ""
 
     def _is_gone_through(self, e: ast.expr) -> bool:
         """Whether a loop, or a builtin, takes the items of ``e``, and nothing else has it."""

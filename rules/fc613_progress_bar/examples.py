@@ -155,9 +155,9 @@ class Solver(nn.Module):
         bar = range(3) if torch.compiler.is_compiling() else tqdm(range(3), disable=True)
         for _ in bar:
             x = x - 0.1 * x.pow(3)
-            if not torch.compiler.is_compiling():
+            if isinstance(bar, tqdm):
                 bar.set_postfix(loss=f"{x.abs().mean().item():.3f}")
-        if not torch.compiler.is_compiling():
+        if isinstance(bar, tqdm):
             bar.close()
         return x
 """,
@@ -189,6 +189,85 @@ class Sampler(nn.Module):
         return x
 """,
         run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
+    ),
+    Example(
+        title="what compiled code has begun runs on in eager code",
+        before="""\
+import tqdm
+
+
+def settled(x):
+    torch._dynamo.graph_break()
+    return x.shape[0] > 2
+
+
+class Solver(nn.Module):
+    def forward(self, x):
+        bar = tqdm.trange(3, disable=True)
+        settled(x.cos())
+        for _ in bar:
+            x = x - 0.1 * x.pow(3)
+            if settled(x):
+                break
+            bar.set_description("not yet")
+        return x
+""",
+        after="""\
+import tqdm
+
+
+def settled(x):
+    torch._dynamo.graph_break()
+    return x.shape[0] > 2
+
+
+class Solver(nn.Module):
+    def forward(self, x):
+        bar = range(3) if torch.compiler.is_compiling() else tqdm.trange(3, disable=True)
+        settled(x.cos())
+        for _ in bar:
+            x = x - 0.1 * x.pow(3)
+            if settled(x):
+                break
+            if isinstance(bar, tqdm.tqdm):
+                bar.set_description("not yet")
+        return x
+""",
+        run=f"def make(): return Solver()\ncalls = [({_ROWS},)]\n",
+        gain=False,  # the loop breaks, of which facts know nothing
+    ),
+    Example(
+        title="told something behind a colon",
+        before="""\
+from tqdm import tqdm
+
+
+class Solver(nn.Module):
+    def forward(self, x, shown: bool = True):
+        bar = tqdm(list(range(3)), desc="down to where it is flat", disable=True)
+        for _ in bar:
+            if shown: bar.update(0)
+            x = x - 0.1 * x.pow(3)
+        return x
+""",
+        after="""\
+from tqdm import tqdm
+
+
+class Solver(nn.Module):
+    def forward(self, x, shown: bool = True):
+        _items = list(range(3))
+        if not torch.compiler.is_compiling():
+            _items = tqdm(_items, desc="down to where it is flat", disable=True)
+        bar = _items
+        for _ in bar:
+            if shown:
+                if isinstance(bar, tqdm):
+                    bar.update(0)
+            x = x - 0.1 * x.pow(3)
+        return x
+""",
+        run=f"def make(): return Solver()\ncalls = [({_ROWS},)]\n",
     ),
 )
 
@@ -336,6 +415,131 @@ class Net(nn.Module):
     def forward(self, x, *given):
         for n in tqdm(*given):
             x = x * n
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="items that hang on another loop",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        times = lambda n: [x * t for t in tqdm(list(range(n)), desc="from one to the next")]
+        return times(2), [x * t for n in range(2) for t in tqdm(list(range(n + 1)), desc="from one to the next")]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="items that are not always asked for",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x, table=None):
+        y = table and [x * t for t in tqdm(list(table.values()), desc="from one to the next", disable=True)]
+        return [x * t for t in tqdm(list(table["steps"]), desc="from one to the next", disable=True)] if y else x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="something is evaluated before the items",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def times(self, x):
+        x.add_(1)
+        return [1, 2]
+
+    def forward(self, x):
+        y = (x * 2).sum() + sum([x * t for t in tqdm(self.times(x), desc="from one to the next", disable=True)])
+        for t in tqdm(desc=f"{x.sum()} is what it is now", iterable=self.times(x), disable=True, ascii=True):
+            y = y * t
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a generator in the brackets of the call",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for y in tqdm(x * k for k in range(3)):
+            x = x + y
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="lines that hold several statements",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        bar = tqdm(range(3))
+        for t in bar: x = x + t; bar.update(0)
+        y = x * 2; times = tqdm(list(range(3)), desc="from one to the next", disable=True, leave=False, ascii=True)
+        for t in times:
+            y = y + t
+        return x, y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a generator that is closed where the loop is left",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def steps(self, log):
+        try:
+            yield from (1, 2)
+        finally:
+            log.append(3)
+
+    def forward(self, x, log):
+        for t in tqdm(self.steps(log), desc="from one to the next", disable=True, leave=False, ascii=True):
+            x = x * t
+            break
+        return x * len(log)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a bar around another one",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for t in tqdm(tqdm(range(3))):
+            x = x + t
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the loop breaks as it is",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for t in tqdm(range(3)):
+            x = x * x.sum().item()
         return x
 """,
         reported=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from patcher.facts import Facts
@@ -21,7 +22,8 @@ class ProgressBar(Rule):
     What it does:
         Lets compiled code go through the items themselves, ``for t in (steps if torch.compiler.is_compiling() else
         tqdm(steps)):``, or with a name for them and an ``if`` above the loop, and leaves what the bar is told
-        (``bar.set_postfix(...)``) to eager code.
+        (``bar.set_postfix(...)``) to where there is one. A bar in a loop that breaks as it is, or beside such a loop,
+        is left alone: the function would run eagerly as before.
 
     Why it breaks compilation:
         Dynamo does not trace ``tqdm``. The graph ends where the bar is made, and since the loop takes its items from
@@ -30,8 +32,11 @@ class ProgressBar(Rule):
     Fix safety:
         Safe for what the code computes: a bar hands on the items that it is given, in their order. Only where the bar
         is gone through, told what to show, and nothing else: what reads ``bar.n``, hands the bar on or holds it in a
-        ``with`` is reported and left alone, and so is one that is given what may change something. Compiled code shows
-        no bar, so that what it is told cannot fail there.
+        ``with`` is reported and left alone, and so is one that is given what may change something. The items get a name
+        only where they are the first that their statement evaluates, and are no generator, which the name would keep
+        open. Compiled code shows no bar, so that what it is told cannot fail there. An iterator that is left by
+        ``break`` and gone on with goes on behind the last item that was taken, with a bar around it and without; one
+        that nothing else holds is closed there, either way.
 
     References:
         PyTorch, "Attempted to call function marked as skipped" (graph break GB0007) and "Attempted to inline function
@@ -55,8 +60,13 @@ class ProgressBar(Rule):
         if bar.reason or compiling is None:
             yield Finding(node, message, assumption=bar.reason or "`torch` is not imported above it")
             return
-        shown = tuple(Enclose((s,), Code(f"if not {compiling}():")) for s in bar.told)
-        yield Finding(node, message, Fix((*_without(bar, compiling, facts), *shown)))
+        without = _without(bar, compiling, facts)
+        if not without:
+            yield Finding(node, message, assumption="what it goes through is too long to be written twice there")
+            return
+        told = Code(f"if isinstance({{0}}, {bar.kind}):")  # what compiled code has left may run on in eager code
+        shown = (Enclose((facts.syntax.statement_of(t),), replace(told, parts=(t,))) for t in bar.told)
+        yield Finding(node, message, Fix((*without, *shown), only_loop=True))
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether ``node`` makes a bar."""
@@ -67,17 +77,18 @@ class ProgressBar(Rule):
 
 
 def _without(bar: Bar, compiling: str, facts: Facts) -> tuple[Edit, ...]:
-    """What lets compiled code go through the items of ``bar`` by themselves."""
+    """What lets compiled code go through the items of ``bar`` by themselves; nothing where they need a name first."""
     parts = tuple(bar.items)
     items = Code(f"range({', '.join(f'{{{n}}}' for n in range(len(parts)))})" if bar.counted else "{0}", parts)
-    statement = facts.syntax.statement_of(bar.call)
-    first = bar.loop is not None or isinstance(statement, ast.Assign)  # nothing is evaluated before the items
-    if bar.counted or not first or len(ast.unparse(bar.call)) + len(ast.unparse(parts[0])) <= _SHORT:
-        return (Replace(bar.call, Code(f"{{0}} if {compiling}() else {{1}}", (items, bar.call))),)
+    either = Code(f"{{0}} if {compiling}() else {{1}}", (items, bar.call))
+    if bar.counted or len(ast.unparse(bar.call)) + len(ast.unparse(parts[0])) <= _SHORT:
+        return (Replace(bar.call, either),)
+    statement = bar.named_above
+    if statement is None:
+        return ()
     name = facts.writing.fresh_name("_items", statement)
     if isinstance(parts[0], ast.Name):
-        chosen = Code(f"{name} = {{0}} if {compiling}() else {{1}}", (items, bar.call))
-        return (Insert(statement, (chosen,)), Replace(bar.call, Code(name)))
+        return (Insert(statement, (Code(f"{name} = {{0}}", (either,)),)), Replace(bar.call, Code(name)))
     shown = Code(f"{name} = {{0}}", (_over(bar.call, parts[0], name),))
     made = Insert(statement, (Code(f"{name} = {{0}}", parts), block(Code(f"if not {compiling}():"), [shown])))
     return (made, Replace(bar.call, Code(name)))
