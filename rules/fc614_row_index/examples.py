@@ -30,6 +30,7 @@ class Best(nn.Module):
         return x * 2 - x[scores.argmax()[None]][0]
 """,
         run=f"def make(): return Best()\ncalls = [({_ROWS},)]\ntrain = True\n",
+        unsafe=True,
     ),
     Example(
         title="a table, in a loop over steps",
@@ -75,6 +76,7 @@ class Column(nn.Module):
         return -x[:, widest[None]].squeeze(1) + x[0, widest[None]][0] * x[1, widest[None]][0].tanh()
 """,
         run=f"def make(): return Column()\ncalls = [({_ROWS},)]\ntrain = True\n",
+        unsafe=True,
     ),
     Example(
         title="both numbers are in tensors",
@@ -91,6 +93,7 @@ class Corner(nn.Module):
         return x / (1 + x[row[None], column[None]][0] ** 2)
 """,
         run=f"def make(): return Corner()\ncalls = [({_ROWS},)]\ntrain = True\n",
+        unsafe=True,
     ),
     Example(
         title="a number that is written",
@@ -109,6 +112,7 @@ class Marked(nn.Module):
         return x + 1
 """,
         run=f"def make(): return Marked()\ncalls = [({_ROWS},)]\ntrain = True\n",
+        unsafe=True,
     ),
     Example(
         title="an end that is written behind each row",
@@ -357,5 +361,44 @@ class Net(nn.Module):
 def best(x):
     return x[x.sum(1).argmax()] * 2
 """,
+    ),
+    NearMiss(
+        title="masks, of one number each",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        n = x.sum(1).argmax()
+        return x[n.to(torch.uint8)] * 2 + x[n.bool()].sum()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is read is written into",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        x = x * 2
+        n = x.sum(1).argmax()
+        x[n].add_(1)
+        x[n][0] = 3
+        y = F.relu(x[n], True) + F.elu(x[n], inplace=True)
+        best = x[n]
+        best += 1
+        row = x[n]
+        row.view(-1)[0] = 3
+        return x, y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the index is a part of what is written",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        order = x.flatten().argsort()
+        order[order[0]] = 7
+        return order
+""",
+        reported=True,
     ),
 )

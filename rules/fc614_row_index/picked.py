@@ -10,34 +10,28 @@ from patcher.facts.effects.totality import Effects
 from patcher.facts.numbers.asked_numbers import AskedNumbers
 from patcher.facts.numbers.likely_masks import LikelyMasks
 from patcher.facts.numbers.likely_tensors import LikelyTensors
-from patcher.facts.syntax.written import integer
+from patcher.facts.syntax.written import integer, short
 from patcher.facts.tables import torch_api as api
-from patcher.facts.values.certainty import Certainty, Grade
 from patcher.facts.values.types import Category, Kind
 
 _WAY, _LISTED = "tensor as index of one row", "tensor as index of a list"
+
+
 #: Tensors of other integers are taken for masks, or refused.
-_INDICES = frozenset({"torch.int64", "torch.int32"})
-#: What may put a tensor on another device.
-_MOVING = frozenset("to cpu cuda type type_as new_tensor".split())
-#: What gives a tensor of its own, as a method or a function, and what does as a function.
-_MAKING = (
-    api.SMOOTH_SAME | api.SMOOTH_FLOAT | api.STEEP_FLOAT | api.PREDICATES | api.REDUCTIONS | {"matmul", "mm", "dot"}
-) - frozenset({"positive", "dropout_", "identity_"})
-_JOINING = frozenset("stack cat linear where outer bmm".split())
+_INDICES = frozenset({"torch.int64", "torch.int32", "torch.long", "torch.int"})
 
 
 @dataclass(frozen=True)
 class Picked:
     """``node`` picks by ``indices``, each a tensor of one number; ``before``: how many slices stand in front of them.
 
-    ``doubt``: what has to be so for an index of one row to give the same; "": nothing. ``reason``: why it does not.
+    ``assumption``: what has to be so for an index of one row to do the same. ``reason``: why it does not, or "".
     """
 
     node: ast.Subscript
     indices: tuple[ast.expr, ...]
     before: int
-    doubt: str = ""
+    assumption: str = ""
     reason: str = ""
 
 
@@ -91,7 +85,7 @@ class PickedRows(Analysis):
         before = sum(isinstance(p, ast.Slice) for p in parts[: parts.index(indices[0])])
         if before and len(indices) > 1:
             return Picked(node, indices, before, reason="it picks along several dimensions, behind a slice")
-        return Picked(node, indices, before, self._doubt(node, indices), self._reason(node))
+        return Picked(node, indices, before, _assumption(node, indices), self._reason(node, indices))
 
     def _is_index(self, e: ast.expr) -> bool:
         held = self.inference.of(e)
@@ -129,44 +123,15 @@ class PickedRows(Analysis):
                         return True
         return False
 
-    def _doubt(self, node: ast.Subscript, indices: tuple[ast.expr, ...]) -> str:
-        certainty = self.facts.ask(Certainty)
+    def _reason(self, node: ast.Subscript, indices: tuple[ast.expr, ...]) -> str:
+        """Why ``node`` cannot pick by a tensor of one row."""
         for e in indices:
             dtype = self.inference.of(e).dtype
-            whole = dtype is not None and dtype.category is Category.INT and dtype.which in _INDICES
-            if not whole or certainty.of(e) < Grade.USED:
-                return f"`{ast.unparse(e)}` is a tensor that holds an integer, and no mask"
-        if certainty.of(node.value) < Grade.USED:
-            return f"`{ast.unparse(node.value)}` is a tensor"
-        if not all(self._is_made_of(e, node.value) for e in indices):
-            return f"`{ast.unparse(node.value)}` and what picks are on one device"
-        if isinstance(node.ctx, ast.Load) and not self._is_used_up(node):
-            return f"nobody writes into what `{ast.unparse(node)}` gives, which was a view, or into what it is of"
-        return ""
-
-    def _is_made_of(self, e: ast.expr, base: ast.expr, depth: int = 3) -> bool:
-        """Whether ``e`` is computed of ``base``, a name, or of what that was computed of, on its device."""
-        names = [n for n in ast.walk(e) if isinstance(n, ast.Name) and not self._is_asked_about(n)]
-        if any(isinstance(n, ast.Attribute) and n.attr in _MOVING for n in ast.walk(e)):
-            return False
-        for n in names:
-            if isinstance(base, ast.Name) and n.id == base.id:
-                return self.inference.definitions(n) == self.inference.definitions(base)
-            values = [d.value for d in self.inference.definitions(n) if d.how == "assign" and d.value is not None]
-            if len(values) == 1 and depth and self._is_made_of(values[0], base, depth - 1):
-                return True
-        return False
-
-    def _is_asked_about(self, name: ast.Name) -> bool:
-        """Whether ``name`` is asked for its shape, say, and not for what is in it; or is no tensor."""
-        parent = self.syntax.parents.get(name)
-        about = isinstance(parent, ast.Attribute) and parent.attr in api.ABOUT
-        return about or self.syntax.qualified(name) is not None
-
-    def _reason(self, node: ast.Subscript) -> str:
-        """Why ``node`` cannot pick by a tensor of one row."""
+            other = dtype is not None and isinstance(dtype.which, str) and dtype.which not in _INDICES
+            if other or (dtype is not None and dtype.category is Category.BOOL):
+                return f"`{ast.unparse(e)}` is none of int32 or int64, and picks in another way then"
         if isinstance(node.ctx, ast.Load):
-            return ""
+            return self._why_written(node)
         statement = self.syntax.parents[node]
         if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
             return "it is read and written at once"
@@ -175,22 +140,41 @@ class PickedRows(Analysis):
             return "what is written may have another dtype, which is not converted then"
         if self.facts.ask(Effects).may_overlap(node.value):
             return f"`{ast.unparse(node.value)}` may be an expanded view"
+        base = ast.unparse(node.value)
+        if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == base for e in indices for n in ast.walk(e)):
+            return "the index is a part of what is written"
         return ""
 
-    def _is_used_up(self, e: ast.expr) -> bool:
-        """Whether what ``e`` gives goes into arithmetic, or what makes a tensor of its own, and nowhere else."""
-        parent = self.syntax.parents[e]
+    def _why_written(self, read: ast.expr) -> str:
+        """What writes into the view that ``read`` gives, where that is plain to see; "" where nothing does."""
+        e, parent = read, self.syntax.parents[read]
+        while isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is e:
+            name = parent.attr if isinstance(parent, ast.Attribute) else ""
+            if not isinstance(parent.ctx, ast.Load) or name.endswith("_"):
+                return f"`{short(parent)}` writes into it"
+            called = self.syntax.parents[parent]
+            e = called if isinstance(called, ast.Call) and called.func is parent else parent
+            if e is called and name not in api.ALIASING:
+                return ""
+            parent = self.syntax.parents[e]
         match parent:
-            case ast.BinOp() | ast.UnaryOp(op=ast.USub() | ast.Invert()):
-                return True
-            case ast.Compare(ops=ops):
-                return not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops)
-            case ast.Attribute(value=of, attr=name):
-                called = self.syntax.parents[parent]
-                return of is e and name in _MAKING and isinstance(called, ast.Call) and called.func is parent
-            case ast.List():
-                parent = self.syntax.parents[parent]
-        if not isinstance(parent, ast.Call) or parent.keywords:
-            return False
-        what = self.syntax.qualified(parent.func) or ""
-        return what.removeprefix("torch.nn.functional.").removeprefix("torch.") in _MAKING | _JOINING
+            case ast.Call(args=[first, *rest], keywords=keywords) if first is e:
+                flags = [*rest, *(k.value for k in keywords if k.arg == "inplace")]
+                if any(isinstance(f, ast.Constant) and f.value is True for f in flags):
+                    return f"`{short(parent)}` may write into it"
+            case ast.AugAssign(target=written) if written is e:
+                return f"`{short(parent)}` writes into it"
+            case ast.Assign(targets=[ast.Name() as target]):
+                for other in self.readers(target) or ():
+                    if other is not read and (why := self._why_written(other)):
+                        return why
+        return ""
+
+
+def _assumption(node: ast.Subscript, indices: tuple[ast.expr, ...]) -> str:
+    names = list(dict.fromkeys(f"`{ast.unparse(e)}`" for e in indices))
+    index, base, one = " and ".join(names), f"`{ast.unparse(node.value)}`", len(names) == 1
+    holding = f"{index} {'holds an integer' if one else 'hold integers'} on the device of {base}"
+    if isinstance(node.ctx, ast.Load):
+        return f"{holding}, and nothing writes into any of them, nor into what is read, which is a copy then"
+    return f"{holding}, {'is' if one else 'are'} no part of it, and nothing writes there before gradients are computed"

@@ -25,16 +25,18 @@ class RowIndex(Rule):
         row is an index like any other, and stays on the device.
 
     Fix safety:
-        Safe where the index is known to be an int32 or int64, and both are known to be tensors, for reads that go into
-        arithmetic or into what makes a tensor of its own, and for numbers that are written: values, dtypes, gradients
-        and errors are the same. The index has to be computed of what it picks from: a row of a tensor on the CPU can be
-        picked by a number on a GPU, and not by a row, so that anything else is unsafe. What is read is a copy and no
-        view, so that other reads are unsafe: nobody may write into what comes of them. Unsafe, too, for items of a
-        tensor of lengths whose dtype is not known, as of ``for i, n in enumerate(lengths)``. Left alone where a tensor
-        is written (its dtype is not converted by such an index), where one statement reads and writes, and for anything
-        but numbers and slices beside the index, and nothing is said where the number of the row is read at once
-        (``x[i].item()``). On a GPU an index that is too large is an assertion of the device in
-        place of an IndexError.
+        Unsafe. The numbers are the same where index and tensor are plain, dense tensors of one device and the index
+        holds an int32 or int64: a mask picks otherwise, and a tensor on the CPU takes a number on a GPU for an index,
+        but no row. What is read is a copy and no view: what is written into it, by ``inplace`` as well, does not
+        arrive, and what is written into the tensor later is not seen. The index is kept for gradients: to write into
+        it in place, as in ``n += 1`` behind the read, is an error of the backward pass then. What is written must not
+        be annotated as a number and be a tensor, nor the index a view of what is written into. Of an expanded or
+        transposed tensor the copy may have another layout, and sums over it another order, so that last bits differ.
+        An index that is too large is an error of another type, on a GPU an assertion of the device, and none at all
+        where there are no elements. Left alone where a tensor is written (its dtype is not converted by such an
+        index), where what is read is plainly written into, where one statement reads and writes, and for anything but
+        numbers and slices beside the index. Nothing is said where the number of the row is read at once
+        (``x[i].item()``).
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
@@ -63,8 +65,7 @@ class RowIndex(Rule):
         if picked.reason:
             yield Finding(node, message, assumption=picked.reason)
             return
-        safety = Applicability.UNSAFE if picked.doubt else Applicability.SAFE
-        yield Finding(node, message, Fix(_edits(picked), safety), picked.doubt)
+        yield Finding(node, message, Fix(_edits(picked), Applicability.UNSAFE), picked.assumption)
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether ``node`` picks a row by a number that is in a tensor."""
