@@ -25,7 +25,8 @@ from patcher.spans import rewritten, says, targets_of
 from patcher.suppress import Ignore, Ignores, Suppressions, means, suppressions
 
 _ONLY_SHOWN = "a run has shown that it is compiled, and the source does not tell who calls it"
-_NO_TORCH = "`torch` is not imported here, or is another name"
+#: What new code may say by these names, and is imported for it.
+_IMPORTED = ("math", "torch")
 _OLD_SIZES = "a tensor gets other sizes in place here, of which Dynamo may still tell the old ones"
 #: What new code may ask a tensor for its sizes by.
 _SIZES = (".shape", ".size", ".numel", "len")
@@ -345,9 +346,10 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     covered = bool(by) or not _chosen(rule.code, path, scope, settings)
     covered |= settings.ignores_in(path, rule.code, rule.name)
     imports = _imports(finding, facts)
-    if imports is None:
-        finding = Finding(at, finding.message, assumption=_NO_TORCH)
-    return Found(rule, finding, covered, scope, reach, imports or frozenset(), by)
+    if isinstance(imports, str):
+        why = f"`{imports}` is not imported here, or is another name"
+        finding, imports = Finding(at, finding.message, assumption=why), frozenset()
+    return Found(rule, finding, covered, scope, reach, imports, by)
 
 
 def _told_of_devices(finding: Finding, facts: Facts, settings: Settings) -> Finding:
@@ -387,15 +389,16 @@ def _why_passing(rule: Rule, fix: Fix | None, facts: Facts) -> str:
     return next(filter(None, asked), "")
 
 
-def _imports(finding: Finding, facts: Facts) -> frozenset[str] | None:
-    """What the module has to import for the new code of ``finding``; None when that cannot be done."""
+def _imports(finding: Finding, facts: Facts) -> frozenset[str] | str:
+    """What the module has to import for the new code of ``finding``; the one that it cannot, as a text."""
     needed: set[str] = set()
     for edit in finding.fix.edits if finding.fix is not None else ():
         at = targets_of(edit)[0]
-        if says(edit, "torch") and facts.writing.spelled("torch", at) != "torch":
-            if not facts.writing.importable("torch", at):
-                return None
-            needed.add("torch")
+        for name in _IMPORTED:
+            if says(edit, name) and facts.writing.spelled(name, at) != name:
+                if not facts.writing.importable(name, at):
+                    return name
+                needed.add(name)
     return frozenset(needed)
 
 

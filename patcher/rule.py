@@ -166,7 +166,8 @@ Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose | Ad
 class Fix:
     """Edits that are made together or not at all.
 
-    New code may say ``torch``: the engine imports it where it is not, and refuses the fix where that cannot be done.
+    New code may say ``torch`` and ``math``: the engine imports them where they are not, and refuses the fix where that
+    cannot be done.
     ``last``: it is made when nothing else is left to fix, which may make it superfluous. ``only_break``: it gains
     nothing where something else in the same function ends the graph whenever this does, and stays; ``only_loop``: where
     that stands in a loop, for then the function runs eagerly as a whole. ``asserts``: what its new code calls asserts

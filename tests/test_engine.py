@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -117,6 +118,35 @@ def test_a_rewrite_that_is_refused_costs_the_others_no_pass() -> None:
     assert result.text == text.replace("f()", "g()") + "y = f(0)\n"
     (bug,) = result.bugs
     assert bug.line == 15 and "refused" in bug.message
+
+
+SIZES = """\
+import numpy as np
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x{parameter}):
+        return x.relu().reshape(x.shape[0], np.prod(x.shape[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "beside", "imported"),
+    [("", "", True), (", math=None", "", False), ("", "math.py", False), ("", "math/__init__.py", False)],
+)
+def test_math_is_imported_where_it_is_not(parameter: str, beside: str, imported: bool, tmp_path: Path) -> None:
+    """Not where the name is taken, nor where a script would get a file beside it for it."""
+    if beside:
+        (tmp_path / beside).parent.mkdir(exist_ok=True)
+        (tmp_path / beside).touch()
+    text = SIZES.format(parameter=parameter)
+    result = patch(text, str(tmp_path / "net.py"), load_rules(), Settings())
+    assert (result.text == "import math\n" + text.replace("np.prod", "math.prod")) is imported
+    assert (result.text == text) is not imported
+    (found,) = [f for f in result.found if f.code == "FC615"]
+    assert ("`math` is not imported here" in found.assumption) is not imported
 
 
 TOWER = """

@@ -10,6 +10,7 @@ INVALID: tuple[Example, ...] = (
     Example(
         title="all but the first",
         before="""\
+import math
 import numpy as np
 
 
@@ -19,19 +20,21 @@ class Flat(nn.Module):
         return x.reshape(x.shape[0], np.prod(x.shape[1:])) * 2  # one row for each
 """,
         after="""\
+import math
 import numpy as np
 
 
 class Flat(nn.Module):
     def forward(self, x):
         x = x.relu()
-        return x.reshape(x.shape[0], x.shape[1:].numel()) * 2  # one row for each
+        return x.reshape(x.shape[0], math.prod(x.shape[1:])) * 2  # one row for each
 """,
         run="def make(): return Flat()\n" + _RUN,
     ),
     Example(
         title="made an int first",
         before="""\
+import math as m
 import numpy
 
 
@@ -41,12 +44,13 @@ class Flat(nn.Module):
         return x.cos().view(n, -1) * n
 """,
         after="""\
+import math as m
 import numpy
 
 
 class Flat(nn.Module):
     def forward(self, x):
-        n = x.size()[:-1].numel()
+        n = m.prod(x.size()[:-1])
         return x.cos().view(n, -1) * n
 """,
         run="def make(): return Flat()\n" + _RUN,
@@ -76,6 +80,7 @@ class Flat(nn.Module):
     Example(
         title="twice as many places",
         before="""\
+import math
 import numpy as np
 
 
@@ -86,13 +91,14 @@ class Twice(nn.Module):
         return torch.cat([x.flatten(), noise])
 """,
         after="""\
+import math
 import numpy as np
 
 
 class Twice(nn.Module):
     def forward(self, x):
         x = x.sin()
-        noise = torch.ones(2 * x.shape.numel())
+        noise = torch.ones(2 * math.prod(x.shape))
         return torch.cat([x.flatten(), noise])
 """,
         run="def make(): return Twice()\n" + _RUN,
@@ -122,6 +128,7 @@ class Split(nn.Module):
     Example(
         title="in a helper, in a loop",
         before="""\
+from math import prod
 import numpy as np
 
 
@@ -135,12 +142,13 @@ class Deep(nn.Module):
         return x
 """,
         after="""\
+from math import prod
 import numpy as np
 
 
 class Deep(nn.Module):
     def rows(self, x):
-        return x.reshape(x.shape[:2].numel(), x.shape[-1])
+        return x.reshape(prod(x.shape[:2]), x.shape[-1])
 
     def forward(self, x):
         for n in range(2):
@@ -257,6 +265,44 @@ import numpy as np
 class Net(nn.Module):
     def forward(self, x, sizes):
         return x.sin().reshape(np.prod(x.shape) // sizes[0], -1)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="divided by, and by what may be none",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x, n: int = 2):
+        x = x.sin()
+        y = torch.zeros(7 // np.prod(x.shape)) + torch.zeros(np.prod(x.shape) // n)
+        return y + torch.zeros(np.prod(x.shape) // x.shape[0]) + torch.zeros(np.prod(x.shape) // 0)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="numbers up to it",
+        source="""\
+import numpy as np
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x.sin() * torch.arange(np.prod(x.shape[1:]))
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="math is another name",
+        source="""\
+import numpy as np
+
+
+class math(nn.Module):
+    def forward(self, x):
+        return x.sin().reshape(np.prod(x.shape))
 """,
         reported=True,
     ),

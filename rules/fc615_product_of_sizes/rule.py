@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.syntax.written import integer
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc615_product_of_sizes.examples import INVALID, VALID
 
 _PRODUCTS = frozenset({"numpy.prod", "numpy.product", "numpy.multiply.reduce"})
 #: Methods of tensors, and functions of torch, whose arguments are sizes, or counts of elements.
 _METHODS = frozenset("reshape view expand repeat tile new_zeros new_ones new_empty".split())
-_FUNCTIONS = frozenset(f"torch.{name}" for name in "reshape zeros ones empty rand randn tile arange".split())
+_FUNCTIONS = frozenset(f"torch.{name}" for name in "reshape zeros ones empty rand randn tile".split())
 _WHOLE = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 
 
@@ -21,7 +22,7 @@ class ProductOfSizes(Rule):
     """``x.reshape(n, np.prod(x.shape[1:]))``: NumPy multiplies sizes, and the product is a size again.
 
     What it does:
-        Multiplies them in Python: ``x.shape[1:].numel()``, and ``x.shape[1] * x.shape[2]`` for a list of two.
+        Multiplies them in Python: ``math.prod(x.shape[1:])``, and ``x.shape[1] * x.shape[2]`` for a list of two.
 
     Why it breaks compilation:
         Dynamo traces NumPy as operations on tensors. The product is a 0-d tensor there, and where it is needed as a
@@ -31,7 +32,9 @@ class ProductOfSizes(Rule):
         Safe: the product is the same integer, and only where it is used as a size of ``reshape``, ``view``, ``zeros``
         and their like, alone or in arithmetic of integers, or made an ``int`` first: anywhere else the type of NumPy
         might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made. Left
-        alone are products along an axis or of a given dtype, and of what is not known to be sizes.
+        alone are products along an axis or of a given dtype, what is not known to be sizes, and divisions by anything
+        but a number that is not 0, of which NumPy makes 0 and Python an error. ``x.shape[1:].numel()`` would do the
+        same, but has no symbols: sizes that ``torch.export`` and ``make_fx`` are to keep open would become numbers.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
@@ -75,7 +78,8 @@ def _product(sizes: ast.expr, facts: Facts) -> Code | None:
             ast.Attribute(value=of, attr="shape")
             | ast.Call(func=ast.Attribute(value=of, attr="size"), args=[], keywords=[])
         ):
-            return Code("{0}.numel()", (sizes,)) if facts.value(of).is_tensor else None
+            prod = facts.writing.spelling("math.prod", sizes)
+            return Code(f"{prod}({{0}})", (sizes,)) if facts.value(of).is_tensor else None
     return None
 
 
@@ -87,7 +91,7 @@ def _as_size(product: ast.expr, facts: Facts) -> ast.expr | None:
     child: ast.AST = product
     while isinstance(parent, ast.BinOp) and isinstance(parent.op, _WHOLE):
         other = parent.right if parent.left is child else parent.left
-        if not _is_one(other, facts):
+        if not _is_one(other, facts) or not _divides(parent):
             return None
         child, parent = parent, facts.syntax.parents[parent]
     if isinstance(parent, (ast.List, ast.Tuple)):
@@ -99,6 +103,11 @@ def _as_size(product: ast.expr, facts: Facts) -> ast.expr | None:
     if what is None and isinstance(parent.func, ast.Attribute) and method in _METHODS:
         return product if facts.value(parent.func.value).is_tensor else None
     return product if what in _FUNCTIONS else None
+
+
+def _divides(e: ast.BinOp) -> bool:
+    """Whether ``e`` is no division, or one by a number that is not 0."""
+    return not isinstance(e.op, ast.FloorDiv) or bool(integer(e.right))
 
 
 def _is_one(e: ast.expr, facts: Facts) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,8 @@ class Writing(Analysis):
 
         A module that imports nothing of the package may be used where the package is not installed.
         """
-        if not any(what.partition(".")[0] == name for what in self.syntax.runtime_imports.values()):
+        own = name in sys.stdlib_module_names and not self.syntax.package.hides(name)
+        if not own and not any(what.partition(".")[0] == name for what in self.syntax.runtime_imports.values()):
             return False
         other = self.syntax.imports.get(name, name) != name
         return not other and not self._shadowed(name, at) and name not in self.syntax.names_in(self.syntax.tree)

@@ -67,6 +67,12 @@ class Package:
         files = [file for at in above for file in (at / "__init__.py", at.with_name(f"{first}.py")) if file.is_file()]
         return f"{module_name(str(files[0]))[0]}{dotted[len(first) :]}" if files else dotted
 
+    def hides(self, library: str) -> bool:
+        """Whether a file beside the module, which is in no package, may be imported by the name of ``library``."""
+        if self.name or self.folder is None:
+            return False
+        return (self.folder / f"{library}.py").is_file() or (self.folder / library / "__init__.py").is_file()
+
     def _beside(self, library: str, rest: list[str]) -> str | None:
         """A thing of the module beside this one that is called like a library, where it defines such a thing."""
         if library not in self._found:
