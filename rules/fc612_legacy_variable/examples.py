@@ -213,6 +213,45 @@ class Net(nn.Module):
         run=f"def make(): return Net()\ncalls = [({{'ids': {_ROWS}}},)]\n",
         unsafe=True,
     ),
+    Example(
+        title="what a module of the project gives, by names that tensors have",
+        before="""\
+from torch.autograd import Variable
+
+
+class Bank(nn.Module):
+    def view(self, x):
+        return x * 2
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bank = Bank()
+
+    def forward(self, x):
+        return Variable(self.bank.view(x)) + 1
+""",
+        after="""\
+from torch.autograd import Variable
+
+
+class Bank(nn.Module):
+    def view(self, x):
+        return x * 2
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bank = Bank()
+
+    def forward(self, x):
+        return self.bank.view(x).detach() + 1
+""",
+        run=f"def make(): return Net()\ncalls = [({_ROWS},)]\n",
+        unsafe=True,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

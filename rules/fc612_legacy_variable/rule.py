@@ -17,6 +17,8 @@ _VARIABLE = "torch.autograd.Variable"
 _MADE_BY = frozenset("new_zeros new_ones new_empty new_full new_tensor".split())
 #: Functions that do; ``torch.as_tensor`` hands back what it is given.
 _MAKERS = api.CREATORS.keys() - api.CONVERTING | {"torch.tensor"}
+#: Methods of tensors that give tensors.
+_GIVING = (api.TENSOR_ONLY | {"fill", "zero", "new"}) - api.HOST_READS - api.ABOUT
 
 
 class LegacyVariable(Rule):
@@ -36,6 +38,10 @@ class LegacyVariable(Rule):
         never asked for gradients needs no ``detach``. What is no tensor raises another error. Unsafe where ``x`` is not
         known to be a tensor: of ``None`` the original makes an empty one. Left alone with ``requires_grad=True``, by
         which a graph would end as well, and with ``volatile``, which warns.
+
+        A subclass of ``torch.Tensor`` stays one, where ``Variable`` makes a plain tensor of it. The import stays, also
+        where nothing uses it any more. TorchScript and ``torch.export(strict=True)`` take ``isinstance(x, Variable)``
+        for false, whatever ``x`` is; of the patched code they take what eager code does.
 
     References:
         PyTorch 0.4 migration guide; "Attempted to call function marked as skipped" (graph break GB0007).
@@ -70,7 +76,7 @@ class LegacyVariable(Rule):
             yield Finding(node, message, Fix((Replace(node, Code("{0}", (tensor,))),)))
             return
         detached = (Replace(node, Code("{0}.detach()", (tensor,))),)
-        if facts.value(tensor).is_tensor or _is_computed(tensor):
+        if _is_tensor(tensor, facts):
             yield Finding(node, message, Fix(detached))
         else:
             assumption = f"`{ast.unparse(tensor)}` is a tensor, and not None"
@@ -111,7 +117,11 @@ def _asks_for_none(e: ast.expr, facts: Facts) -> bool:
     return False
 
 
-def _is_computed(e: ast.expr) -> bool:
-    """Whether ``e`` calls a method that tensors alone have, which gives one."""
-    name = e.func.attr if isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) else ""
-    return name.removesuffix("_") in (api.TENSOR_ONLY | {"fill", "zero", "new"}) - api.HOST_READS - api.ABOUT
+def _is_tensor(e: ast.expr, facts: Facts) -> bool:
+    """Whether ``e`` is a tensor, or calls a method of one that gives one."""
+    match e:
+        case ast.Call(func=ast.Attribute(value=of, attr=name)) if name.removesuffix("_") in _GIVING:
+            return facts.value(e).is_tensor or _is_tensor(of, facts)
+        case ast.Attribute(value=of, attr="data" | "T" | "mT"):
+            return _is_tensor(of, facts)
+    return facts.value(e).is_tensor

@@ -94,6 +94,9 @@ TENSOR_ONLY = (
     )
 ) - frozenset("sign round all any sum max min".split()) | frozenset("all any sum max min".split())
 
+#: Functions that give two tensors; those that give one without a dimension can be taken apart as well, into rows.
+PAIRS = frozenset(f"torch.{n}" for n in "topk sort kthvalue mode cummax cummin max min median nanmedian".split())
+
 #: Methods and attributes of a tensor that give a Python value.
 HOST_VALUES = {"size": "size", "shape": "size", "dim": "int", "ndim": "int", "numel": "int", "nelement": "int"}
 #: Attributes and methods that tell about a tensor and share nothing with it.

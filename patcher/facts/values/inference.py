@@ -296,6 +296,9 @@ class Inference:
                 value = self.of(d.value)
                 if d.path and _is_list_of_numbers(d.value, value):
                     return python("", data=True)
+                called = self.syntax.qualified(d.value.func) if isinstance(d.value, ast.Call) else None
+                if len(d.path) == 1 and called in api.PAIRS:
+                    return tensor()
                 for position in d.path:
                     value = self._unpacked(value, position)
                 return value
