@@ -31,8 +31,9 @@ class AssertedContainer(Rule):
         and the error stays what it is. Safe for attributes that the class sets to modules (a ``ModuleList``, say) or to
         None: an assertion asks for the truth anyway, and an attribute that is registered as a module takes no tensor.
         Unsafe for parameters that are annotated as a container, which an annotation does not hold, and for attributes
-        that hold one. Left alone: lists of literals, messages that are put together, conditions with more to them; they
-        do not break.
+        that hold one. Left alone: lists of literals, messages that are put together, and most conditions with more to
+        them, which do not break. One that does is not found: an ``and`` the last part of which is a container or a
+        module (``assert self.ready and self.layers``), as are those ``or`` that were tried.
 
     References:
         PyTorch, "Failed to convert args/kwargs to proxy" (graph break GB0055).
