@@ -582,7 +582,7 @@ def test_what_code_elsewhere_compiles_is_looked_at(
     assert tool("check", "package")[1].startswith("no findings")
 
     def found(*options: str) -> list[int]:
-        told = json.loads(tool("check", *options, "--format", "json", "package")[1])
+        told = json.loads(tool("check", "--select", "FC201", *options, "--format", "json", "package")[1])
         return [f["line"] for file in told["files"] for f in file["findings"]]
 
     assert found("--compiled", named) == lines

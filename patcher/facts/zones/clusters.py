@@ -24,6 +24,8 @@ _CAPTURES = frozenset({"capture_scalar_outputs", "capture_dynamic_output_shape_o
 _LITTLE = 16
 #: So many names may go from a zone to what follows it.
 _NAMES = 4
+#: What a function has that a wrapper around it, as a decorator makes, has not.
+OWN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__"})
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,8 @@ class Clusters(Analysis):
             return f"`{function.name}` is a coroutine"
         if self.facts.scripted:
             return "`torch.jit.script` is used in this file"
+        if any(n.attr in OWN for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute)):
+            return "this file asks functions for what is theirs alone"
         for d in function.decorator_list:
             called = d.func if isinstance(d, ast.Call) else d
             what = self.syntax.qualified(called) or ast.unparse(called)
