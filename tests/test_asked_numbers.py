@@ -90,6 +90,11 @@ ASKING = {
     "y = counts.unique_consecutive()": "unique_consecutive",
     "y = x.masked_select(x > 0)": "masked_select",
     "if other(x):\n    x = x * 2": "if of a tensor",
+    "assert other(x), f'{x.shape}'": "if of a tensor",
+    "assert not other(x)": "if of a tensor",
+    "assert other(x) and x.dim() == 2": "if of a tensor",
+    "for i in x.nonzero():\n    x = x * 2": "nonzero",
+    "for i, j in enumerate((x > 0).nonzero()):\n    x = x * 2": "nonzero",
     "y = state.found[state.sizes != 0]\nstate.sizes.clone()": "mask index",
     "if state.sizes.clone() is x:\n    mask = state.sizes != 0\n    y = state.found[:, ~mask]": "mask index",
     "n = counts.cpu()\ny = int(n[0])": "int",
@@ -139,6 +144,10 @@ SILENT = (
     "y = counts.sum() in [1, 6]",
     "y = x[: rows[0]]",
     "y = '%d' % x.shape[0]",
+    "assert other(x)",
+    "assert other(x), 'text'",
+    "assert x.dim() == 2 and other(x), 'text'",
+    "assert plain(x), f'{x.shape}'",
     "y = torch.where(x > 0, x, 0)",
     "if plain(x):\n    x = x * 2",
     "y = rows[state.kind == 2]",
@@ -157,6 +166,47 @@ def test_what_asks_is_seen(body: str) -> None:
 @pytest.mark.parametrize("body", SILENT)
 def test_what_does_not_ask_is_not_told(body: str) -> None:
     assert ways(body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("at = (counts == 2).nonzero(as_tuple=True)[0][0]\ny = x[at + 1]", True),
+        ("at = (state.steps == 2).nonzero(as_tuple=True)[0][0]\ny = x[at - 1]", True),
+        ("y = x[torch.where(counts == 2)[0][-1]]", True),
+        ("at = torch.nonzero(counts, as_tuple=True)[0][0]\ny = x[at]", True),
+        ("at = (state.steps == 2).nonzero(as_tuple=True)[0]\ny = x[at]", False),
+        ("at = (state.steps == 2).nonzero()[0][0]\ny = x[at]", False),
+        ("at = (state.steps == 2).nonzero(as_tuple=True)[0][0]\ny = x[at, None:]\nat = 2\ny = x[at]", True),
+        ("at = 2\nif state:\n    at = (state.steps == 2).nonzero(as_tuple=True)[0][0]\ny = x[at]", False),
+    ],
+)
+def test_a_place_out_of_a_list_is_an_index_of_one_row(body: str, asked: bool) -> None:
+    assert ("tensor as index of one row" in ways(body)) is asked
+
+
+ASSERTED = {
+    "other(x), f'{x.shape}'": True,
+    "not none(x)": True,
+    "other(x) and x.dim() == 2": True,
+    "other(x)": False,
+    "other(x), 'text'": False,
+    "x.dim() == 2 and other(x), 'text'": False,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test", ASSERTED)
+def test_which_assertions_end_the_graph(test: str) -> None:
+    told = ways(f"assert {test.replace('none', 'other')}")
+    space: dict[str, object] = {}
+    asserting = f"def way(x):\n    y = x * 2\n    assert {test}\n    return y\n"
+    exec(f"def other(x):\n    return x.sum() > 0\ndef none(x):\n    return x.sum() < 0\n{asserting}", space)
+    torch._dynamo.reset()
+    listener = Listener(str)
+    with listening(listener, False):
+        torch.compile(space["way"], backend="eager")(torch.ones(2, 2))
+    assert bool(listener.breaks) is bool(told) is ASSERTED[test]
 
 
 def test_each_way_has_been_run_and_ends_the_graph() -> None:

@@ -258,6 +258,8 @@ def test_it_is_not_told_to_be_one(source: str) -> None:
         ("x : torch.Tensor", {"x"}),
         ("x: a boolean tensor of shape (n,)", {"x"}),
         ("x: (n, t) int64 tensor", {"x"}),
+        ("x (bool mask tensor): rows", {"x"}),
+        ("x: a float attention tensor", {"x"}),
         (":param Tensor x: rows", {"x"}),
         (":type x: torch.Tensor", {"x"}),
         ("x (int): size of the tensor", set()),

@@ -53,10 +53,15 @@ REACHED = {
         "class Plain:\n    def sum(self, x):\n        return target(x)\n",
         "return self.plain.sum(x)",
     ),
+    "the same, of an object that an annotation calls one": (
+        "class Plain:\n    def sum(self, x):\n        return target(x)\n",
+        "plain: Plain = self.given\n        return plain.sum(x)",
+    ),
     "a class that the class has a name for": (
         "class Plain:\n    def __init__(self, x):\n        self.n = target(x)\n",
         "return self.kind(x).n",
     ),
+    "a method that the initialiser chooses": ("", "return self.chosen(x)"),
     "a name that is put together": ("", "return getattr(self, 'step')(x)"),
 }
 UNREACHED = {
@@ -97,6 +102,7 @@ class Model(nn.Module):
 
     def __init__(self):
         {keeps}
+        self.chosen = self.step if kind is None else self.other
 
     def step(self, x):
         return target(x)

@@ -51,7 +51,7 @@ class HiddenRead(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = tuple(
         word.encode()
         for word in "[ range( math. while any( all( where( unique nonzero zeros( ones( empty( arange( linspace( full( "
-        "view( reshape( expand( repeat( tile( split( chunk( pad( roll( topk( equal allclose str( repr( sorted( "
+        "view( reshape( expand( repeat( tile( split( chunk( pad( roll( topk( equal allclose str( repr( sorted( assert "
         "Tensor:".split()
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING

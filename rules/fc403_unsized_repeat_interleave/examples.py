@@ -167,6 +167,42 @@ class Twice(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="the size may be left out",
+        source="""\
+def owners(counts: torch.Tensor, size=None):
+    return torch.arange(counts.shape[0]).repeat_interleave(counts, output_size=size)
+
+class Left(nn.Module):
+    def forward(self, counts):
+        return owners(counts)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the size may be left out, and no call does",
+        source="""\
+def owners(counts: torch.Tensor, size=None):
+    return torch.arange(counts.shape[0]).repeat_interleave(counts, output_size=size)
+
+class Told(nn.Module):
+    def forward(self, x, counts):
+        return owners(counts, size=x.shape[0])
+""",
+    ),
+    NearMiss(
+        title="the size may be left out, and is asked for first",
+        source="""\
+def owners(counts: torch.Tensor, size=None):
+    if size is None:
+        return counts
+    return torch.arange(counts.shape[0]).repeat_interleave(counts, output_size=size)
+
+class Asked(nn.Module):
+    def forward(self, counts):
+        return owners(counts)
+""",
+    ),
+    NearMiss(
         title="the size is given",
         source="""\
 class Given(nn.Module):

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.numbers.likely_tensors import LikelyTensors
+from patcher.facts.syntax.tree import last_name
+from patcher.facts.syntax.written import defaults, is_none
+from patcher.facts.values.callees import Callees
 
 _FROM_LIST = frozenset({"torch.tensor", "torch.as_tensor", "torch.LongTensor", "torch.IntTensor"})
 _KEEPING = frozenset({"to", "long", "int", "cuda", "cpu", "contiguous"})
@@ -20,7 +24,7 @@ _WIDE = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
 class Repeat:
     """A call without ``output_size``: ``x`` is repeated along ``dim``; ``x`` is None where the repeats stand alone.
 
-    ``sure``: it is known that the repeats are a tensor.
+    ``sure``: it is known that the repeats are a tensor. ``left_out``: the parameter that says the size, or does not.
     """
 
     call: ast.Call
@@ -28,6 +32,7 @@ class Repeat:
     repeats: ast.expr
     dim: ast.expr | None
     sure: bool = True
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,9 @@ class RepeatTotals(Analysis):
     def of(self, call: ast.Call) -> Repeat | None:
         """``call`` when it repeats as a tensor says and is not told the size of the result."""
         named = {k.arg: k.value for k in call.keywords}
+        left_out = self._left_out(named["output_size"]) if "output_size" in named else ""
+        if left_out:
+            del named["output_size"]
         if named.keys() - {"input", "repeats", "dim"} or any(isinstance(a, ast.Starred) for a in call.args):
             return None
         values = list(call.args)
@@ -57,16 +65,37 @@ class RepeatTotals(Analysis):
         given = dict(zip(("input", "repeats", "dim"), values, strict=False)) | {k: v for k, v in named.items() if k}
         repeats = given.get("repeats")
         if repeats is None and set(given) == {"input"}:
-            return Repeat(call, None, given["input"], None)
+            return Repeat(call, None, given["input"], None, left_out=left_out)
         if repeats is None or "input" not in given or self.inference.of(repeats).is_number:
             return None
         sure = self.presumed.of(repeats).is_tensor and self.presumed.sure(repeats, self.inference)
         if not sure and not self.facts.ask(LikelyTensors).of(repeats):
             return None
-        return Repeat(call, given["input"], repeats, given.get("dim"), sure)
+        return Repeat(call, given["input"], repeats, given.get("dim"), sure, left_out)
+
+    def _left_out(self, size: ast.expr) -> str:
+        """The parameter that ``size`` is, where that is None by default and calls of the file may leave it out."""
+        found = self.inference.definitions(size) if isinstance(size, ast.Name) else frozenset()
+        state = self.inference.state(size) if isinstance(size, ast.Name) else None
+        d = next(iter(found)) if len(found) == 1 else None
+        function = self.syntax.parents.get(self.syntax.parents[d.node]) if d is not None else None
+        if d is None or d.how != "parameter" or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return ""
+        default = defaults(function.args).get(d.name)
+        if default is None or not is_none(default):
+            return ""
+        if state is not None and {Ruling.NOT_NONE, Ruling.TENSOR} & state.ruled.get(d, frozenset()):
+            return ""
+        calls = [
+            c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call) and last_name(c.func) == function.name
+        ]
+        handed = [self.facts.ask(Callees).handed(c, function) for c in calls]
+        return d.name if not calls or any(h is not None and d.node not in h for h in handed) else ""
 
     def total(self, repeat: Repeat) -> Total | str:
         """The size of the result along what is repeated, or why the host does not know it."""
+        if repeat.left_out:
+            return f"`{repeat.left_out}` is None unless it is given"
         if not repeat.sure:
             return f"`{ast.unparse(repeat.repeats)}` is not known to be a tensor"
         made = self._origin(repeat.repeats)

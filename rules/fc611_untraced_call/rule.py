@@ -64,7 +64,7 @@ class UntracedCall(Rule):
             if (decorator := facts.ask(UntracedCalls).left_out(node)) is not None:
                 found = Untraced(decorator, decorator, Why.LEFT_OUT)
                 yield Finding(found.node, _message(found, facts), assumption=_INSTEAD)
-            for found in facts.ask(UntracedCalls).kept(node):
+            for found in (*facts.ask(UntracedCalls).kept(node), *facts.ask(UntracedCalls).given_sparse(node)):
                 yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why])
             return
         assert isinstance(node, ast.Call)
@@ -93,6 +93,7 @@ _WHY = {
     Why.POWER: "`a ** b` is the same of tensors, and goes into the graph",
     Why.SPARSE: "no graph holds a sparse tensor",
     Why.HELD: "no graph holds a sparse tensor",
+    Why.GIVEN: "no graph holds a sparse tensor; the docstring says that it is one",
     Why.LEFT_OUT: _INSTEAD,
     Why.LEFT_OUT_CALL: _INSTEAD,
 }
@@ -115,6 +116,8 @@ def _message(found: Untraced, facts: Facts) -> str:
             told = f"{what} makes a sparse tensor: the graph ends"
         case Why.HELD:
             return f"a sparse tensor of {what} is at hand from here on: the rest of the function runs eagerly"
+        case Why.GIVEN:
+            return f"{what} is a sparse tensor: what the function does with it runs eagerly"
         case Why.LEFT_OUT:
             told = f"{what} is called by compiled code to leave a function out: the graph ends, and at each call again"
         case Why.LEFT_OUT_CALL:

@@ -12,6 +12,7 @@ from functools import cached_property
 from patcher.facts.analysis import Analysis
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.project.given_back import given_back
+from patcher.facts.syntax.docstrings import sparse_documented
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import host_api
 from patcher.facts.tables import torch_api as api
@@ -49,6 +50,7 @@ class Why(Enum):
     POWER = "a function of Python that has an operator of the same meaning"
     SPARSE = "a sparse tensor is made"
     HELD = "a sparse tensor is at hand"
+    GIVEN = "a parameter is a sparse tensor"
     LEFT_OUT = "a function that is left out of graphs is made while the code runs"
     LEFT_OUT_CALL = "such a function is called"
 
@@ -115,6 +117,20 @@ class UntracedCalls(Analysis):
     def _is_copied(self, e: ast.expr) -> bool:
         """Whether Dynamo cannot copy ``e``: a tensor, or a module, which has some."""
         return self.inference.of(e).kind is Kind.MODULE or self.facts.ask(LikelyTensors).of(e)
+
+    def given_sparse(self, function: FunctionNode) -> Iterator[Untraced]:
+        """Where ``function`` first reads a parameter that is said to be a sparse tensor, and is used so."""
+        for name in sorted(sparse_documented(function)):
+            own = (n for n in self.syntax.own(function, ast.Name) if isinstance(n, ast.Name) and n.id == name)
+            reads = sorted((n for n in own if isinstance(n.ctx, ast.Load)), key=lambda n: (n.lineno, n.col_offset))
+            if any(map(self._is_used_sparse, reads)):
+                yield Untraced(reads[0], reads[0], Why.GIVEN)
+
+    def _is_used_sparse(self, read: ast.Name) -> bool:
+        parent = self.syntax.parents.get(read)
+        if not isinstance(parent, ast.Attribute) or parent.value is not read:
+            return False
+        return parent.attr in host_api.ASKED_OF_SPARSE
 
     def kept(self, function: FunctionNode) -> Iterator[Untraced]:
         """Where the graph ends in ``function`` because a kept property is read for the first time."""

@@ -47,6 +47,7 @@ ASKING = (
     ast.While,
     ast.If,
     ast.IfExp,
+    ast.Assert,
 )
 _TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
 #: Functions of NumPy that give one number for numbers of Python.
@@ -138,6 +139,9 @@ class AskedNumbers(Analysis):
             case ast.If(test=test) | ast.IfExp(test=test) if not self.facts.ask(Conditions).reads_data(test):
                 asked = (p for p in _tested(test) if self._is_asked(p))
                 yield from ((p, "if of a tensor") for p in asked if self.is_tensor(p))
+            case ast.Assert(test=test, msg=message) if not self.facts.ask(Conditions).reads_data(test):
+                asked = (p for p in _decided(test, message) if isinstance(p, (ast.Call, ast.Compare, ast.BinOp)))
+                yield from ((p, "if of a tensor") for p in asked if not self.syntax.builtin(p) and self.is_tensor(p))
             case ast.While(test=test):
                 truly = (p for p in _tested(test) if self._is_truly(p) or isinstance(p, ast.Compare))
                 yield from ((p, "while of a tensor that is made") for p in truly if self.is_tensor(p))
@@ -158,8 +162,34 @@ class AskedNumbers(Analysis):
         elif self.is_tensor(value):
             for part in _parts(index):
                 held = self.inference.of(part)
-                if held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part):
+                one = held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part)
+                if one or self._is_listed_place(part):
                     yield part, "tensor as index of one row"
+
+    def _is_listed_place(self, e: ast.expr, depth: int = 3) -> bool:
+        """Whether ``e`` is one of the places that `nonzero` lists by dimension, or moved from there."""
+        match e:
+            case ast.Name():
+                found = self.inference.definitions(e)
+                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
+                return len(values) == len(found) == 1 and depth > 0 and self._is_listed_place(values[0], depth - 1)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=int())):
+                return self._is_listed_place(left, depth)
+            case ast.Subscript(value=ast.Subscript(value=listed, slice=dimension), slice=row):
+                plain = integer(dimension) is not None and integer(row) is not None
+                return plain and isinstance(listed, ast.Call) and self._lists_by_dimension(listed)
+        return False
+
+    def _lists_by_dimension(self, call: ast.Call) -> bool:
+        """Whether ``call`` gives a tensor of places for each dimension; NumPy's `nonzero` takes no word for it."""
+        named = {k.arg: k.value for k in call.keywords}
+        told = named.get("as_tuple")
+        by_dimension = isinstance(told, ast.Constant) and told.value is True
+        what = self.syntax.qualified(call.func)
+        if what == "torch.where":
+            return len(call.args) == 1 and not named
+        method = isinstance(call.func, ast.Attribute) and call.func.attr == "nonzero" and what is None
+        return by_dimension and (method or what == "torch.nonzero")
 
     def _is_key(self, held: ast.expr) -> bool:
         """Whether ``held`` is a dictionary: a tensor that is a key of one is not asked for anything."""
@@ -360,6 +390,17 @@ def _tested(test: ast.expr) -> list[ast.expr]:
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
     inner = [p.operand if isinstance(p, ast.UnaryOp) and isinstance(p.op, ast.Not) else p for p in parts]
     return [e for p in inner for e in (_tested(p) if isinstance(p, ast.BoolOp) else [p])]
+
+
+def _decided(test: ast.expr, message: ast.expr | None) -> list[ast.expr]:
+    """What of an assertion Dynamo has to decide itself: all of it where the message is put together.
+
+    Else the graph checks what comes last, as it stands there.
+    """
+    parts = _tested(test)
+    if message is not None and not isinstance(message, ast.Constant):
+        return parts
+    return parts if isinstance(test, ast.UnaryOp) else parts[:-1]
 
 
 def _parts(index: ast.expr) -> list[ast.expr]:

@@ -5,19 +5,36 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.syntax.classes import INITIALISERS, attribute_of, self_name
+from patcher.facts.syntax.tree import Syntax, dotted, own_nodes
 
 
 def aliases(syntax: Syntax, resolve: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """``name`` and the dotted things that it may stand for; "Class.name" for what stands in a class.
 
-    ``relu = F.relu``, ``apply = Function.apply``, ``half = partial(scaled, 0.5)``, ``SOLVERS = {"euler": Euler}``.
+    ``relu = F.relu``, ``apply = Function.apply``, ``half = partial(scaled, 0.5)``, ``SOLVERS = {"euler": Euler}``; and
+    "self.slow" for "Class.step", where the initialiser sets ``self.step`` to it, or to one of several.
     """
     yield from _bound(syntax.tree.body, "", resolve)
     for cls in syntax.by_type[ast.ClassDef]:
         name = syntax.qualname(cls) if isinstance(cls, ast.ClassDef) else None
         if name is not None and isinstance(cls, ast.ClassDef):
             yield from _bound(cls.body, f"{name}.", resolve)
+            yield from ((f"{name}.{attribute}", what) for attribute, what in _chosen(cls))
+
+
+def _chosen(cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Attributes that the initialiser sets to a method: ``self.step = self.fast if quick else self.slow``."""
+    for method in cls.body:
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) or method.name not in INITIALISERS:
+            continue
+        own = self_name(method) or ""
+        for n in own_nodes(method):
+            for target in n.targets if isinstance(n, ast.Assign) else []:
+                name = attribute_of(target, own)
+                if name is not None and isinstance(n, ast.Assign):
+                    methods = (attribute_of(e, own) for e in ast.walk(n.value))
+                    yield from ((name, f"self.{m}") for m in methods if m is not None)
 
 
 def _bound(body: list[ast.stmt], within: str, resolve: Callable[[str], str]) -> Iterator[tuple[str, str]]:

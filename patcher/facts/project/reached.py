@@ -65,7 +65,8 @@ class Reaching:
                     yield from (m for m in methods if self.home[m].module in near)
                 else:  # a method of tensors and lists too: only of what is known to be at hand
                     if at_hand is None:
-                        every = (*made, *self._held(owner, summary))
+                        named = (m for m in summary.here if self.project.known_class(m) is not None)
+                        every = (*made, *named, *self._held(owner, summary))
                         at_hand = [cls for cls in every if not self.project.is_module_class(cls)]
                     yield from (m for cls in at_hand for m in self.project.methods(cls, mention[1:]))
             else:
@@ -95,14 +96,18 @@ class Reaching:
         held = dict(summary.built).get(name, "") if summary is not None else ""
         if held and not self.project.is_module_class(held):
             yield from self.project.methods(held, "__call__")
-        for cls in self._classes_named(owner, name):
-            yield from self._running(cls)
+        for what in self._named(owner, name):
+            if what.startswith("self."):
+                yield from self.project.methods(owner, what[5:])
+            else:
+                yield from self._running(what)
+
+    def _named(self, owner: str, name: str) -> list[str]:
+        """What ``name`` stands for in the class ``owner``, or in one of its family."""
+        return [what for c in self.project.family(owner)[0] for what in self.aliases.get(f"{c}.{name}", ())]
 
     def _classes_named(self, owner: str, name: str) -> list[str]:
-        """The classes that ``name`` stands for in the body of the class ``owner``, or of one of its family."""
-        family = self.project.family(owner)[0]
-        found = [what for c in family for what in self.aliases.get(f"{c}.{name}", ())]
-        return [what for what in found if self.project.known_class(what) is not None]
+        return [what for what in self._named(owner, name) if self.project.known_class(what) is not None]
 
     def _held(self, owner: str, summary: FunctionSummary) -> Iterator[str]:
         """The classes of the objects that a method gets at through its instance."""

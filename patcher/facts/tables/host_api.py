@@ -105,6 +105,11 @@ SPARSE_MAKERS = frozenset(
 )
 #: Methods of a tensor that do.
 SPARSE_METHODS = frozenset("to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc".split())
+#: Methods that are asked of a sparse tensor alone.
+ASKED_OF_SPARSE = frozenset(
+    "crow_indices ccol_indices col_indices row_indices coalesce is_coalesced sparse_dim dense_dim sparse_mask _indices "
+    "_values _nnz _coalesced_ sparse_resize_ sparse_resize_and_clear_".split()
+)
 #: Methods of a tensor that end the graph, those aside.
 NOT_TRACED_METHODS = frozenset(
     "storage resize_ set_ map_ apply_ backward retain_grad share_memory_ is_shared storage_offset".split()
