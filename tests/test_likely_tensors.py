@@ -101,6 +101,21 @@ def rows(t):
 def f(x, thing):
     ask(rows(thing.part))
 """,
+    "a method of a tensor that arrays have too": """
+def f(x: torch.Tensor):
+    ask(x.diff())
+""",
+    "an attribute that all methods set to one": """
+class Steps:
+    def __init__(self, steps):
+        self.steps = None
+
+    def set(self, steps, device):
+        self.steps = torch.from_numpy(steps).to(device)
+
+    def f(self):
+        ask(self.steps)
+""",
     "behind a test that says so": """
 def f(x, n):
     n.new_zeros(3)
@@ -128,6 +143,27 @@ def f(x: torch.Tensor, mask, name):
     default(mask, other=x * 2)
     n = default(name, other="")
     ask(n)
+""",
+    "an attribute that one method sets to something else": """
+class Steps:
+    def __init__(self, steps):
+        self.steps = list(steps)
+
+    def set(self, steps, device):
+        self.steps = torch.from_numpy(steps).to(device)
+
+    def f(self):
+        ask(self.steps)
+""",
+    "an attribute that is only made of itself": """
+class Steps:
+    def f(self):
+        self.steps = self.steps + 1
+        ask(self.steps)
+""",
+    "a method of an array": """
+def f(x):
+    ask(x.diff())
 """,
     "a test says that it is none": """
 def f(x, n):

@@ -20,7 +20,7 @@ from patcher.facts.project.index import ClassSummary
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.docstrings import tensors_documented
 from patcher.facts.syntax.tree import FunctionNode, dotted
-from patcher.facts.syntax.written import parsed
+from patcher.facts.syntax.written import is_none, parsed
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import FOREIGN, Kind, Value
@@ -62,7 +62,14 @@ _PAIRS = frozenset(
 _TORCH = ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional")
 
 _GIVING_ONE = frozenset(name for name in api.TENSOR_ONLY - _NO_TENSORS if not name.startswith("is_")) | frozenset(
-    "cpu cuda to half float double int".split()
+    "cpu cuda to half float double int byte bfloat16 diff cross outer inner kron dot mv maximum minimum fmax fmin fmod "
+    "remainder atan2 hypot floor_divide divide multiply subtract negative absolute greater less greater_equal "
+    "less_equal not_equal isclose logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not "
+    "multinomial masked_select argwhere bincount histc quantile nanquantile select ravel rot90 flipud fliplr moveaxis movedim "
+    "diag diagonal diag_embed index_add index_copy index_fill index_put scatter_add scatter_reduce addmm addbmm baddbmm "
+    "addcmul addcdiv lerp logaddexp heaviside inverse pinverse matrix_power requires_grad_ clamp_ add_ sub_ mul_ div_ "
+    "pow_ neg_ copy_ fill_ zero_ normal_ uniform_ bernoulli bernoulli_ stft istft coalesce crow_indices ccol_indices "
+    "col_indices row_indices".split()
 )
 
 
@@ -113,7 +120,7 @@ class LikelyTensors(Analysis):
                     self._bound(d, seen | definitions) for d in definitions
                 )
             case ast.Attribute():
-                return self._kept(e, seen) or self._is_used(e)
+                return self._kept(e, seen) or self._is_used(e) or self._is_stored(e, seen)
             case ast.Subscript(value=value_of, slice=index):
                 several = not isinstance(index, ast.Slice) and self._elements(value_of, seen)
                 return self._of(value_of, seen) or several or (isinstance(index, ast.Constant) and self._is_used(e))
@@ -301,6 +308,18 @@ class LikelyTensors(Analysis):
         parts = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
         kinds = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is ...)]
         return bool(kinds) and self.presumed.annotated(kinds[-1]).is_tensor
+
+    def _is_stored(self, e: ast.Attribute, seen: Seen) -> bool:
+        """Whether all that the class of the instance sets the attribute to are tensors, None aside."""
+        own = self.inference.instance_attribute(e)
+        if own is None or own in self._open:
+            return False
+        stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
+        values = [s.value for s in stores if s.value is None or not is_none(s.value)]
+        self._open.add(own)  # it may be made of itself
+        stored = bool(values) and all(v is not None and self._of(v, seen) for v in values)
+        self._open.discard(own)
+        return stored
 
     # --- what objects keep ------------------------------------------------------------------------------------------
 
