@@ -155,6 +155,19 @@ class Steps:
     def f(self):
         ask(self.steps)
 """,
+    "an attribute that an initialiser is handed, where another one is handed a tensor": """
+class Crop:
+    def __init__(self, length):
+        super().__init__()
+        self.length = length
+
+    def f(self):
+        ask(self.length)
+
+class Other(Crop):
+    def __init__(self, x: torch.Tensor):
+        super().__init__(x)
+""",
     "an attribute that is only made of itself": """
 class Steps:
     def f(self):

@@ -82,6 +82,7 @@ UNREACHED = {
         "class Plain:\n    def sum(self, x):\n        return target(x)\n",
         "return x.sum(x)",
     ),
+    "a method that makes what the initialiser keeps": ("", "return self.made(x)"),
     "a class of which it is only asked": (
         "class Plain:\n    def __init__(self, x):\n        self.n = target(x)\n",
         "return isinstance(x, Plain)",
@@ -103,6 +104,10 @@ class Model(nn.Module):
     def __init__(self):
         {keeps}
         self.chosen = self.step if kind is None else self.other
+        self.made = self.build(3)
+
+    def build(self, x):
+        return target(x)
 
     def step(self, x):
         return target(x)

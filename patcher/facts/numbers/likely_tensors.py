@@ -62,14 +62,14 @@ _PAIRS = frozenset(
 _TORCH = ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional")
 
 _GIVING_ONE = frozenset(name for name in api.TENSOR_ONLY - _NO_TENSORS if not name.startswith("is_")) | frozenset(
-    "cpu cuda to half float double int byte bfloat16 diff cross outer inner kron dot mv maximum minimum fmax fmin fmod "
-    "remainder atan2 hypot floor_divide divide multiply subtract negative absolute greater less greater_equal "
+    "cpu cuda to half float double int byte bfloat16 diff cross outer inner kron dot mv maximum minimum fmax fmin "
+    "fmod remainder atan2 hypot floor_divide divide multiply subtract negative absolute greater less greater_equal "
     "less_equal not_equal isclose logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not "
-    "multinomial masked_select argwhere bincount histc quantile nanquantile select ravel rot90 flipud fliplr moveaxis movedim "
-    "diag diagonal diag_embed index_add index_copy index_fill index_put scatter_add scatter_reduce addmm addbmm baddbmm "
-    "addcmul addcdiv lerp logaddexp heaviside inverse pinverse matrix_power requires_grad_ clamp_ add_ sub_ mul_ div_ "
-    "pow_ neg_ copy_ fill_ zero_ normal_ uniform_ bernoulli bernoulli_ stft istft coalesce crow_indices ccol_indices "
-    "col_indices row_indices".split()
+    "multinomial masked_select argwhere bincount histc quantile nanquantile select ravel rot90 flipud fliplr moveaxis "
+    "movedim diag diagonal diag_embed index_add index_copy index_fill index_put scatter_add scatter_reduce addmm "
+    "addbmm baddbmm addcmul addcdiv lerp logaddexp heaviside inverse pinverse matrix_power requires_grad_ clamp_ add_ "
+    "sub_ mul_ div_ pow_ neg_ copy_ fill_ zero_ normal_ uniform_ bernoulli bernoulli_ stft istft coalesce "
+    "crow_indices ccol_indices col_indices row_indices".split()
 )
 
 
@@ -310,14 +310,18 @@ class LikelyTensors(Analysis):
         return bool(kinds) and self.presumed.annotated(kinds[-1]).is_tensor
 
     def _is_stored(self, e: ast.Attribute, seen: Seen) -> bool:
-        """Whether all that the class of the instance sets the attribute to are tensors, None aside."""
+        """Whether the class of the instance makes tensors of the attribute wherever it sets it, None aside.
+
+        What is handed to its initialiser is not made: calls of other initialisers have the same name.
+        """
         own = self.inference.instance_attribute(e)
         if own is None or own in self._open:
             return False
         stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
         values = [s.value for s in stores if s.value is None or not is_none(s.value)]
         self._open.add(own)  # it may be made of itself
-        stored = bool(values) and all(v is not None and self._of(v, seen) for v in values)
+        made = all(v is not None and not isinstance(v, ast.Name) for v in values)
+        stored = bool(values) and made and all(v is not None and self._of(v, seen) for v in values)
         self._open.discard(own)
         return stored
 

@@ -33,8 +33,23 @@ def _chosen(cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
             for target in n.targets if isinstance(n, ast.Assign) else []:
                 name = attribute_of(target, own)
                 if name is not None and isinstance(n, ast.Assign):
-                    methods = (attribute_of(e, own) for e in ast.walk(n.value))
-                    yield from ((name, f"self.{m}") for m in methods if m is not None)
+                    yield from ((name, f"self.{m}") for m in _methods(n.value, own))
+
+
+def _methods(value: ast.expr, own: str) -> Iterator[str]:
+    """The attributes of the instance that ``value`` is, or one of several; not those that are called to make it."""
+    match value:
+        case ast.Attribute():
+            if (name := attribute_of(value, own)) is not None:
+                yield name
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from _methods(body, own)
+            yield from _methods(orelse, own)
+        case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+            for part in parts:
+                yield from _methods(part, own)
+        case ast.Call(func=ast.Name(id="partial") | ast.Attribute(attr="partial"), args=[first, *_]):
+            yield from _methods(first, own)
 
 
 def _bound(body: list[ast.stmt], within: str, resolve: Callable[[str], str]) -> Iterator[tuple[str, str]]:
