@@ -20,7 +20,7 @@ from forked import parent_without_torch
 
 from patcher.harness import run as running
 from patcher.harness.carried import CarriedError, load
-from patcher.harness.run import Event, RunError, run
+from patcher.harness.run import KEPT, Event, RunError, run
 
 ROOT = Path(__file__).parent.parent
 RESULTS = '{"schema": 1, "plan": {}, "cases": []}'
@@ -385,6 +385,18 @@ def test_what_was_timed_does_for_what_need_not_be_and_not_the_other_way_round(
     assert ran == PATCHED
     _, ran = rerun("i", quick=True, reuse="../g/work", untimed=True)
     assert ran == ["original eager", "patched eager", "original compiled", "patched compiled"]
+
+
+def test_a_folder_of_an_earlier_version_is_no_error(
+    rerun: Callable[..., tuple[dict[str, Any], list[str]]], tmp_path: Path
+) -> None:
+    rerun("a", keep=True, quick=True)
+    (kept,) = tmp_path.rglob(KEPT)
+    known = json.loads(kept.read_text(encoding="utf-8"))
+    del known["eager_untimed"]
+    kept.write_text(json.dumps(known), encoding="utf-8")
+    _, ran = rerun("b", quick=True, reuse="../a/work")
+    assert ran == PATCHED
 
 
 def test_counting_compares_nothing(rerun: Callable[..., tuple[dict[str, Any], list[str]]]) -> None:

@@ -530,8 +530,8 @@ def _earlier(folder: str | None, own: Path, identity: Json) -> _Earlier | None:
         return None
     with contextlib.suppress(OSError, ValueError):
         known = json.loads((Path(folder) / KEPT).read_text(encoding="utf-8"))
-        for key in ("untimed", "eager_untimed"):
-            known[key] = known[key] or None
+        for key in ("untimed", "eager_untimed"):  # an earlier version knows one of them only
+            known[key] = known.get(key) or None
             if known[key] is None:  # that it was timed does no harm
                 identity = {**identity, key: None}
         if known == identity:
