@@ -83,10 +83,10 @@ class _Allocating(ClassAnalysis):
         known = cache.buffers if cache is not None else frozenset()
         self.in_place = InPlace(self.running, self._new_tensors(known), known)
         self.written = self.in_place.written()
-        self.on_device = self._stays_on_device(cache) if cache is not None and self._index_is_tensor(cache) else None
-        self.buffers = known | (
-            self.written - cache.index if cache is not None and not self.on_device else self.written
-        )
+        tensor_index = cache is not None and self._index_is_tensor(cache)
+        self.index_is_read = cache is not None and tensor_index and not self._stays_on_device(cache)
+        numbers = cache.index if cache is not None and not tensor_index else frozenset()
+        self.buffers = known | (self.written - numbers)
         self.new = self._new_tensors(self.buffers)
         self.stores = [s for f in self.methods for s in self._stores(f)]
 
@@ -127,16 +127,15 @@ class _Allocating(ClassAnalysis):
         """Whether compiled code writes a cache's buffers, or rows of what another class keeps."""
         if self.cache is None:
             return self.in_place.keeps_rows()
-        if self.cache.foreign is not None or self.on_device is False:
+        if self.cache.foreign is not None or self.index_is_read:
             return False
         return bool(self.cache.buffers & self.written)
 
     def _stays_on_device(self, cache: Cache) -> bool:
         """Whether compiled code is known to call the ``cache``, and no method that reads its index on the host."""
         called = [m for m in cache.methods if self.running.called(m.function)]
-        special = [
-            m for m in cache.methods if m.function.name.startswith("__")
-        ]  # `if memory:` calls one, and names none
+        # `if memory:` calls a special method, and names none
+        special = [m for m in cache.methods if m.function.name.startswith("__")]
         return bool(called) and not any(m.host_reads for m in (*called, *special))
 
     def _index_is_tensor(self, cache: Cache) -> bool:
