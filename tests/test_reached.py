@@ -83,6 +83,16 @@ UNREACHED = {
         "return x.sum(x)",
     ),
     "a method that makes what the initialiser keeps": ("", "return self.made(x)"),
+    "a class in a table of the class": (
+        "class Part:\n    def __init__(self, x):\n        self.n = target(x)\n\n\n"
+        "class Net(nn.Module):\n    parts = {'a': Part}\n\n"
+        "    def forward(self, x):\n        return x * len(self.parts)\n",
+        "return x",
+    ),
+    "what is handed to make something": (
+        "class Part:\n    def __init__(self, x):\n        self.n = target(x)\n\n\nPARTS = register(Part)\n",
+        "return x * len(PARTS)",
+    ),
     "a class of which it is only asked": (
         "class Plain:\n    def __init__(self, x):\n        self.n = target(x)\n",
         "return isinstance(x, Plain)",

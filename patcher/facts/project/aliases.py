@@ -12,8 +12,9 @@ from patcher.facts.syntax.tree import Syntax, dotted, own_nodes
 def aliases(syntax: Syntax, resolve: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """``name`` and the dotted things that it may stand for; "Class.name" for what stands in a class.
 
-    ``relu = F.relu``, ``apply = Function.apply``, ``half = partial(scaled, 0.5)``, ``SOLVERS = {"euler": Euler}``; and
-    "self.slow" for "Class.step", where the initialiser sets ``self.step`` to it, or to one of several.
+    ``relu = F.relu``, ``apply = Function.apply``, ``half = partial(scaled, 0.5)``, ``SOLVERS = {"euler": Euler}`` (of a
+    module: a class has tables of what it is configured with); and "self.slow" for "Class.step", where the initialiser
+    sets ``self.step`` to it, or to one of several.
     """
     yield from _bound(syntax.tree.body, "", resolve)
     for cls in syntax.by_type[ast.ClassDef]:
@@ -57,12 +58,14 @@ def _bound(body: list[ast.stmt], within: str, resolve: Callable[[str], str]) -> 
         targets = s.targets if isinstance(s, ast.Assign) else [s.target] if isinstance(s, ast.AnnAssign) else []
         value = s.value if isinstance(s, (ast.Assign, ast.AnnAssign)) else None
         for target in targets:
+            if within and isinstance(value, (ast.Dict, ast.List, ast.Tuple)):
+                continue
             if isinstance(target, ast.Name) and value is not None:
                 yield from ((within + target.id, resolve(text)) for text in _meant(value))
 
 
 def _meant(value: ast.expr) -> Iterator[str]:
-    """What ``value`` names, in a display or as an argument too; not what is called to make it."""
+    """What ``value`` names, in a display or in part too; not what is called to make it, nor what that is given."""
     match value:
         case ast.Name() | ast.Attribute():
             if (text := dotted(value)) is not None:
@@ -73,6 +76,5 @@ def _meant(value: ast.expr) -> Iterator[str]:
         case ast.IfExp(body=body, orelse=orelse):
             yield from _meant(body)
             yield from _meant(orelse)
-        case ast.Call(args=args, keywords=keywords):
-            for part in (*args, *(k.value for k in keywords)):
-                yield from _meant(part)
+        case ast.Call(func=ast.Name(id="partial") | ast.Attribute(attr="partial"), args=[first, *_]):
+            yield from _meant(first)
