@@ -101,10 +101,13 @@ NUMPY = sorted(host_api.NOT_TRACED_OF_NUMPY)
 FUNCTIONS = sorted(host_api.NOT_TRACED | host_api.NOT_TRACED_SIZES | host_api.SPARSE_MAKERS | host_api.WITH_WEIGHTS)
 MODULES = sorted(host_api.NOT_TRACED_OF_MODULES)
 METHODS = sorted(host_api.SPARSE_METHODS | host_api.NOT_TRACED_METHODS)
-#: What asks the reader, and what only does something where there is a GPU.
-NOT_RUN = {"input", "torch.cuda.empty_cache"}
+#: What asks the reader, and what needs a GPU.
+NOT_RUN = {"input", "torch.accelerator.empty_cache"} | {
+    f"torch.cuda.{name}" for name in ("synchronize", "set_device", "memory_stats", "nvtx.range_push", "nvtx.range_pop")
+}
 #: Calls that Dynamo works out, or takes into the graph.
 TRACED = (
+    "torch.cuda.empty_cache()",
     "re.sub('a', 'b', text)",
     "re.compile('b').match(text)",
     "text.encode('utf-8')",

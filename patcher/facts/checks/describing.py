@@ -98,9 +98,9 @@ class Describing(Analysis):
         match statement:
             case ast.Expr(value=ast.Call() as call) if self.written_by(call) is not None:
                 parts: list[ast.AST] = [*call.args, *call.keywords]
-                name = call.func.attr if isinstance(call.func, ast.Attribute) else "print"
-                if self.is_kept(name):
-                    return f"`{name}` is a function of the project, which may keep what it is told"
+                method = call.func.attr if isinstance(call.func, ast.Attribute) else None
+                if self._is_replaced("print") if method is None else self.is_kept(method):
+                    return f"`{method or 'print'}` is a function of the project, which may keep what it is told"
                 if isinstance(call.func, ast.Attribute):
                     parts.append(_logger_call(call.func.value))
                 return self._first(parts) or self._why_shown(call.args)
@@ -116,8 +116,10 @@ class Describing(Analysis):
 
     def is_kept(self, name: str) -> bool:
         """Whether a function of the project that is called ``name`` may keep what it is told, or change something."""
-        if self.project.effects.changing([name]):
-            return True
+        return self.project.effects.changing([name]) or self._is_replaced(name)
+
+    def _is_replaced(self, name: str) -> bool:
+        """Whether code puts a function under that name that may keep what it is told."""
         put = self.project.attributes.put(name) if name in self.project.foreign_stores else []
         return put is None or not all(self._only_hands_on(f, name) for f in put)
 

@@ -26,6 +26,7 @@ from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.given_back import given_back
 from patcher.facts.project.handed import is_given_one, mishandled
 from patcher.facts.project.offsets import offset_parameters
+from patcher.facts.project.printing import hands_on_print
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.reached import Reaching
@@ -255,7 +256,7 @@ class _Collector:
             root = n.value.id if isinstance(n.value, ast.Name) else None
             if root is not None and root == first and isinstance(parents.get(function), ast.ClassDef):  # type: ignore[arg-type]
                 self.stores[function].add(n.attr)
-            else:
+            elif not hands_on_print(n, self.syntax):
                 self.foreign.add(n.attr)
         for read in (*by_type[ast.Attribute], *by_type[ast.Name]):
             if (mention := self.mention(read)) is not None:
