@@ -26,6 +26,7 @@ from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.given_back import given_back
 from patcher.facts.project.handed import is_given_one, mishandled
 from patcher.facts.project.offsets import offset_parameters
+from patcher.facts.project.pipelines import PACKAGES, Pipelines, Step
 from patcher.facts.project.printing import hands_on_print
 from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
@@ -166,7 +167,8 @@ class ModuleSummary:
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
     ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
-    ``aliases``: as `aliases` has them.
+    ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``used``: last names of classes that it
+    reads for anything else.
     """
 
     path: str
@@ -189,6 +191,8 @@ class ModuleSummary:
     starred: frozenset[str] = frozenset()
     accelerated: frozenset[int] = frozenset()
     aliases: frozenset[tuple[str, str]] = frozenset()
+    steps: frozenset[Step] = frozenset()
+    used: frozenset[str] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -216,6 +220,7 @@ class _Collector:
         self.one_graph = False
         self.wraps = False
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
+        self.classes_read: defaultdict[str, list[ast.expr]] = defaultdict(list)
         self.here: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.stores: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self._owners: dict[ast.AST, tuple[ast.AST | None, str | None]] = {}
@@ -262,6 +267,8 @@ class _Collector:
             if (mention := self.mention(read)) is not None:
                 function = self.owner(read)[0]
                 self.mentions[function].add(mention)
+                if mention.rpartition(".")[2][:1].isupper() and mention[:1] != ".":
+                    self.classes_read[mention].append(read)
                 if not is_handed_over(read, self.syntax) and not self.is_parameter(read, function):
                     self.here[function].add(mention)
         for call in by_type[ast.Call]:
@@ -283,6 +290,17 @@ class _Collector:
         text = dotted(n)
         known = text is not None and text.partition(".")[0] in self.imports
         return self.resolve(text) if known and text else f".{n.attr}"
+
+    def pipelines(self) -> tuple[frozenset[Step], frozenset[str]]:
+        """Steps of pipelines of data, and the last names of classes that are read for anything else."""
+        found, used = set[Step](), set[str]()
+        look = Pipelines(self.syntax, self.module, self.resolve)
+        for name, reads in self.classes_read.items():
+            if (steps := look.steps(name, reads)) is None:
+                used.add(name.rpartition(".")[2])
+            else:
+                found |= steps
+        return frozenset(found), frozenset(used)
 
     def regions(self) -> Iterator[Region]:
         """Code whose errors do not get past it."""
@@ -522,6 +540,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(collector.starred()),
         frozenset(accelerated(collector.syntax, collector.resolve)),
         frozenset(aliases(collector.syntax, collector.resolve)),
+        *collector.pipelines(),
     )
 
 
@@ -968,7 +987,7 @@ class Project:
         """The functions that are compiled as they stand: ``forward`` of modules, and what something compiles."""
         home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
         for name, c in self._classes.items():
-            if "forward" in c.methods and self.is_module_class(name):
+            if "forward" in c.methods and self.is_module_class(name) and name not in self._steps:
                 yield f"{name}.forward"
         yield from (name for name, f in self._functions.items() if f.compiled)
         for s in self.modules.values():
@@ -978,6 +997,21 @@ class Project:
                     continue
                 near = self._visible(s)
                 yield from (m for m in self._by_method.get(what[1:], ()) if home[m].module in near)
+
+    @cached_property
+    def _steps(self) -> frozenset[str]:
+        """The classes that are only ever made as steps of a pipeline of data."""
+        used = {name for s in self.modules.values() for name in s.used}
+        steps = {step for s in self.modules.values() for step in s.steps}
+        other = {step.cls for step in steps if not self._is_for_data(step)}
+        return frozenset({step.cls for step in steps if step.cls.rpartition(".")[2] not in used} - other)
+
+    def _is_for_data(self, step: Step) -> bool:
+        if step.inside and self.is_module_class(step.inside):
+            return False
+        if step.compose.partition(".")[0] in PACKAGES:
+            return True
+        return self.known_class(step.compose) is not None and not self.is_module_class(step.compose)
 
     def starred(self, name: str, where: ModuleSummary) -> list[str]:
         """The functions that ``name``, which the module ``where`` reads as its own, has come to be with ``*``."""
