@@ -81,3 +81,34 @@ def test_keeping_what_is_told(body: str) -> None:
 def test_something_else_is_put_there() -> None:
     assert not _is_fixed(HANDED_ON[0], "__builtin__.print = told.append")
     assert not _is_fixed(HANDED_ON[0], "unknown.print = print")
+
+
+FORMATTER = """\
+import logging
+
+class Coloured(logging.{base}):
+    def {method}(self, record):
+        record.name = record.name.upper()
+        {kept}
+        return record.name
+"""
+WARNING = MODEL.replace("import torch\n", "import logging\nimport torch\n").replace("print(", "logging.info(")
+
+
+@pytest.mark.parametrize(
+    ("model", "base", "method", "kept", "fixed"),
+    [
+        (WARNING, "Formatter", "format", "pass", True),
+        (WARNING, "Formatter", "format", "self.last = record", False),
+        (WARNING, "Formatter", "format", "self.told.append(record)", False),
+        (WARNING, "Handler", "emit", "self.last = record", False),
+        (WARNING, "Handler", "emit", "pass", False),
+        (MODEL, "Handler", "emit", "self.last = record", True),
+    ],
+)
+def test_what_loggers_hand_their_messages_to(model: str, base: str, method: str, kept: str, fixed: bool) -> None:
+    files = {"net.py": model, "log.py": FORMATTER.format(base=base, method=method, kept=kept)}
+    project = Project([summarise(ast.parse(t), name) for name, t in files.items()])
+    rules = [r for r in load_rules() if r.code == "FC602"]
+    (finding,) = find(model.replace('", y', ' %s", y'), "net.py", rules, Settings(), project).found
+    assert (finding.applicability == "safe") == fixed

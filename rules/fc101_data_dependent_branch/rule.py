@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.checks.describing import Describing
 from patcher.facts.effects.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
 from patcher.facts.syntax.written import short
 from patcher.rule import (
@@ -88,7 +89,8 @@ class DataDependentBranch(Rule):
             granted = "taken for granted: " if skipped.doubts else ""
             yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))
         elif isinstance(merge, str):
-            yield Finding(node, message, assumption=merge)
+            only_told = isinstance(node, ast.If) and facts.ask(Describing).why_not_silent(node) is None
+            yield Finding(node, message, assumption="it decides about messages alone (FC602)" if only_told else merge)
         else:
             yield Finding(node, message, _fix(merge, node, facts))
 

@@ -148,10 +148,15 @@ class Describing(Analysis):
                     return f"`{short(e)}` reads what is written"
         if self._redirected:
             return "this file reads what is written"
-        if (reader := self.project.log_reader) is not None:
+        if self._is_logged(statement) and (reader := self.project.log_reader) is not None:
             return f"`{reader}` of the project gets what is logged"
         looked_for = self._why_looked_for(statement)
         return looked_for if looked_for or _is_total(statement) else self.caught.why(statement, _FAILING)
+
+    def _is_logged(self, statement: ast.stmt) -> bool:
+        """Whether a message in ``statement`` goes through ``logging``, as warnings may."""
+        written = {self.written_by(n) for n in ast.walk(statement) if isinstance(n, ast.Call)}
+        return not written <= {None, "print"}
 
     def _why_looked_for(self, statement: ast.stmt) -> str | None:
         """Why ``statement`` may be there to find out whether an attribute is: a ``try`` around it says so by name."""

@@ -763,13 +763,26 @@ class Project:
 
     @cached_property
     def log_reader(self) -> str | None:
-        """A class of the project that loggers hand their messages to, or that is one, and that changes something."""
+        """A class of the project that loggers hand their messages to, or that is one, and that changes something.
+
+        A formatter that changes the message alone is none.
+        """
         for name, c in self._classes.items():
-            if any(b.startswith("logging.") for b in c.bases):
-                changing = self.effects.changes_in(f"{name}.{m}" for m in c.methods - {"__init__"})
-                if changing:
-                    return name.rpartition(".")[2]
+            bases = {b for b in c.bases if b.startswith("logging.")}
+            methods = [f"{name}.{m}" for m in c.methods - {"__init__"}]
+            if not bases or not self.effects.changes_in(methods):
+                continue
+            if bases != {"logging.Formatter"} or any(map(self._changes_itself, methods)):
+                return name.rpartition(".")[2]
         return None
+
+    def _changes_itself(self, method: str) -> bool:
+        """Whether a method may change its object or a global, and not only attributes of what it is given."""
+        summary = self._functions.get(method)
+        if summary is None:
+            return True
+        does = summary.does
+        return bool(does.own or does.writes or does.runs or any(place[:1] in "~*" for place in does.sets))
 
     def mentions(self, last: str) -> Sequence[Mention]:
         """Every mention in the index that ends with the name ``last``."""
