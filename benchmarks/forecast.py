@@ -36,6 +36,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import zoo
+import zoo_third
 import zoo_transformers
 import zoo_unseen
 import zoo_wild2
@@ -54,6 +55,7 @@ ZOOS: dict[str, Iterable[str]] = {
     "transformers": zoo_transformers.CLASSES,
     "work": [name for name in zoo_wild2.SHUFFLED if name in zoo_wild2.WORK],
     "held": [name for name in zoo_wild2.SHUFFLED if name in zoo_wild2.HELD],
+    "third": zoo_third.CLASSES,
 }
 #: Rules whose findings stand at the head of what breaks somewhere inside.
 REGIONS = frozenset({"FC104", "FC204", "FC207", "FC404"})
@@ -95,7 +97,10 @@ def check(work: Path, only: tuple[str, ...]) -> None:
     files: dict[tuple[str, str], set[str]] = {}
     compiled: dict[str, list[str]] = {}
     for name, told in runs(work).items():
-        for what in (*zoo_unseen.COMPILED.get(name, "").split(), *zoo_wild2.COMPILED.get(name, ())):
+        for what in (
+            *zoo_unseen.COMPILED.get(name, "").split(),
+            *(zoo_wild2.COMPILED | zoo_third.COMPILED).get(name, ()),
+        ):
             compiled.setdefault(what.partition(":")[0].partition(".")[0], []).append(what)
         for file in told["imported"]:
             if any(file.partition("/")[0] == other.partition("/")[0] for other in told["traced"]):

@@ -35,13 +35,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import zoo
+import zoo_third
 import zoo_transformers
 import zoo_wild2
 from tables import put, rows_of, table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-ZOOS = {"wild": zoo.CLASSES, "transformers": zoo_transformers.CLASSES, "wild2": zoo_wild2.CLASSES}
+ZOOS = {
+    "wild": zoo.CLASSES,
+    "transformers": zoo_transformers.CLASSES,
+    "wild2": zoo_wild2.CLASSES,
+    "third": zoo_third.CLASSES,
+}
 CLASSES = {name: one for each in ZOOS.values() for name, one in each.items()}
 #: In training mode something else happens in them, and there is nothing to train.
 UNTRAINED = frozenset({"torch_audiomentations.Compose"})
@@ -64,7 +70,12 @@ class Bench:
         """The case file of a class."""
         folder = self.work / "cases"
         folder.mkdir(parents=True, exist_ok=True)
-        homes = {"zoo": zoo.CLASSES, "zoo_wild2": zoo_wild2.CLASSES, "zoo_transformers": zoo_transformers.CLASSES}
+        homes = {
+            "zoo": zoo.CLASSES,
+            "zoo_wild2": zoo_wild2.CLASSES,
+            "zoo_third": zoo_third.CLASSES,
+            "zoo_transformers": zoo_transformers.CLASSES,
+        }
         module = next(home for home, classes in homes.items() if name in classes)
         lines = ["import sys", f"sys.path.append({str(HERE)!r})", f"import {module}"]
         lines.append(f"build, calls = {module}.case({name!r})")

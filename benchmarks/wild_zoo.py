@@ -1,10 +1,10 @@
 """What fixes and settings do to the second wild zoo, half of which nobody looked at: docs/results/wild-zoo.md.
 
-    python benchmarks/wild_zoo.py count  --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
-    python benchmarks/wild_zoo.py patch  --python PY --work FOLDER [--half work|held] [--only NAMES]
-    python benchmarks/wild_zoo.py choose --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
-    python benchmarks/wild_zoo.py again  --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
-    python benchmarks/wild_zoo.py further --python PY --work FOLDER [--half work|held] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py count  --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py patch  --python PY --work FOLDER [--half work|held|third] [--only NAMES]
+    python benchmarks/wild_zoo.py choose --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py again  --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py further --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py report --work FOLDER [--checked FOLDER2] [--into docs/results/wild-zoo.md]
 
 PY is the Python of an environment with the packages of ``zoo_wild2.txt``. ``count`` runs each class as it is
@@ -42,6 +42,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 import forecast
 import settings
 import zoo
+import zoo_third
 import zoo_transformers
 import zoo_unseen
 import zoo_wild2
@@ -74,7 +75,9 @@ SECONDS = 1500  # for all that ``--prove`` does with a class
 #: Classes of other lists, from which rules have come.
 OTHERS = (*zoo.CLASSES.values(), *zoo_unseen.CLASSES.values(), *zoo_transformers.CLASSES.values())
 KNOWN = {package.partition(".")[0] for other in OTHERS for package in other.packages}
-HALVES = {"work": zoo_wild2.WORK, "held": zoo_wild2.HELD}
+HALVES = {"work": zoo_wild2.WORK, "held": zoo_wild2.HELD, "third": tuple(zoo_third.SHUFFLED)}
+CLASSES = zoo_wild2.CLASSES | zoo_third.CLASSES
+COMPILED = zoo_wild2.COMPILED | zoo_third.COMPILED
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -210,7 +213,7 @@ class Bench:
 
 
 def _compiled(name: str) -> list[str]:
-    return [word for what in zoo_wild2.COMPILED[name] for word in ("--compiled", what)]
+    return [word for what in COMPILED[name] for word in ("--compiled", what)]
 
 
 def _choice(told: subprocess.CompletedProcess[str]) -> Json:
@@ -237,7 +240,7 @@ def _linked(source: str, target: str) -> str:
 
 def answers(work: Path, run: str, end: str = ".json") -> dict[str, Json]:
     """What has been counted so far, or checked, by class."""
-    files = {name: work / run / f"{name}{end}" for name in zoo_wild2.CLASSES}
+    files = {name: work / run / f"{name}{end}" for name in CLASSES}
     return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
 
 
@@ -288,13 +291,13 @@ def _much(distance: float | str) -> bool:
 
 
 def packages_of(name: str) -> set[str]:
-    return {package.partition(".")[0] for package in zoo_wild2.CLASSES[name].packages}
+    return {package.partition(".")[0] for package in CLASSES[name].packages}
 
 
 def shuffled(names: Iterable[str]) -> list[str]:
     """In the order of the zoo's shuffle."""
     wanted = set(names)
-    return [name for name in zoo_wild2.SHUFFLED if name in wanted]
+    return [name for name in (*zoo_wild2.SHUFFLED, *zoo_third.SHUFFLED) if name in wanted]
 
 
 def exact(told: Json) -> bool:
@@ -423,7 +426,7 @@ def each(rows: Sequence[Row]) -> str:
     for row in rows:
         cells = [" -> ".join(str(row.count(run, what)) for run in RUNS) for what in list(COUNTS)[:4]]
         wrong = "; ".join(f"{run}: {reason}" for run, reason in row.wrong.items())
-        lines.append([row.name, zoo_wild2.CLASSES[row.name].family, *cells, wrong or _same(row)])
+        lines.append([row.name, CLASSES[row.name].family, *cells, wrong or _same(row)])
     return table(["class", "for", *list(COUNTS)[:4], "outputs"], lines)
 
 
@@ -618,7 +621,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     given = parser.parse_args()
     bench = Bench(given.python, given.work.resolve(), given.jobs)
-    half = HALVES[given.half] if given.half else tuple(zoo_wild2.CLASSES)
+    half = HALVES[given.half] if given.half else tuple(CLASSES)
     wanted = given.only.split(",") if given.only else [""]
     names = list(dict.fromkeys(name for word in wanted for name in half if name.startswith(word)))
     if given.what == "report":
