@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from patcher.facts import Facts
@@ -52,6 +52,8 @@ _CACHING = frozenset({"functools.lru_cache", "=functools.lru_cache", "functools.
 _PROPERTIES = frozenset({"property", "cached_property"})
 #: Words of context managers that read messages.
 _READING = frozenset("redirect capture captured catch caught record recorded warns raises logs assert".split())
+#: What a set or a dictionary asks of its keys.
+_KEYED = ("__hash__", "__eq__")
 #: What a field of ``str.format`` asks of an argument: attributes and items.
 _FIELD = re.compile(r"\{\w*([.\[][^{}:!]*)")
 _LEAVES = (ast.Constant, ast.Name, ast.Lambda, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
@@ -236,8 +238,11 @@ class Describing(Analysis):
         match e:
             case ast.FormattedValue(value=value):
                 return self._why_shown([value])
-            case ast.Subscript(value=value):
-                return self._why_methods(["__getitem__", "__missing__"], [value])
+            case ast.Subscript(value=value, slice=key):
+                names = [*_KEYED, "__index__"]
+                return self._why_methods(["__getitem__", "__missing__"], [value]) or self._why_methods(names, [key])
+            case ast.Set(elts=keys) | ast.Dict(keys=keys):
+                return self._why_methods(_KEYED, [k for k in keys if k is not None])
             case ast.Compare(left=left, ops=ops, comparators=others):
                 names = frozenset[str]().union(*(call_effects.OPERATOR_METHODS[type(op)] for op in ops))
                 return self._why_methods(names, [left, *others]) if names else None
@@ -250,16 +255,20 @@ class Describing(Analysis):
                 return next((reason for v in values if (reason := self._why_true(v)) is not None), None)
             case ast.UnaryOp(op=ast.Not(), operand=value) | ast.IfExp(test=value):
                 return self._why_true(value)
+            case ast.UnaryOp(op=op, operand=value):
+                return self._why_methods(call_effects.OPERATOR_METHODS[type(op)], [value])
             case ast.Call(func=ast.Name(id=name) as func, args=args) if self.syntax.is_builtin(func):
-                return self._why_methods(call_effects.LOOKING_BUILTINS.get(name, ()), args)
+                names = call_effects.LOOKING_BUILTINS.get(name) or call_effects.CARRYING_BUILTINS.get(name, ())
+                return self._why_methods(names, args)
             case ast.Call(func=ast.Attribute(value=text, attr="format"), args=args, keywords=keywords):
                 given = [*args, *(k.value for k in keywords)]
                 return self._why_looked_into(text) or self._why_shown(given)
+            case ast.Call(func=ast.Attribute(), args=args):
+                return self._why_methods(_KEYED, args)
         return None
 
     def _why_shown(self, parts: Sequence[ast.expr]) -> str | None:
         """What showing one of ``parts`` may change."""
-        parts = [p for part in parts for p in (part.elts if isinstance(part, ast.Tuple) else [part])]
         return self._why_methods(["__format__", "__str__", "__repr__", "extra_repr"], parts)
 
     def _why_looked_into(self, text: ast.expr) -> str | None:
@@ -275,6 +284,7 @@ class Describing(Analysis):
         return self._why_methods(["__bool__", "__len__"], [e])
 
     def _why_methods(self, names: Iterable[str], parts: Iterable[ast.expr]) -> str | None:
+        parts = [p for part in parts for p in _with_items(part)]
         unknown = [p for p in parts if self.inference.of(p).kind not in (Kind.TENSOR, Kind.PYTHON)]
         unknown = [p for p in unknown if not isinstance(p, (ast.Constant, ast.JoinedStr, ast.Compare))]
         unknown = [p for p in unknown if not self._is_name_or_type(p)]
@@ -387,6 +397,21 @@ class Describing(Analysis):
 
     def _first(self, parts: Sequence[ast.AST]) -> str | None:
         return next((reason for p in parts if (reason := self.why_changing(p)) is not None), None)
+
+
+def _with_items(e: ast.expr) -> Iterator[ast.expr]:
+    """``e``, or what it holds where it is a display: what is done with that may be done with each."""
+    match e:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            for part in parts:
+                yield from _with_items(part)
+        case ast.Dict(keys=keys, values=values):
+            for part in (*filter(None, keys), *values):
+                yield from _with_items(part)
+        case ast.Starred(value=value):
+            yield from _with_items(value)
+        case _:
+            yield e
 
 
 def _called(e: ast.expr) -> str:
