@@ -32,7 +32,7 @@ class Writing(Analysis):
         known = [
             (stands_for == "torch", name == "torch", -len(text), text)
             for name, stands_for in self.syntax.runtime_imports.items()
-            if (what == stands_for or what.startswith(stands_for + ".")) and not self._shadowed(name, at)
+            if (what == stands_for or what.startswith(stands_for + ".")) and self._means_its_import(name, at)
             for text in (name + what[len(stands_for) :],)
         ]
         best = max(known)[3] if known else None
@@ -48,7 +48,7 @@ class Writing(Analysis):
     def functional(self, name: str, at: ast.AST) -> str:
         """How new code at ``at`` says that function of ``torch.nn.functional``: through its own import, if any."""
         own = [n for n, what in self.syntax.runtime_imports.items() if what == "torch.nn.functional"]
-        near = next((n for n in sorted(own, key=len) if not self._shadowed(n, at)), "")
+        near = next((n for n in sorted(own, key=len) if self._means_its_import(n, at)), "")
         return f"{near}.{name}" if near else self.spelling(f"torch.nn.functional.{name}", at)
 
     def importable(self, name: str, at: ast.AST) -> bool:
@@ -59,8 +59,14 @@ class Writing(Analysis):
         own = name in sys.stdlib_module_names and not self.syntax.package.hides(name)
         if not own and not any(what.partition(".")[0] == name for what in self.syntax.runtime_imports.values()):
             return False
-        other = self.syntax.imports.get(name, name) != name
-        return not other and not self._shadowed(name, at) and name not in self.syntax.names_in(self.syntax.tree)
+        named = {what for n, what, function in self.syntax.all_imports if n == name and function is None}
+        if named - {name} or self._shadowed(name, at):
+            return False
+        return bool(named) or name not in self.syntax.names_in(self.syntax.tree)
+
+    def _means_its_import(self, name: str, at: ast.AST) -> bool:
+        """Whether ``name``, which the module imports somewhere, is that at ``at``."""
+        return not self._shadowed(name, at) and not self.syntax.may_be_missing(name, at)
 
     def _shadowed(self, name: str, at: ast.AST) -> bool:
         return any(

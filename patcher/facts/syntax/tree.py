@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 from patcher.facts.syntax.optional_imports import imported_or_none
@@ -384,6 +385,38 @@ class Syntax:
                 for name, what in bindings_of_import(node, self.package):
                     if name not in found or not self._is_fallback(node):
                         found[name] = what
+        return found
+
+    def may_be_missing(self, name: str, at: ast.AST) -> bool:
+        """Whether the module imports ``name`` under tests alone that may fail where ``at`` runs.
+
+        A name that is read outside of such a test is taken to be there, but for what is run as a script.
+        """
+        tests = self._import_tests.get(name, [])
+        arms = {test for test in tests if test is not None}
+        if None in tests or any((test, not body) in arms for test, body in arms):
+            return False
+        around = [at, *self.ancestors(at)]
+        for test, body in arms:
+            if any(child in test.body if body else child in test.orelse for child in around):
+                return False
+            inside = set(self.subtree(test))
+            read = any(n.id == name and n not in inside for n in self.by_type[ast.Name] if isinstance(n, ast.Name))
+            if read and not any(isinstance(n, ast.Name) and n.id == "__name__" for n in walk(test.test)):
+                return False
+        return bool(arms)
+
+    @cached_property
+    def _import_tests(self) -> dict[str, list[tuple[ast.If, bool] | None]]:
+        """The outermost test around each import of a name outside of functions, and whether it stands in its body."""
+        found: dict[str, list[tuple[ast.If, bool] | None]] = defaultdict(list)
+        for node in self._import_statements:
+            around = [node, *self.ancestors(node)]
+            if any(isinstance(p, _SCOPES[:-1]) for p in around):
+                continue
+            tests = [(p, child in p.body) for child, p in pairwise(around) if isinstance(p, ast.If)]
+            for name, _ in bindings_of_import(node, self.package):
+                found[name].append(tests[-1] if tests else None)
         return found
 
     def imports_locally(self, function: ast.AST, name: str) -> bool:
