@@ -239,8 +239,8 @@ class Describing(Analysis):
             case ast.FormattedValue(value=value):
                 return self._why_shown([value])
             case ast.Subscript(value=value, slice=key):
-                names = [*_KEYED, "__index__"]
-                return self._why_methods(["__getitem__", "__missing__"], [value]) or self._why_methods(names, [key])
+                found = self._why_methods(["__getitem__", "__missing__"], [value])
+                return found or self._why_methods([*_KEYED, "__index__"], [key])
             case ast.Set(elts=keys) | ast.Dict(keys=keys):
                 return self._why_methods(_KEYED, [k for k in keys if k is not None])
             case ast.Compare(left=left, ops=ops, comparators=others):
@@ -258,8 +258,8 @@ class Describing(Analysis):
             case ast.UnaryOp(op=op, operand=value):
                 return self._why_methods(call_effects.OPERATOR_METHODS[type(op)], [value])
             case ast.Call(func=ast.Name(id=name) as func, args=args) if self.syntax.is_builtin(func):
-                names = call_effects.LOOKING_BUILTINS.get(name) or call_effects.CARRYING_BUILTINS.get(name, ())
-                return self._why_methods(names, args)
+                looking, carrying = call_effects.LOOKING_BUILTINS, call_effects.CARRYING_BUILTINS
+                return self._why_methods(looking.get(name) or carrying.get(name, ()), args)
             case ast.Call(func=ast.Attribute(value=text, attr="format"), args=args, keywords=keywords):
                 given = [*args, *(k.value for k in keywords)]
                 return self._why_looked_into(text) or self._why_shown(given)
