@@ -68,6 +68,11 @@ NOT_TRACED = frozenset(
     "torch.fx.symbolic_trace torch.jit.trace torch.utils.data.DataLoader torch.utils.data.TensorDataset "
     "types.SimpleNamespace queue.Queue cmath.exp cmath.phase cmath.sqrt inspect.getsource tempfile.mkdtemp "
     "torch.compiler.disable torch._dynamo.disable "
+    "torch.backends.cuda.flash_sdp_enabled torch.backends.cuda.mem_efficient_sdp_enabled "
+    "torch.backends.cuda.math_sdp_enabled torch.backends.cuda.cudnn_sdp_enabled torch.backends.cuda.is_built "
+    "torch.backends.cudnn.flags torch.backends.cudnn.is_available torch.backends.mkldnn.flags "
+    "torch.backends.mkldnn.is_available torch.backends.mps.is_available torch.backends.openmp.is_available "
+    "torch.get_float32_matmul_precision torch.cuda.is_bf16_supported torch.is_inference_mode_enabled "
     # measured with torch 2.11 on a GPU, where ``torch.cuda.empty_cache`` is traced, and left out of what runs
     "torch.cuda.synchronize torch.cuda.set_device torch.cuda.memory_stats torch.cuda.nvtx.range_push "
     "torch.cuda.nvtx.range_pop torch.accelerator.empty_cache".split()

@@ -1,0 +1,1 @@
+"""FC616: the context manager by which attention chose its kernels."""
