@@ -179,3 +179,46 @@ def caught(fn, x):
 def test_what_tests_catch_does_not_count(name: str, before: str, counts: bool, tmp_path: Path) -> None:
     files = {"net.py": NET.replace("{parameters}", ""), name: TESTING.replace("{before}", before)}
     assert bool(_why(files, "net.Net.forward", tmp_path)) is counts
+
+
+ERRORS = """
+class NetError(Exception): pass
+class NoNode(NetError, KeyError): pass
+class Odd(made()): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("caught", "raised", "takes"),
+    [
+        ("kit.errors.NetError", "kit.errors.NoNode", True),
+        ("kit.NetError", "kit.nets.NoNode", True),  # handed on by a package
+        ("LookupError", "kit.errors.NoNode", True),
+        ("Exception", "kit.errors.NetError", True),
+        ("AttributeError", "kit.errors.Odd", True),
+        ("kit.ERRORS", "kit.errors.NetError", True),  # a tuple, as far as is known
+        ("AttributeError", "kit.errors.raised", True),
+        ("requests.HTTPError", "kit.errors.NetError", True),
+        ("kit.ERRORS", "ValueError", True),
+        ("AttributeError", "kit.errors.NetError", False),
+        ("ValueError", "kit.NoNode", False),
+        ("kit.errors.NoNode", "kit.errors.NetError", False),
+        ("kit.NetError", "RuntimeError", False),
+    ],
+)
+def test_which_error_a_handler_takes(caught: str, raised: str, takes: bool, tmp_path: Path) -> None:
+    for package in ("kit", "kit/nets"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    files = {"kit/errors.py": ERRORS, "kit/nets/__init__.py": "from kit.errors import NoNode\n"}
+    project = Project([summarise(ast.parse(text), str(tmp_path / name)) for name, text in files.items()])
+    assert project.catching.stop([caught], [raised]) is takes
+
+
+def test_two_classes_of_one_name_are_not_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit/__init__.py").touch()
+    files = {"kit/a.py": "class E(ValueError): pass\n", "kit/b.py": "class E(KeyError): pass\n"}
+    project = Project([summarise(ast.parse(text), str(tmp_path / name)) for name, text in files.items()])
+    assert project.catching.stop(["KeyError"], ["kit.E"])
+    assert not project.catching.stop(["KeyError"], ["kit.a.E"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patcher.facts.project.does import UNNAMED
+from patcher.facts.project.error_classes import ErrorClasses
 from patcher.facts.project.protected import ANY, BODY, EVERYWHERE, GATHERED, OUTPUT, WARNINGS, Region
 from patcher.facts.tables import call_effects as tables
 
@@ -40,6 +41,7 @@ class Catching:
         self._reaches: dict[int, bytes] = {}
         self._stopping: dict[tuple[frozenset[str], tuple[str, ...]], bool] = {}
         self._led: dict[str, bytes] = {}
+        self._classes = ErrorClasses(project)
         self._edges_of: dict[str, tuple[Group, ...]] = {}
         self._alone: dict[str, Group] = {}
         self._seen: dict[tuple[str, str | None], Group] = {}
@@ -72,12 +74,7 @@ class Catching:
             return stop == error
         if stop in (ANY, GATHERED):
             return True
-        caught, raised = getattr(builtins, stop, None), getattr(builtins, error, None)
-        if isinstance(caught, type) and isinstance(raised, type):
-            return issubclass(raised, caught)
-        if isinstance(raised, type):  # no class of somebody's own is above a builtin one, but a name may stand for more
-            return self.project.known_class(stop) is None and self.project.has(stop.partition(".")[0])
-        return True
+        return self._classes.may_take(stop, error)
 
     def _entered(self, stops: Iterable[str], seen: frozenset[str]) -> Iterator[str]:
         """``stops``, with what context managers stop in the place of these."""
