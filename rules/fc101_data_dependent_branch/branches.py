@@ -43,7 +43,7 @@ class Branches(Analysis):
                 text = ast.unparse(target)
                 if text in results or any(ast.unparse(t.target) == text for t in temporaries):
                     return f"`{text}` is assigned twice in one arm"
-                if isinstance(target, ast.Name) and self._stays(target, body):
+                if isinstance(target, ast.Name) and self.stays(target, body):
                     temporaries.append(Assigned(target, value, s))
                 else:
                     results[text] = Assigned(target, value, s)
@@ -74,7 +74,7 @@ class Branches(Analysis):
             return f"`{ast.unparse(target)}` is changed in place"
         return pairs
 
-    def _stays(self, target: ast.Name, body: list[ast.stmt]) -> bool:
+    def stays(self, target: ast.Name, body: list[ast.stmt]) -> bool:
         """Whether what is assigned here is read in this arm alone, and the rest of the branch does not use the name."""
         function = self.syntax.function_of(target)
         if function is None:

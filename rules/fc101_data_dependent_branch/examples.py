@@ -558,9 +558,280 @@ calls = [(torch.tensor([[3.0, 2, 1, -1], [1, -2, -3, -4], [-1, -1, -1, -2]]) + b
         torch_settings=_SHAPES,
         unsafe=True,
     ),
+    Example(
+        title="one of two tables of rates is registered, the long one is made when it is needed",
+        before="""\
+class Turning(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trained = 4
+        self.register_buffer("rates", self.made(1), persistent=False)
+        self.short_rates = self.rates
+
+    def made(self, by):
+        return 1.0 / (torch.arange(1, 4) * by).float()
+
+    def choose(self, places, device):
+        length = torch.max(places) + 1
+        if length > self.trained:
+            if not hasattr(self, "long_rates"):
+                self.long_rates = self.made(by=8)
+            self.register_buffer("rates", self.long_rates, persistent=False)
+        else:
+            # the module may have been moved
+            self.short_rates = self.short_rates.to(device)
+            self.register_buffer("rates", self.short_rates, persistent=False)
+
+    @torch.no_grad()
+    def forward(self, places):
+        self.choose(places, places.device)
+        return places.unsqueeze(-1) * self.rates
+""",
+        after="""\
+class Turning(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trained = 4
+        self.register_buffer("rates", self.made(1), persistent=False)
+        self.short_rates = self.rates
+
+    def made(self, by):
+        return 1.0 / (torch.arange(1, 4) * by).float()
+
+    def choose(self, places, device):
+        length = torch.max(places) + 1
+        # the module may have been moved
+        if not hasattr(self, "long_rates"):
+            self.long_rates = self.made(by=8)
+        self.short_rates = self.short_rates.to(device)
+        self.register_buffer(
+            "rates",
+            torch.where(length > self.trained, self.long_rates, self.short_rates),
+            persistent=False,
+        )
+
+    @torch.no_grad()
+    def forward(self, places):
+        self.choose(places, places.device)
+        return places.unsqueeze(-1) * self.rates
+""",
+        run="""\
+def make(): return Turning()
+calls = [(torch.arange(n),) for n in (3, 9, 4, 5)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="factors of the configuration, for short rows or long ones",
+        before="""\
+class Scaled(nn.Module):
+    def __init__(self, long, short):
+        super().__init__()
+        self.long, self.short = long, short
+        self.trained = 4
+        self.rates = None
+
+    @torch.no_grad()
+    def forward(self, x, places):
+        length = torch.max(places) + 1
+        if length > self.trained:
+            factors = torch.tensor(self.long, dtype=torch.float32, device=x.device)
+        else:
+            factors = torch.tensor(self.short, dtype=torch.float32, device=x.device)
+        self.rates = 1.0 / (factors * torch.arange(1, 4, device=x.device).float())
+        return x * (places.unsqueeze(-1).float() * self.rates)
+""",
+        after="""\
+class Scaled(nn.Module):
+    def __init__(self, long, short):
+        super().__init__()
+        self.long, self.short = long, short
+        self.trained = 4
+        self.rates = None
+
+    @torch.no_grad()
+    def forward(self, x, places):
+        length = torch.max(places) + 1
+        factors = torch.where(
+            length > self.trained,
+            torch.tensor(self.long, dtype=torch.float32, device=x.device),
+            torch.tensor(self.short, dtype=torch.float32, device=x.device),
+        )
+        self.rates = 1.0 / (factors * torch.arange(1, 4, device=x.device).float())
+        return x * (places.unsqueeze(-1).float() * self.rates)
+""",
+        run="""\
+def make(): return Scaled([4.0, 5.0, 6.0], [1.0, 1.25, 1.5])
+calls = [(torch.linspace(0, 1, 3), torch.arange(n)) for n in (3, 9, 4, 5)]
+""",
+        unsafe=True,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="what is chosen is made of the input's length",
+        source="""\
+class Growing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trained = 4
+        self.register_buffer("rates", self.made(4), persistent=False)
+        self.short_rates = self.rates
+
+    def made(self, length):
+        return torch.arange(1, 4) / length
+
+    def forward(self, places):
+        length = torch.max(places) + 1
+        if length > self.trained:
+            self.register_buffer("rates", self.made(length), persistent=False)
+        else:
+            self.register_buffer("rates", self.short_rates, persistent=False)
+        return places.unsqueeze(-1) * self.rates
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a number is changed along with the buffer",
+        source="""\
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trained, self.scale = 4, 1.0
+        self.register_buffer("rates", torch.arange(1, 4) / 4, persistent=False)
+        self.short_rates = self.rates
+
+    def made(self, by):
+        return torch.arange(1, 4) / by, 2.0
+
+    def forward(self, places):
+        if torch.max(places) > self.trained:
+            if not hasattr(self, "long_rates"):
+                self.long_rates, self.scale = self.made(9)
+            self.register_buffer("rates", self.long_rates, persistent=False)
+        else:
+            self.register_buffer("rates", self.short_rates, persistent=False)
+        return places.unsqueeze(-1) * self.rates * self.scale
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="one arm goes on with what the other one moves",
+        source="""\
+class Moved(nn.Module):
+    def __init__(self, rates, trained):
+        super().__init__()
+        self.trained = trained
+        self.short_rates = rates
+        self.register_buffer("rates", rates, persistent=False)
+
+    def forward(self, places):
+        if torch.max(places) > self.trained:
+            self.short_rates = self.short_rates.to(torch.float16)
+            self.register_buffer("rates", self.short_rates, persistent=False)
+        else:
+            self.register_buffer("rates", self.short_rates, persistent=False)
+        return places.unsqueeze(-1) * self.rates
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the buffer that is chosen is written to",
+        source="""\
+class Turns(nn.Module):
+    def __init__(self, first, second):
+        super().__init__()
+        self.register_buffer("first", first)
+        self.register_buffer("second", second)
+        self.register_buffer("room", first)
+
+    def forward(self, x):
+        if x.sum() > 0:
+            self.register_buffer("room", self.first)
+        else:
+            self.register_buffer("room", self.second)
+        self.room[:1] = x[:1]
+        return self.first + self.second
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="one is saved with the module, the other is not",
+        source="""\
+class Saved(nn.Module):
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = first, second
+        self.register_buffer("rates", first)
+
+    def forward(self, x):
+        if x.sum() > 0:
+            self.register_buffer("rates", self.first)
+        else:
+            self.register_buffer("rates", self.second, persistent=False)
+        return x * self.rates
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the test reads what the arms keep",
+        source="""\
+class Turned(nn.Module):
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = first, second
+        self.register_buffer("rates", first)
+
+    def forward(self, x):
+        if (x * self.rates).sum() > 0:
+            self.register_buffer("rates", self.first)
+        else:
+            self.register_buffer("rates", self.second)
+        if (x * self.second).sum() > 0:
+            if not hasattr(self, "third"):
+                self.third = self.second * 2
+            self.second = self.third
+        else:
+            self.second = self.third
+        return x * self.rates
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="numbers of the configuration",
+        source="""\
+class Numbers(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.cfg = cfg
+
+    def forward(self, x, places):
+        if torch.max(places) > self.cfg.trained:
+            scale = self.cfg.long_scale
+        else:
+            scale = self.cfg.short_scale
+        return x * scale
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the factors are used up as a list as well",
+        source="""\
+class Drawn(nn.Module):
+    def __init__(self, long, short):
+        super().__init__()
+        self.long, self.short = long, short
+
+    def forward(self, x, places):
+        if torch.max(places) > 4:
+            factors = torch.tensor(self.long.pop(), device=x.device)
+        else:
+            factors = torch.tensor(self.short, device=x.device)
+        return x * factors
+""",
+        reported=True,
+    ),
     NearMiss(
         title="a mask is dropped because of another tensor",
         source="""\

@@ -23,6 +23,7 @@ from patcher.rule import (
     Rule,
     block,
 )
+from rules.fc101_data_dependent_branch.chosen_state import ChosenState, ChosenStates
 from rules.fc101_data_dependent_branch.dropped_tensors import DroppedTensor, DroppedTensors
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
 from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
@@ -40,6 +41,8 @@ class DataDependentBranch(Rule):
         ``capture_dynamic_output_shape_ops`` is set, the same goes for what is computed of the places alone
         (``x[mask] = f(y[mask])``): compiled code computes it of no places. A test that does nothing but drop a mask
         which masks nothing (``if not mask.any(): mask = None``) is left to eager code too: compiled code keeps it.
+        Where the arms only choose which of two tensors a module keeps, in a buffer or a name, and both are made of what
+        the module has (rates for short rows and for long ones), what they make ready is done in any case.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
@@ -54,8 +57,11 @@ class DataDependentBranch(Rule):
         just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
         tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
         dtype would depend on its data. Skipped writes are safe where it is proven that writing nothing is no error and
-        leaves gradients as they were; else, and always for what is computed of no places and for a mask that is
-        dropped, the finding says what is taken for granted. Anything else is reported and left alone.
+        leaves gradients as they were; else, and always for what is computed of no places, for a mask that is dropped
+        and for the choice of what a module keeps, the finding says what is taken for granted. That choice leaves a
+        third tensor in the module, and what is made when it is first needed is made the first time: both can be seen
+        from outside. A module that moves to another device after its first call may hold one of the two tensors on the
+        old one, which raises then. Anything else is reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).
@@ -83,7 +89,10 @@ class DataDependentBranch(Rule):
             skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
             skipped = skipped or facts.ask(PickedWrites).of(node)
         dropped = facts.ask(DroppedTensors).of(node) if isinstance(merge, str) and skipped is None else None
-        if dropped is not None:
+        chosen = facts.ask(ChosenStates).of(node) if isinstance(merge, str) and isinstance(node, ast.If) else None
+        if chosen is not None and skipped is None and dropped is None:
+            yield Finding(node, message, _chosen(chosen, node, facts), "taken for granted: " + "; ".join(chosen.doubts))
+        elif dropped is not None:
             yield Finding(node, message, _kept(dropped, facts), _granted(dropped))
         elif skipped is not None:
             granted = "taken for granted: " if skipped.doubts else ""
@@ -128,6 +137,13 @@ def _granted(dropped: DroppedTensor) -> str:
     return f"taken for granted: where {where}, {names} or None makes no difference to what reads it"
 
 
+def _chosen(chosen: ChosenState, node: ast.AST, facts: Facts) -> Fix:
+    """What both arms need is made ready in any case; what is kept is picked."""
+    write = _Writer(facts.writing.spelling("torch.where", node))
+    assert isinstance(node, ast.If)
+    return Fix((ReplaceStatements((node,), tuple(write.kept(chosen, facts, node))),), Applicability.UNSAFE)
+
+
 class _Writer:
     """Writes a merge down. ``names``: conditions that several results need, and the name that each was given."""
 
@@ -152,6 +168,17 @@ class _Writer:
             lines += [Code("{0} = {1}", pair) for pair in zip(targets, values, strict=True)]
         if merge.guard:
             lines = [block(Code(f"if {_holes(len(merge.guard), ' and ')}:", merge.guard), lines)]
+        return lines
+
+    def kept(self, chosen: ChosenState, facts: Facts, node: ast.If) -> list[Code]:
+        lines = []
+        if chosen.test_first:
+            self.names[chosen.condition] = name = facts.writing.fresh_name("_condition", node)
+            lines.append(Code(f"{name} = {{0}}", (_tensor(chosen.condition.tensor),)))
+        lines += [_again(s) for s in chosen.prepared]
+        for one, other in chosen.kept:
+            picked = self.merged(chosen.condition, Code("{0}", (one.value,)), Code("{0}", (other.value,)))
+            lines.append(_keeping(one.statement, picked))
         return lines
 
     def choice(self, choice: Choice) -> Code:
@@ -184,6 +211,35 @@ def _holes(n: int, joint: str, start: int = 0) -> str:
 def _joined(before: str, first: Sequence[ast.expr | Code], between: str = "", then: Sequence[Code] = ()) -> Code:
     template = before + _holes(len(first), ", ") + between + _holes(len(then), ", ", len(first))
     return Code(template, (*first, *then))
+
+
+def _again(s: ast.stmt) -> Code:
+    """A statement that makes something ready, once more."""
+    match s:
+        case ast.If(test=test, body=body):
+            return block(Code("if {0}:", (test,)), [_again(inner) for inner in body])
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+            return _joined("", targets, " = ", [Code("{0}", (value,))])
+        case ast.Assign(targets=[target], value=value):
+            return Code("{0} = {1}", (target, value))
+    raise AssertionError(ast.unparse(s))
+
+
+def _keeping(s: ast.Assign | ast.Expr, picked: Code) -> Code:
+    """``s`` with another tensor to keep."""
+    if isinstance(s, ast.Assign):
+        return Code("{0} = {1}", (s.targets[0], picked))
+    call = s.value
+    assert isinstance(call, ast.Call)
+    settings = [(f"{k.arg}=", k.value) for k in call.keywords]
+    parts: list[tuple[str, ast.expr | Code]] = [
+        ("", call.args[0]),
+        ("", picked),
+        *[("", e) for e in call.args[2:]],
+        *settings,
+    ]
+    written = ", ".join(f"{name}{{{i}}}" for i, (name, _) in enumerate(parts, 1))
+    return Code(f"{{0}}({written})", (call.func, *(part for _, part in parts)))
 
 
 def _tensor(part: Tensor) -> Code:

@@ -150,14 +150,14 @@ class Unchanged(Analysis):
         for n in ast.walk(e):
             if isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda)):
                 return f"`{ast.unparse(n)}` does more than give a value"
-            if what := self._drawn_by(n):
+            if what := self.drawn_by(n):
                 return f"`{what.removeprefix('.')}` draws random numbers, or asks for the time"
             for w in self.writes.of(n):
                 return f"{w.told} may have an effect"
         return ""
 
-    def _drawn_by(self, n: ast.AST) -> str:
-        """What ``n``, a call or a property, or a function of the project that it runs, draws or asks for the time."""
+    def drawn_by(self, n: ast.AST) -> str:
+        """What draws, or asks for the time, in ``n``, a call or a property, or in what that runs; "" if nothing."""
         functions: list[str] = []
         if isinstance(n, ast.Call):
             method = f".{n.func.attr}" if isinstance(n.func, ast.Attribute) else ""

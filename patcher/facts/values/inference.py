@@ -385,7 +385,8 @@ class Inference:
             passed = self._passed(function).get(argument.arg)
             if passed is not None:
                 return passed
-        if self._used_as_tensor(d):
+        instance = self.syntax.method_of(function) is function and self_name(function) == argument.arg
+        if not instance and self._used_as_tensor(d):  # an instance may call what it holds `long`, or `half`
             category = Category.INT if self._used_as_index(d) else Category.UNKNOWN
             return named(tensor(dtype=DType(category)), token)
         return UNKNOWN
