@@ -523,7 +523,13 @@ def _() -> Built:
     return model, lambda: [(normal(rows, n, n, 3),) for rows, n in ((1, 16), (2, 16), (1, 20))]
 
 
-@third("neurodiffeq.FCNN", "neurodiffeq", "differential equations", train=True)
+@third(
+    "neurodiffeq.FCNN",
+    "neurodiffeq",
+    "differential equations",
+    train=True,
+    compiled="neurodiffeq.neurodiffeq:diff",
+)
 def _() -> Built:
     import torch
     from neurodiffeq import diff
@@ -555,7 +561,6 @@ def _() -> Built:
     "botorch.qLogExpectedImprovement",
     "botorch",
     "Bayesian optimization",
-    compiled="botorch.acquisition.logei:qLogExpectedImprovement.forward",
 )
 def _() -> Built:
     from botorch.acquisition.logei import qLogExpectedImprovement
