@@ -288,9 +288,104 @@ def make(): return Joined()
 calls = [(torch.ones(2), torch.ones(3))]
 """,
     ),
+    Example(
+        title="the last part of what is asserted",
+        before="""\
+class Guarded(nn.Module):
+    def __init__(self, ready=True):
+        super().__init__()
+        self.ready = ready
+        self.layers = nn.ModuleList([nn.Linear(4, 4)])
+
+    def forward(self, x, *others):
+        assert self.ready and self.layers, "not ready"
+        x = self.layers[0](x)
+        assert not self.ready or others
+        parts = [o for o in others]
+        assert self.ready and (x is None or parts), "nothing to add"
+        return x + parts[0]
+""",
+        after="""\
+class Guarded(nn.Module):
+    def __init__(self, ready=True):
+        super().__init__()
+        self.ready = ready
+        self.layers = nn.ModuleList([nn.Linear(4, 4)])
+
+    def forward(self, x, *others):
+        assert self.ready and bool(self.layers), "not ready"
+        x = self.layers[0](x)
+        assert not self.ready or len(others) > 0
+        parts = [o for o in others]
+        assert self.ready and (x is None or len(parts) > 0), "nothing to add"
+        return x + parts[0]
+""",
+        run="""\
+def make(): return Guarded()
+calls = [(torch.linspace(-1, 1, 8).reshape(2, 4), torch.ones(4))]
+""",
+    ),
+    Example(
+        title="the last part, where `len` may be another name",
+        before="""\
+from math import *
+
+
+class Sum(nn.Module):
+    def forward(self, x, y):
+        parts = [p for p in (x, y) if p.dim() > 0]
+        assert x.dim() == y.dim() and parts
+        return torch.cat(parts) * pi
+""",
+        after="""\
+from math import *
+
+
+class Sum(nn.Module):
+    def forward(self, x, y):
+        parts = [p for p in (x, y) if p.dim() > 0]
+        assert x.dim() == y.dim() and (True if parts else False)
+        return torch.cat(parts) * pi
+""",
+        run="""\
+def make(): return Sum()
+calls = [(torch.ones(2), torch.ones(3))]
+""",
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="parts before the last one, and what is turned around",
+        source="""\
+class Early(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ready, self.barred = True, False
+        self.layers = nn.ModuleList([nn.Linear(4, 4)])
+
+    def forward(self, x, *others):
+        assert self.layers and others and self.ready
+        assert others or self.ready, "nothing"
+        assert (self.barred or self.layers) and self.ready
+        assert not (self.barred and others)
+        return self.layers[0](x)
+""",
+    ),
+    NearMiss(
+        title="a tensor as the last part",
+        source="""\
+class Lit(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ready = True
+        self.register_buffer("seen", torch.ones(()))
+
+    def forward(self, x):
+        assert self.ready and self.seen
+        return x * 2
+""",
+    ),
     NearMiss(
         title="a tensor that may be a function instead, and a flag",
         source="""\

@@ -31,9 +31,9 @@ class AssertedContainer(Rule):
         and the error stays what it is. Safe for attributes that the class sets to modules (a ``ModuleList``, say) or to
         None: an assertion asks for the truth anyway, and an attribute that is registered as a module takes no tensor.
         Unsafe for parameters that are annotated as a container, which an annotation does not hold, and for attributes
-        that hold one. Left alone: lists of literals, messages that are put together, and most conditions with more to
-        them, which do not break. One that does is not found: an ``and`` the last part of which is a container or a
-        module (``assert self.ready and self.layers``), as are those ``or`` that were tried.
+        that hold one. Left alone: lists of literals, messages that are put together, and the parts of an ``and`` or
+        ``or`` before the last one, which do not break. Of what has several parts the last one is asked for its length
+        or truth (``assert self.ready and bool(self.layers)``).
 
     References:
         PyTorch, "Failed to convert args/kwargs to proxy" (graph break GB0055).
@@ -50,18 +50,24 @@ class AssertedContainer(Rule):
         assert isinstance(node, ast.Assert)
         if not isinstance(node.msg, ast.Constant | None):
             return
-        layers, doubt = facts.ask(Containers).holds_layers(node.test), facts.ask(Containers).why_not(node.test)
+        asserted = _last(node.test)
+        layers, doubt = facts.ask(Containers).holds_layers(asserted), facts.ask(Containers).why_not(asserted)
         if doubt is None and not layers:
             return
-        message = f"the assertion takes `{ast.unparse(node.test)}` for a tensor: the graph ends here"
+        message = f"the assertion takes `{ast.unparse(asserted)}` for a tensor: the graph ends here"
         if layers:
             asked = "bool({0})" if facts.syntax.is_builtin(ast.Name("bool")) else "True if {0} else False"
-            yield Finding(node, message, Fix((Replace(node.test, Code(asked, (node.test,))),)))
+            yield Finding(node, message, Fix((Replace(asserted, Code(asked, (asserted,))),)))
             return
         safety = Applicability.UNSAFE if doubt else Applicability.SAFE
         length = facts.syntax.is_builtin(ast.Name("len"))  # not for sure below `from torch.nn import *`
-        code = Code("len({0}) > 0" if length else "True if {0} else False", (node.test,))
-        yield Finding(node, message, Fix((Replace(node.test, code),), safety), doubt or "")
+        code = Code("len({0}) > 0" if length else "True if {0} else False", (asserted,))
+        yield Finding(node, message, Fix((Replace(asserted, code),), safety), doubt or "")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _last(test: ast.expr) -> ast.expr:
+    """What Dynamo meets last where all of ``test`` is evaluated: the parts before that are jumps as in an ``if``."""
+    return _last(test.values[-1]) if isinstance(test, ast.BoolOp) else test
