@@ -49,6 +49,9 @@ class Net(nn.Module):
         ("__hash__", "{1: 2}[self.meter]"),
         ("__index__", "[1, 2][self.meter]"),
         ("__index__", "hex(self.meter)"),
+        ("__contains__", "1 in self.meter"),
+        ("__iter__", "1 in self.meter"),
+        ("__getitem__", "1 not in self.meter"),
     ],
 )
 def test_what_may_change_when_it_is_asked(method: str, asked: str) -> None:

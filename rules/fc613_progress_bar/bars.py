@@ -103,6 +103,8 @@ class Bars(Analysis):
                     e
                 ).kind is Kind.TENSOR
                 return not (builtin in _AT_ONCE or views or made)
+            case ast.Attribute(attr=attr):
+                return attr in self.project.properties and self.inference.of(e).kind is not Kind.TENSOR
         return isinstance(e, (ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await, ast.Starred))
 
     def _used(self, call: ast.Call) -> tuple[tuple[ast.Name, ...], str]:

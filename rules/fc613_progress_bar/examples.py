@@ -517,6 +517,32 @@ class Net(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="a generator behind a property",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    @property
+    def steps(self):
+        try:
+            yield from (1, 2)
+        finally:
+            self.log.append(3)
+
+    def forward(self, x):
+        for t in tqdm(self.steps, desc="from one to the next", disable=True, leave=False, ascii=True, unit="step"):
+            x = x * t
+            break
+        return x * len(self.log)
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="a bar around another one",
         source="""\
 from tqdm import tqdm

@@ -245,7 +245,9 @@ class Describing(Analysis):
                 return self._why_methods(_KEYED, [k for k in keys if k is not None])
             case ast.Compare(left=left, ops=ops, comparators=others):
                 names = frozenset[str]().union(*(call_effects.OPERATOR_METHODS[type(op)] for op in ops))
-                return self._why_methods(names, [left, *others]) if names else None
+                asked = [e for op, e in zip(ops, others, strict=True) if isinstance(op, (ast.In, ast.NotIn))]
+                inside = self._why_methods(call_effects.CONTAINING_METHODS, asked) if asked else None
+                return inside or (self._why_methods(names, [left, *others]) if names else None)
             case ast.BinOp(left=left, op=op, right=right):
                 shown = self._why_shown([right]) if isinstance(op, ast.Mod) else None
                 if isinstance(op, ast.Mod) and shown is None and not isinstance(right, (ast.Tuple, ast.Dict)):

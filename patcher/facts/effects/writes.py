@@ -101,6 +101,8 @@ class Writes(Analysis):
             case ast.Compare(left=left, ops=ops, comparators=others):
                 for by, one, other in zip(ops, [left, *others], others, strict=False):
                     yield from self._operator(n, tables.OPERATOR_METHODS[type(by)], one, other)
+                    if isinstance(by, (ast.In, ast.NotIn)):
+                        yield from self._operator(n, tables.CONTAINING_METHODS, other)
             case ast.UnaryOp(op=op, operand=operand):
                 yield from self._operator(n, tables.OPERATOR_METHODS[type(op)], operand)
             case ast.FormattedValue(value=value):

@@ -209,8 +209,8 @@ OPERATOR_METHODS = {
     ast.LtE: _set("__le__ __ge__"),
     ast.Gt: _set("__gt__ __lt__"),
     ast.GtE: _set("__ge__ __le__"),
-    ast.In: _set("__contains__ __eq__"),
-    ast.NotIn: _set("__contains__ __eq__"),
+    ast.In: _set("__eq__"),
+    ast.NotIn: _set("__eq__"),
     ast.Is: frozenset[str](),
     ast.IsNot: frozenset[str](),
     ast.USub: _set("__neg__"),
@@ -218,5 +218,7 @@ OPERATOR_METHODS = {
     ast.Invert: _set("__invert__"),
     ast.Not: _set("__bool__ __len__"),
 }
+#: What ``in`` and ``not in`` call of their right operand: what goes through it, where it cannot say what it contains.
+CONTAINING_METHODS = _set("__contains__ __iter__ __next__ __getitem__")
 #: Special methods that show a value as text.
 SHOWING_METHODS = _set("__format__ __str__ __repr__")
