@@ -211,3 +211,34 @@ def test_one_of_two_functions_means_what_the_file_calls_so() -> None:
 
 def test_a_body_means_the_parameter() -> None:
     assert "FC611" not in told(HEADS.format("def forward(self, panel): return panel[0] + sum(p for p in panel)"))
+
+
+CHOSEN = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rate = 2.0
+
+    if hasattr(torch, "compile"):
+
+        def tune(self, rate):
+            {tuned}
+
+        def forward(self, x):
+            if (x > 1).any():
+                y = x * self.rate
+            else:
+                y = x * 3
+            return y + 1
+    else:
+
+        def forward(self, x):
+            return x
+"""
+
+
+def test_methods_under_a_test_are_methods() -> None:
+    for tuned, fixed in (("pass", {"FC101"}), ("self.rate = rate", set[str]())):
+        result = patch(HEAD + CHOSEN.format(tuned=tuned), "net.py", load_rules(), Settings())
+        assert "FC101" in {f.code for f in result.found}
+        assert {f.code for f in result.fixed} == fixed, tuned

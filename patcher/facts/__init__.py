@@ -15,7 +15,7 @@ from patcher.facts.project.threads import runs_elsewhere
 from patcher.facts.syntax.classes import ClassFacts
 from patcher.facts.syntax.comments import Comments
 from patcher.facts.syntax.packages import module_name
-from patcher.facts.syntax.tree import FunctionNode, Syntax
+from patcher.facts.syntax.tree import FunctionNode, Syntax, methods_of
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
 from patcher.facts.values.presumed import Presumed
@@ -145,7 +145,7 @@ class Facts:
 
     def may_be_used_in_graph(self, cls: ast.ClassDef) -> bool:
         """Whether compiled code calls a method of ``cls``, or one of that name on an object that may be of ``cls``."""
-        methods = [s for s in cls.body if isinstance(s, _FUNCTIONS)]
+        methods = methods_of(cls)
         if any(self.reached(m) for m in methods):
             return True
         named = [m.name for m in methods if not m.name.startswith("__")]

@@ -12,7 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.syntax.classes import parameter_at
-from patcher.facts.syntax.tree import FunctionNode, dotted, walk
+from patcher.facts.syntax.tree import FunctionNode, dotted, methods_of, walk
 from patcher.facts.tables.torch_api import INT64
 from patcher.facts.values.sizes import Sizes
 
@@ -71,7 +71,7 @@ class NumberUses:
 def number_uses(facts: Facts, cls: ast.ClassDef, held: Iterable[str]) -> NumberUses:
     """What compiled code does with the numbers that ``cls`` keeps in the attributes ``held``."""
     flow = NumberFlow(facts, cls, held)
-    methods = [m for m in cls.body if isinstance(m, _FUNCTIONS) and m.name != "__init__" and facts.reached(m)]
+    methods = [m for m in methods_of(cls) if m.name != "__init__" and facts.reached(m)]
     nodes = (n for m in methods if not facts.eager_only(m.body[0]) for n in walk(m))
     return flow.uses_of([n for n in nodes if isinstance(n, ast.Attribute) and flow.is_read(n)])
 
@@ -137,7 +137,7 @@ class NumberFlow(Analysis):
         if own is not None and self.project.methods(self.name, own[1]) not in ([], [f"{self.name}.{own[1]}"]):
             return None
         if own is not None:
-            found = [s for s in own[0].body if isinstance(s, _FUNCTIONS) and s.name == own[1]]
+            found = [s for s in methods_of(own[0]) if s.name == own[1]]
         else:
             found = [f for f in self.syntax.functions if f.name == dotted(func)]
         if len(found) != 1 or (own is None and self._rebound(func, found[0])):

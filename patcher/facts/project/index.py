@@ -40,7 +40,7 @@ from patcher.facts.project.whole_reads import JOINS, grown_dims, joined
 from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.packages import module_name
-from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, imported_from, last_name, walk
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, imported_from, last_name, methods_of, walk
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 from patcher.settings import NoFunctionError
@@ -453,7 +453,7 @@ class _Collector:
             qualname = self.syntax.qualname(node)
             if qualname is None:
                 continue
-            methods = [s for s in node.body if isinstance(s, _FUNCTIONS)]
+            methods = methods_of(node)
             first = [m for m in methods if m.name in ("__init__", "__post_init__")]
             bases = tuple(self.resolve(text) if (text := dotted(b)) else "?" for b in node.bases)
             yield ClassSummary(

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, methods_of
 
 INITIALISERS = ("__init__", "__post_init__")
 #: Methods of a module that make an attribute of it, and what that is.
@@ -40,9 +40,8 @@ class ClassFacts:
 
     def __init__(self, node: ast.ClassDef, syntax: Syntax) -> None:
         self.node = node
-        self.methods: dict[str, FunctionNode] = {
-            s.name: s for s in node.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))
-        }
+        every = methods_of(node)
+        self.methods: dict[str, FunctionNode] = {s.name: s for s in every}
         self.stores: defaultdict[str, list[Store]] = defaultdict(list)
         self.appended: defaultdict[str, list[tuple[FunctionNode, ast.expr]]] = defaultdict(list)
         self.bases = tuple(syntax.qualified(b) or dotted(b) or "?" for b in node.bases)
@@ -53,7 +52,7 @@ class ClassFacts:
                 case ast.Assign(targets=targets, value=value):
                     for name in (t.id for t in targets if isinstance(t, ast.Name)):
                         self.stores[name].append(Store(name, None, s, value, "declared"))
-        for method in self.methods.values():
+        for method in every:  # several of one name, too: a property and its setter, one of two by a test
             me = self_name(method)
             if me is not None:
                 self._walk(method, me)

@@ -92,6 +92,19 @@ def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
             stack += children(node)[::-1]
 
 
+def methods_of(cls: ast.ClassDef) -> list[FunctionNode]:
+    """The functions that ``cls`` defines as its own, also those under a test, such as one of a version."""
+    found: list[FunctionNode] = []
+    stack: list[ast.AST] = list(reversed(cls.body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, _FUNCTIONS):
+            found.append(node)
+        elif isinstance(node, (ast.stmt, ast.ExceptHandler)) and not isinstance(node, ast.ClassDef):
+            stack += children(node)[::-1]
+    return found
+
+
 def running(top: ast.AST) -> list[ast.AST]:
     """What runs when ``top`` does: not the body of a function that it defines, and no error."""
     found: list[ast.AST] = []
@@ -144,8 +157,8 @@ def _from_outside(e: ast.expr) -> tuple[int, int, int, int]:
 class Around:
     """What is around a node. ``scopes``: innermost first, also those whose decorators or defaults it is in.
 
-    ``function``: the one whose body holds it. ``cls``: the innermost class. ``member``: what stands directly in ``cls``
-    and is or holds the node.
+    ``function``: the one whose body holds it. ``cls``: the innermost class. ``member``: the method of ``cls``, also one
+    under a test, or what else stands directly in it, that is or holds the node.
     """
 
     function: FunctionNode | None = None
@@ -199,6 +212,10 @@ class Syntax:
                 around = body = around.within(node)
                 if kind in _FUNCTIONS:
                     assert isinstance(node, _FUNCTIONS)
+                    outside = known[node]
+                    if outside.cls is not None and outside.scopes[0] is outside.cls:  # under a test, maybe
+                        known[node] = replace(outside, member=node)
+                        around = replace(around, member=node)
                     body = replace(around, function=node)
             for name in parts:
                 child = getattr(node, name, None)

@@ -12,7 +12,7 @@ from functools import reduce
 
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.flow.narrowing import Ruling, asks_what_it_is
-from patcher.facts.syntax.tree import dotted
+from patcher.facts.syntax.tree import dotted, methods_of
 from patcher.facts.syntax.written import parsed
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
@@ -138,7 +138,7 @@ class Presumed(Inference):
         own = self.instance_attribute(func)
         if own is None or own[1] in self.class_facts(own[0]).stores:
             return UNKNOWN
-        methods = [s for s in own[0].body if isinstance(s, _FUNCTIONS) and s.name == own[1]]
+        methods = [s for s in methods_of(own[0]) if s.name == own[1]]
         name = f"{self.module}.{self.syntax.qualname(own[0]) or own[0].name}"
         if len(methods) != 1 or len(self.project.methods(name, own[1])) > 1:
             return UNKNOWN
