@@ -242,3 +242,54 @@ def test_methods_under_a_test_are_methods() -> None:
         result = patch(HEAD + CHOSEN.format(tuned=tuned), "net.py", load_rules(), Settings())
         assert "FC101" in {f.code for f in result.found}
         assert {f.code for f in result.fixed} == fixed, tuned
+
+
+FAMILY = """\
+from torch import nn
+
+class Step:
+    def __new__(cls, *args):
+        cls.__call__ = cls.__call__
+        return super().__new__(cls)
+
+    def __call__(self, x):
+        return self.apply(x)
+
+    def apply(self, x):
+        return x
+
+class Crop(Step):
+    def __call__(self, x):
+        return super().__call__(x)
+
+    def apply(self, x):
+        return x[1:]
+
+class Load(Step):
+    def apply(self, x):
+        return open(x)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.crop = Crop()
+
+    def forward(self, x):
+        {does}
+"""
+MADE = ("return Crop()(x)", "crop = Crop()\n        return crop(x)", "return self.crop(x)")
+GIVEN = ("return x.apply(2)", "return Step.apply(x, 2)")
+
+
+@pytest.mark.parametrize("does", MADE)
+def test_what_compiled_code_makes_is_of_no_class_beside(does: str) -> None:
+    project = Project([summarise(ast.parse(FAMILY.format(does=does)), "m.py")])
+    assert project.reached("m.Crop.apply")
+    assert not project.reached("m.Load.apply")
+
+
+@pytest.mark.parametrize("does", GIVEN)
+def test_what_is_given_may_be_of_any_class(does: str) -> None:
+    project = Project([summarise(ast.parse(FAMILY.format(does=does)), "m.py")])
+    assert project.reached("m.Step.apply")
+    assert project.reached("m.Load.apply") or "Step" in does

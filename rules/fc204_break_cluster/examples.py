@@ -803,6 +803,20 @@ class Net(nn.Module):
 """,
     ),
     NearMiss(
+        title="two reads in one test, the second of which may not run",
+        source="""\
+def fitted(x, mean, spread):
+    if mean.item() == 0 or spread.item() == 1:
+        mean, spread = x.mean(), x.std()
+    return x.sub(mean).div(spread)
+
+
+class Net(nn.Module):
+    def forward(self, x, mean, spread):
+        return fitted(x, mean, spread)
+""",
+    ),
+    NearMiss(
         title="elements that are left out, or never asked for",
         source="""\
 def kept(grid, number, some=False):

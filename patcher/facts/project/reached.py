@@ -17,6 +17,8 @@ _TELLING = frozenset(
     "__repr__ __str__ __del__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __copy__ __deepcopy__ __dir__ "
     "__init_subclass__ __class_getitem__ __format__".split()
 )
+#: A dotted function, and the class that its instance is of, where code that was reached makes that.
+Run = tuple[str, str | None]
 _FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
@@ -33,18 +35,24 @@ class Reaching:
 
     def functions(self, start: Iterable[str]) -> set[str]:
         """The dotted functions that run when those in ``start`` do, these too."""
-        reached: set[str] = set()
-        stack = [*start]
+        return {name for name, _ in self.runs(start)}
+
+    def runs(self, start: Iterable[str]) -> set[Run]:
+        """The same, each with the class of its instance where compiled code makes that itself."""
+        reached: set[Run] = set()
+        stack: list[Run] = [(name, None) for name in start]
         while stack:
-            name = stack.pop()
+            name, exactly = run = stack.pop()
             summary = self.project.function(name)
-            if summary is None or name in reached or summary.disabled:
+            if summary is None or run in reached or (name, None) in reached or summary.disabled:
                 continue
-            reached.add(name)
-            stack += self._next(name, summary)
+            reached.add(run)
+            stack += self.following(run, summary)
         return reached
 
-    def _next(self, name: str, summary: FunctionSummary) -> Iterator[str]:
+    def following(self, run: Run, summary: FunctionSummary) -> Iterator[Run]:
+        """What the function runs itself."""
+        name, exactly = run
         module, owner = self.home[name], name.rpartition(".")[0]
         made = [*self._made(summary, module)]
         near = self.project.seen_by(module.module)
@@ -54,51 +62,62 @@ class Reaching:
         for mention in summary.here:
             if mention.startswith("self."):
                 if self.project.known_class(owner) is not None:
-                    yield from self._of_instance(owner, mention[5:])
-            elif mention == ".__init__":  # ``super().__init__()``
-                yield from (m for base in self._bases(owner) for m in self.project.inherited(base, mention[1:]))
+                    yield from self._of_instance(owner, mention[5:], exactly)
+            elif mention in (".__init__", ".__new__") or (exactly and self._is_inherited(mention, summary)):
+                for base in self._bases(exactly or owner):
+                    yield from ((m, exactly) for m in self.project.inherited(base, mention[1:]))
             elif mention.startswith("."):
                 methods = self.project.named_methods(mention[1:])
                 if not methods:
                     continue
                 if mention[1:] not in tables.COMMON_METHODS:
-                    yield from (m for m in methods if self.home[m].module in near)
+                    yield from ((m, None) for m in methods if self.home[m].module in near)
                 else:  # a method of tensors and lists too: only of what is known to be at hand
                     if at_hand is None:
                         named = (m for m in summary.here if self.project.known_class(m) is not None)
                         every = (*made, *named, *self._held(owner, summary))
                         at_hand = [cls for cls in every if not self.project.is_module_class(cls)]
-                    yield from (m for cls in at_hand for m in self.project.methods(cls, mention[1:]))
+                    yield from ((m, None) for cls in at_hand for m in self.project.methods(cls, mention[1:]))
             else:
                 yield from self._meant(mention, module)
 
-    def _meant(self, mention: str, module: ModuleSummary, depth: int = 4) -> Iterator[str]:
+    @staticmethod
+    def _is_inherited(mention: str, summary: FunctionSummary) -> bool:
+        """Whether it is a method that is only ever asked of ``super()``."""
+        calls = {call.lstrip("=") for call in summary.does.calls}
+        return f"super{mention}" in calls and calls.isdisjoint({mention, f"?{mention}", f"?{mention[1:]}"})
+
+    def _meant(self, mention: str, module: ModuleSummary, depth: int = 4) -> Iterator[Run]:
         """The functions that the dotted ``mention`` may run."""
         if self.project.function(mention) is not None:
-            yield mention
+            yield mention, None
             return
         cls, _, last = mention.rpartition(".")
         if last == "apply" and self._is_function(cls):
-            yield from self.project.methods(cls, "forward")
+            yield from ((m, None) for m in self.project.methods(cls, "forward"))
         elif mention in self.aliases and depth:
             for what in self.aliases[mention]:
                 yield from self._meant(what, module, depth - 1)
                 yield from self._running(what)
         else:
-            yield from self.project.re_exported(mention) or self.project.starred(mention, module)
+            found = self.project.re_exported(mention) or self.project.starred(mention, module)
+            yield from ((m, None) for m in found)
 
-    def _of_instance(self, owner: str, name: str) -> Iterator[str]:
-        """What ``self.name`` may run in the class ``owner``."""
+    def _of_instance(self, owner: str, name: str, exactly: str | None) -> Iterator[Run]:
+        """What ``self.name`` may run in the class ``owner``; ``exactly``: the class that the instance is of."""
+        if exactly is not None and (own := self.project.inherited(exactly, name)):
+            yield from ((m, exactly) for m in own)
+            return
         if methods := self.project.methods(owner, name):
-            yield from methods
+            yield from ((m, None) for m in methods)
             return
         summary = self.project.known_class(owner)
         held = dict(summary.built).get(name, "") if summary is not None else ""
         if held and not self.project.is_module_class(held):
-            yield from self.project.methods(held, "__call__")
+            yield from ((m, held) for m in self.project.inherited(held, "__call__"))
         for what in self._named(owner, name):
             if what.startswith("self."):
-                yield from self.project.methods(owner, what[5:])
+                yield from ((m, None) for m in self.project.methods(owner, what[5:]))
             else:
                 yield from self._running(what)
 
@@ -131,7 +150,7 @@ class Reaching:
                 if self.project.known_class(name) is not None:
                     yield name
 
-    def _running(self, cls: str) -> Iterator[str]:
+    def _running(self, cls: str) -> Iterator[Run]:
         """Of a plain class that objects are made of: what makes one, and what operators and calls of it run."""
         if self.project.known_class(cls) is None or self.project.is_module_class(cls) or self._is_error(cls):
             return
@@ -139,7 +158,7 @@ class Reaching:
         special = {m for c in family if (k := self.project.known_class(c)) is not None for m in k.methods}
         for name in special:
             if name.startswith("__") and name.endswith("__") and name not in _TELLING:
-                yield from self.project.inherited(cls, name)
+                yield from ((m, cls) for m in self.project.inherited(cls, name))
 
     def _bases(self, cls: str) -> list[str]:
         found, stack = [], [cls]

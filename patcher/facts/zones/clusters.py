@@ -163,7 +163,7 @@ class Clusters(Analysis):
         """
         if len({r.statement for r in reads}) > 1 or sum(r.certain for r in reads) > 1 or any(r.looped for r in reads):
             return True
-        (read,) = {r.node for r in reads}
+        read = min((r.node for r in reads), key=lambda n: (n.lineno, n.col_offset))  # the only one that is certain
         at = next(i for i, s in enumerate(body) if s is reads[0].top)
         first, rest = {*ast.walk(read)}, [n for s in body[at:] for n in ast.walk(s)]
         above = self._operations(body[:at]) + self.bookkeepers.of_nodes([n for n in first if n is not read]).operations
