@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import sys
 from collections.abc import Collection, Iterable, Sequence
 
 from patcher.concrete import Patch
@@ -45,11 +47,13 @@ def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = (), limit:
     lines = split_lines(text)
     length = line_length(text, limit)
     edits = list(dict.fromkeys(edit for fix in fixes for edit in fix.edits))
-    for first, last, here in reversed(_regions(tree, edits)):
+    regions = _regions(tree, edits)
+    for first, last, here in reversed(regions):
         old = lines[first - 1 : last]
         lines[first - 1 : last] = as_around(old, split_lines(Patch("".join(old), first, length).apply(here)))
+    changed = min((first for first, _, _ in regions), default=len(lines) + 1)
     for name in sorted(imports, reverse=True):
-        _import(tree, lines, name)
+        _import(tree, lines, name, changed)
     return "".join(lines)
 
 
@@ -71,18 +75,70 @@ def _regions(tree: ast.Module, edits: Sequence[Edit]) -> list[tuple[int, int, li
     return [region for region in regions if region[2]]
 
 
-def _import(tree: ast.Module, lines: list[str], name: str) -> None:
-    """Put ``import name`` above the first import, below the docstring and the ``__future__`` imports."""
+def _import(tree: ast.Module, lines: list[str], name: str, changed: int) -> None:
+    """Put ``import name`` among the first imports, sorted by kind and name.
+
+    ``changed``: the first line that an edit has changed.
+    """
+    at, below = _above(tree.body)
+    head = list(itertools.takewhile(_is_import, below))
+    ending = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\n", "\r"))), "\n")
+    new = f"import {name}{ending}"
+    if not head:
+        lines.insert(at, new)
+    elif _end(head[-1]) >= min([changed, *(s.lineno for s in below[len(head) : len(head) + 1])]):
+        lines.insert(head[0].lineno - 1, new)  # lines are not where they were, or hold more than one statement
+    else:
+        at, before, behind = _place(head, name)
+        while at >= head[0].lineno and lines[at - 1].lstrip().startswith("#"):
+            at -= 1  # what is said about the import below it
+        before = before and lines[at - 1].strip() != ""
+        lines.insert(at, ending * before + new + ending * behind)
+
+
+def _above(body: list[ast.stmt]) -> tuple[int, list[ast.stmt]]:
+    """The line below the docstring and the ``__future__`` imports, and the statements from there on."""
     at = 0
-    for i, statement in enumerate(tree.body):
+    for i, statement in enumerate(body):
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
         docstring = i == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if future or docstring:
-            at = statement.end_lineno or 0
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            at = statement.lineno - 1
-            break
-        else:
-            break
-    ending = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\n", "\r"))), "\n")
-    lines.insert(at, f"import {name}{ending}")
+        if not (future or docstring):
+            return at, body[i:]
+        at = statement.end_lineno or 0
+    return at, []
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, (ast.Import, ast.ImportFrom))
+
+
+def _place(head: list[ast.stmt], name: str) -> tuple[int, bool, bool]:
+    """Above which line ``import name`` goes, where ``head``, the first imports, has what is sorted behind it.
+
+    And whether an empty line goes above or below, where it is the first of its kind.
+    """
+    mine = _rank(name.partition(".")[0]), 0, name
+    ranks = [_sorted_by(s) for s in head]
+    kinds = [kind for kind, _, _ in ranks]
+    if kinds != sorted(kinds):
+        return head[0].lineno - 1, False, False
+    i = next((i for i, rank in enumerate(ranks) if rank > mine), len(head))
+    alone = mine[0] not in kinds
+    return head[i].lineno - 1 if i < len(head) else _end(head[-1]), alone and i > 0, alone and i < len(head)
+
+
+def _end(statement: ast.stmt) -> int:
+    return statement.end_lineno or statement.lineno
+
+
+def _sorted_by(statement: ast.stmt) -> tuple[int, int, str]:
+    """Kind of module (of Python, of others, near), form and name."""
+    if isinstance(statement, ast.ImportFrom):
+        return 2 if statement.level else _rank((statement.module or "").partition(".")[0]), 1, statement.module or ""
+    assert isinstance(statement, ast.Import)
+    first = statement.names[0].name
+    return _rank(first.partition(".")[0]), 0, first
+
+
+def _rank(module: str) -> int:
+    return 0 if module in sys.stdlib_module_names else 1

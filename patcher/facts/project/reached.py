@@ -42,7 +42,8 @@ class Reaching:
         reached: set[Run] = set()
         stack: list[Run] = [(name, None) for name in start]
         while stack:
-            name, exactly = run = stack.pop()
+            run = stack.pop()
+            name = run[0]
             summary = self.project.function(name)
             if summary is None or run in reached or (name, None) in reached or summary.disabled:
                 continue
