@@ -77,6 +77,7 @@ ARGUMENTS = {
     "torch.autograd.functional.hessian": "lambda a: a.sum(), x", "torch.cov": "x", "torch.corrcoef": "x",
     "torch.lobpcg": "x.T @ x, 1", "torch.quasirandom.SobolEngine": "2", "torch.nn.init.trunc_normal_": "x",
     "torch.random.manual_seed": "1", "torch.fx.symbolic_trace": "MODULE", "torch.jit.trace": "MODULE, x",
+    "torch.jit.isinstance": "text, str",
     "torch.utils.data.DataLoader": "[1]", "torch.utils.data.TensorDataset": "x", "types.SimpleNamespace": "a=1",
     "cmath.exp": "1", "cmath.phase": "1j", "cmath.sqrt": "1", "inspect.getsource": "F.relu",
     "numpy.ndindex": "2, 2", "numpy.apply_along_axis": "np.sum, 0, a", "numpy.apply_over_axes": "np.sum, a, [0]",

@@ -234,9 +234,68 @@ train = True
 """,
         unsafe=True,
     ),
+    Example(
+        title="a tensor that is computed there is told so",
+        before="""\
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.lin(x) * x.detach().requires_grad_()
+        return y + 1
+""",
+        after="""\
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.lin(x) * x.detach().requires_grad_(not torch.compiler.is_compiling())
+        return y + 1
+""",
+        run="""\
+def make(): return Noisy()
+calls = [(torch.randn(2, 4),), (torch.randn(3, 4),)]
+train = True
+""",
+        unsafe=True,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="what is computed there is told so, and more is done with it",
+        source="""\
+class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("grid", torch.zeros(3, 4))
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        places = self.grid.clone().detach().requires_grad_()
+        y = x * 2
+        y.requires_grad_(True)
+        return self.lin(places) + y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="modules, and tensors that are told to ask for none",
+        source="""\
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.lin.requires_grad_()
+        return self.lin(x).detach().requires_grad_(False)
+""",
+    ),
     NearMiss(
         title="its gradient is asked for",
         source="""\

@@ -6,17 +6,22 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.values.certainty import Certainty, Grade
 
 _MAKERS = frozenset(f"torch.{name}" for name in ("tensor", "zeros", "ones", "full", "zeros_like", "ones_like"))
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """The tensor ``made``; ``asked`` says whether it asks for gradients. ``reason``: why it has to; "" where not."""
+    """The tensor ``made``; ``asked`` says whether it asks for gradients: of ``told``, None where nothing is written.
+
+    ``reason``: why it has to; "" where not.
+    """
 
     made: ast.Call
-    asked: ast.expr
+    asked: ast.expr | None
     reason: str = ""
+    told: ast.expr | None = None
 
 
 class Leaves(Analysis):
@@ -24,6 +29,8 @@ class Leaves(Analysis):
 
     def of(self, made: ast.Call) -> Leaf | None:
         """The tensor that ``made`` makes, when it asks for gradients."""
+        if isinstance(made.func, ast.Attribute) and made.func.attr == "requires_grad_":
+            return self._told(made, made.func.value)
         asked = next((k.value for k in made.keywords if k.arg == "requires_grad"), None)
         if self.syntax.qualified(made.func) not in _MAKERS or asked is None:
             return None
@@ -37,6 +44,23 @@ class Leaves(Analysis):
                 if known.python == "bool" or given:
                     return Leaf(made, asked, self._why_needed(made))
         return None
+
+    def _told(self, call: ast.Call, tensor: ast.expr) -> Leaf | None:
+        """``tensor``, which is computed here, when it is told to ask for gradients."""
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if given and not (len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value is True):
+            return None
+        if self.facts.ask(Certainty).of(tensor) < Grade.USED:
+            return None
+        if isinstance(tensor, ast.Name):
+            values = {d.value for d in self.inference.definitions(tensor) if d.how == "assign" and not d.path}
+            if not values or len(values) != len(self.inference.definitions(tensor)):
+                return None
+            if not all(isinstance(v, (ast.Call, ast.BinOp)) for v in values):
+                return None
+        elif not isinstance(tensor, (ast.Call, ast.BinOp)):
+            return None
+        return Leaf(call, given[0] if given else None, self._why_needed(call), tensor)
 
     def _why_needed(self, made: ast.Call) -> str:
         """Why the gradient of ``made`` may be asked for, or the tensor changed; "" where it is only computed with."""

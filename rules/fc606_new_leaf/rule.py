@@ -17,6 +17,7 @@ class NewLeaf(Rule):
 
     What it does:
         Compiled code makes it without: ``requires_grad=not torch.compiler.is_compiling()``. In eager code all stays.
+        ``made.requires_grad_()`` of a tensor that is computed there is told the same.
 
     Why it breaks compilation:
         A graph cannot make a tensor that gradients are collected in: "Attempted to use tensor creation function with
@@ -51,10 +52,15 @@ class NewLeaf(Rule):
         if leaf.reason or compiling is None:
             yield Finding(node, message, assumption=leaf.reason or "`torch` is not imported above it")
             return
-        always = isinstance(leaf.asked, ast.Constant)
-        code = Code(f"not {compiling}()") if always else Code(f"not {compiling}() and {{0}}", (leaf.asked,))
+        if leaf.asked is None:
+            assert leaf.told is not None
+            edit = Replace(node, Code(f"{{0}}.requires_grad_(not {compiling}())", (leaf.told,)))
+        else:
+            always = isinstance(leaf.asked, ast.Constant)
+            code = Code(f"not {compiling}()") if always else Code(f"not {compiling}() and {{0}}", (leaf.asked,))
+            edit = Replace(leaf.asked, code)
         assumption = "nobody asks for its gradient, and what is computed with it needs none for its sake alone"
-        yield Finding(node, message, Fix((Replace(leaf.asked, code),), Applicability.UNSAFE), assumption)
+        yield Finding(node, message, Fix((edit,), Applicability.UNSAFE), assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
