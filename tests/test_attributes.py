@@ -172,6 +172,18 @@ def test_it_is_not_assigned_elsewhere(text: str) -> None:
     assert not list(_project(model=_home("pass"), other=text).attributes.reasons("model.Cut", "hop"))
 
 
+@pytest.mark.parametrize(
+    ("sweep", "counts"), [("buffers()", True), ("named_buffers()", True), ("_buffers.items()", False)]
+)
+def test_a_sweep_over_a_module_that_holds_one(sweep: str, counts: bool) -> None:
+    text = "import torch.nn as nn\nfrom model import Cut\nclass Net(nn.Module):\n    def __init__(self):\n"
+    text += (
+        f"        super().__init__()\n        self.cut = Cut()\n        for b in self.{sweep}:\n            b.add_(1)"
+    )
+    touched = _project(model=_home("pass"), other=text).attributes.touched("model.Cut", "hop", (How.WRITTEN,))
+    assert bool(list(touched)) is counts
+
+
 def test_code_far_away_that_names_nothing_is_not_about_it() -> None:
     far = summarise(ast.parse("def f(m, k):\n    setattr(m, k, 5)\ndef g(m):\n    m.hop = 4"), "elsewhere/loading.py")
     project = Project([summarise(ast.parse(_home("pass")), "model.py"), far])

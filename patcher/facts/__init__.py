@@ -196,8 +196,5 @@ class Facts:
 
     def is_disabled(self, node: ast.AST) -> bool:
         """Whether ``node`` is a function that is never compiled."""
-        decorators = node.decorator_list if isinstance(node, _FUNCTIONS) else ()
-        if not decorators:
-            return False
-        found = (self.syntax.qualified(d.func if isinstance(d, ast.Call) else d) for d in decorators)
-        return any(what in api.DISABLE or what == "torch.jit.script" for what in found)
+        found = map(self.syntax.qualified, self.syntax.wrappers(node)) if isinstance(node, _FUNCTIONS) else ()
+        return any(what in api.OPAQUE or what == "torch.jit.script" for what in found)

@@ -398,7 +398,7 @@ class _Collector:
                 qualname,
                 frozenset(self.mentions[node]),
                 bool(decorators & torch_api.COMPILE),
-                bool(decorators & torch_api.DISABLE),
+                bool(decorators & torch_api.OPAQUE),
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                 conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
                 asks_for_compiling(node, self.resolve),
@@ -428,8 +428,8 @@ class _Collector:
         return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
 
     def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
-        """The dotted things that decorate a function or class, called or not."""
-        named = (dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
+        """The dotted things that decorate a function or class, called or not, or that its name is bound anew to."""
+        named = map(dotted, self.syntax.wrappers(node))
         return {self.resolve(text) for text in named if text is not None}
 
     def imported(self, text: str) -> str | None:

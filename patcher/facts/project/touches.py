@@ -32,6 +32,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BY_NAME = frozenset("setattr delattr __setattr__ __delattr__".split())
 #: What gives all tensors that a module holds besides its parameters, or all attributes, without naming them.
 _SWEEPING = frozenset("buffers named_buffers state_dict _buffers __dict__ vars".split())
+#: Those that give what the modules in it hold as well: it may be of any class.
+_SWEEPING_ALL = frozenset("buffers named_buffers state_dict".split())
 #: Methods whose result holds what the object does.
 _CARRYING = frozenset("values copy __iter__ union".split())
 _ELEMENTS = frozenset("get pop popitem setdefault __getitem__ __next__ popleft".split())
@@ -310,7 +312,7 @@ class Touches:
                 yield from _in(self.sources(k.value)) if k.arg is not None else self.sources(k.value)
         elif isinstance(func, ast.Attribute) and what is None:
             if last in _SWEEPING:
-                yield "*", self.owners(func.value), 0
+                yield "*", () if last in _SWEEPING_ALL else self.owners(func.value), 0
             elif last in ("get_buffer", "get_parameter", "__getattr__", "__getattribute__") and args:
                 yield _pattern(args[-1]), self.owners(func.value), 0
             elif last in _ELEMENTS:

@@ -404,6 +404,22 @@ class Syntax:
                         found[name] = what
         return found
 
+    def wrappers(self, function: FunctionNode | ast.ClassDef) -> Iterator[ast.expr]:
+        """What is called with ``function`` before its name stands for it: its decorators, and ``f = wrapper(f)``."""
+        for wrapper in (*function.decorator_list, *self._rewrapped.get((self.parents[function], function.name), ())):
+            yield wrapper.func if isinstance(wrapper, ast.Call) else wrapper
+
+    @cached_property
+    def _rewrapped(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
+        """What is called with a name and bound to it again, by the node of whose body it is a statement."""
+        found: dict[tuple[ast.AST, str], list[ast.expr]] = defaultdict(list)
+        for s in self.by_type[ast.Assign]:
+            match s:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func, args=[ast.Name(id=given)])):
+                    if name == given:
+                        found[self.parents[s], name].append(func)
+        return found
+
     def may_be_missing(self, name: str, at: ast.AST) -> bool:
         """Whether the module imports ``name`` under tests alone that may fail where ``at`` runs.
 

@@ -211,8 +211,21 @@ GRAD_SWITCHES = frozenset(
 GRAD_OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 COMPILE = frozenset({"torch.compile", "torch.jit.script"})
 DISABLE = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch.compiler.skip_frame"})
+#: What makes Dynamo run a function as it is, or put it into the graph as one operator, and look at nothing in it.
+OPAQUE = DISABLE | {
+    f"torch.{part}.{name}"
+    for part in ("compiler", "_dynamo")
+    for name in ("assume_constant_result", "allow_in_graph", "nonstrict_trace")
+}
+OPAQUE |= {"torch.library.custom_op"}
 EAGER_GUARDS = frozenset(
-    {"torch.compiler.is_compiling", "torch._dynamo.is_compiling", "torch.compiler.is_dynamo_compiling"}
+    {
+        "torch.compiler.is_compiling",
+        "torch._dynamo.is_compiling",
+        "torch.compiler.is_dynamo_compiling",
+        "transformers.utils.is_torchdynamo_compiling",
+        "transformers.utils.import_utils.is_torchdynamo_compiling",
+    }
 )
 TRACING_GUARDS = frozenset({"torch.jit.is_tracing", "torch.jit.is_scripting"})
 GRAPH_BREAK = frozenset(

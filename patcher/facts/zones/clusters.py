@@ -25,7 +25,7 @@ _LITTLE = 16
 #: So many names may go from a zone to what follows it.
 _NAMES = 4
 #: What a function has that a wrapper around it, as a decorator makes, has not.
-OWN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__"})
+OWN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__", "getfullargspec"})
 
 
 @dataclass(frozen=True)
@@ -259,8 +259,7 @@ class Clusters(Analysis):
 
     def is_left_out(self, function: FunctionNode) -> bool:
         """Whether a decorator keeps ``function`` out of graphs."""
-        called = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
-        return any(self.syntax.qualified(d) in api.DISABLE for d in called)
+        return any(self.syntax.qualified(d) in api.OPAQUE for d in self.syntax.wrappers(function))
 
     def _why_whole(self, function: FunctionNode) -> str:
         if not isinstance(function, ast.FunctionDef):
