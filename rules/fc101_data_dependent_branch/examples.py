@@ -243,6 +243,24 @@ calls = [(torch.linspace(-1, 2, 6) * k,) for k in (1.0, -1.0)]
 """,
     ),
     Example(
+        title="an elif on data below a test of Python",
+        before="""\
+class Net(nn.Module):
+    def forward(self, x, mode: str = "b"):
+        y = x * 2
+        if mode == "a":
+            y = y + 1
+        elif x.sum() > 0:
+            y = y[1:].contiguous()
+        return y - 1
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.ones(4, 3),), (torch.ones(5, 3),)]
+""",
+    ),
+    Example(
         title="a branch that only checks is reported",
         before="""\
 class Checked(nn.Module):

@@ -80,7 +80,9 @@ class DataDependentBranch(Rule):
         assert isinstance(node, (ast.If, ast.IfExp))
         if not facts.ask(Conditions).reads_data(node.test):
             return
-        if facts.syntax.is_elif(node):
+        if isinstance(node, ast.If) and facts.syntax.is_elif(node):
+            if not _is_merged_above(node, facts):
+                yield Finding(node, "a branch on tensor data ends the graph", assumption=_ELIF)
             return
         merge = facts.ask(Merging).of(node)
         message = "a branch on tensor data ends the graph"
@@ -105,6 +107,21 @@ class DataDependentBranch(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+#: Why an ``elif`` that is not merged with the ``if`` above it stays.
+_ELIF = "it is the `elif` of an `if` that stays"
+
+
+def _is_merged_above(node: ast.If, facts: Facts) -> bool:
+    """Whether an ``if`` that ``node`` is an ``elif`` of reads data as well, and becomes one choice with it."""
+    above: ast.AST = node
+    while facts.syntax.is_elif(above):
+        above = facts.syntax.parents[above]
+        assert isinstance(above, ast.If)
+        if facts.ask(Conditions).reads_data(above.test) and not isinstance(facts.ask(Merging).of(above), str):
+            return True
+    return False
 
 
 def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:

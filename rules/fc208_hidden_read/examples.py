@@ -6,6 +6,42 @@ from patcher.rule import Example, NearMiss
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="bounds in buffers whose names are put together",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for n in (2, 3):
+            self.register_buffer(f"places_{n}", torch.tensor([0, n]))
+
+    def forward(self, x):
+        y = x * 2
+        for n in (2, 3):
+            places = getattr(self, f"places_{n}")
+            y = y + x[:, places[0] : places[1]].sum()
+        return y
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(4, 3),), (torch.randn(5, 3),)]
+""",
+    ),
+    Example(
+        title="rows of what is handed over by names, by a comparison",
+        before="""\
+class Net(nn.Module):
+    def forward(self, given: dict):
+        return given["x"][given["kind"] == 1].mean(0) * 2
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+kinds = torch.tensor([0, 1, 1, 0])
+calls = [({"x": torch.randn(4, 3), "kind": kinds},), ({"x": torch.randn(5, 3), "kind": torch.ones(5)},)]
+""",
+    ),
+    Example(
         title="a cache is written at a position that is a tensor",
         before="""\
 class Net(nn.Module):
@@ -179,6 +215,22 @@ calls = [(torch.linspace(-1, 2, 8).view(2, 4), 1), (torch.linspace(-2, 1, 12).vi
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a list of two that a comparison picks from, and attributes whose names are put together",
+        source="""\
+class Net(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.register_buffer("places_all", torch.tensor([0, 1]))
+        for n in sizes:
+            setattr(self, f"width_{n}", n)
+
+    def forward(self, x, given: dict):
+        for n in (2, 3):
+            x = x[:, : getattr(self, f"width_{n}")]
+        return x * [1, 2][given["kind"] == 1]
+""",
+    ),
     NearMiss(
         title="an attribute that is made of itself",
         source="""\

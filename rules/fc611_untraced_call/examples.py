@@ -6,6 +6,24 @@ from patcher.rule import Example, NearMiss
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="a variable of the context",
+        before="""\
+from contextvars import ContextVar
+
+FLAG: ContextVar[bool] = ContextVar("flag", default=False)
+
+class Net(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        return y + 1 if FLAG.get() else y - 1
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(4, 3),), (torch.randn(5, 3),)]
+""",
+    ),
+    Example(
         title="how well a text can be compressed",
         before="""\
 import zlib
@@ -152,6 +170,19 @@ calls = [(torch.randn(2, 3, 4), [3, 2]), (torch.randn(2, 3, 4), [3, 1])]
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a dictionary with the name of a variable of the context, and a parameter",
+        source="""\
+from contextvars import ContextVar
+
+FLAG = ContextVar("flag", default=False)
+KNOWN = {"a": 1}
+
+class Net(nn.Module):
+    def forward(self, x, FLAG: dict):
+        return x * KNOWN.get("a") + FLAG.get("b", 1)
+""",
+    ),
     NearMiss(
         title="a function that is left out of graphs by intention",
         source="""\

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.running.frequency import Frequency, Often
@@ -15,6 +16,8 @@ from patcher.facts.values.callees import Callees
 CHANGING = frozenset("append extend insert pop remove clear sort reverse".split())
 #: Methods of a text, or of bytes, that give a list; Dynamo takes that for one that stays as it is.
 LISTING = frozenset("split rsplit splitlines".split())
+#: Methods of a variable of the context.
+_OF_CONTEXT = frozenset({"get", "set", "reset"})
 #: Functions that give the text of a size by asking it for its number.
 TEXTS = frozenset({"str", "repr"})
 
@@ -42,6 +45,25 @@ class HostObjects(Analysis):
             case ast.Call(func=ast.Attribute(attr=method) as func) if method in LISTING:
                 return self.syntax.qualified(func) is None and not self.facts.ask(Callees).of(e)
         return False
+
+    def is_of_context(self, call: ast.Call) -> bool:
+        """Whether ``call`` asks, or sets, a variable of the context that this module makes: ``FLAG.get()``."""
+        func = call.func
+        if not isinstance(func, ast.Attribute) or func.attr not in _OF_CONTEXT or not isinstance(func.value, ast.Name):
+            return False
+        found = self.inference.definitions(func.value)
+        return func.value.id in self._context and all(self._makes_variable(d.value) for d in found)
+
+    @cached_property
+    def _context(self) -> frozenset[str]:
+        """The names that are bound to variables of the context somewhere in this module."""
+        stores = (n for n in self.syntax.by_type[ast.Name] if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        bound = ((n.id, self.syntax.parents[n]) for n in stores)
+        made = ((name, p.value) for name, p in bound if isinstance(p, (ast.Assign, ast.AnnAssign)))
+        return frozenset(name for name, value in made if self._makes_variable(value))
+
+    def _makes_variable(self, e: ast.expr | None) -> bool:
+        return isinstance(e, ast.Call) and self.syntax.qualified(e.func) == "contextvars.ContextVar"
 
     def is_text_of_size(self, call: ast.Call) -> bool:
         """Whether ``call`` gives the text of a size, which a graph has none of once the size changes between calls."""

@@ -31,7 +31,20 @@ WORDS_OF_UNTRACED = (
     | host_api.WITH_WEIGHTS
     | host_api.NOT_TRACED_METHODS
     | host_api.NOT_TRACED_OF_MODULES
-    | {"sparse", "coo", "csr", "csc", "bsr", "bsc", "from ", "deepcopy", "numpy", "pow(", "cached_property"}
+    | {
+        "sparse",
+        "coo",
+        "csr",
+        "csc",
+        "bsr",
+        "bsc",
+        "from ",
+        "deepcopy",
+        "numpy",
+        "pow(",
+        "cached_property",
+        "ContextVar",
+    }
     | {f"{name}(" for name in LISTING | TEXTS | {"join"}}
     | host_api.SKIPPED_LIBRARIES
 )
@@ -88,6 +101,7 @@ class UntracedCalls(Analysis):
         if (
             what in _NOT_TRACED
             or (what == "copy.deepcopy" and any(map(self._is_copied, call.args)))
+            or self.facts.ask(HostObjects).is_of_context(call)
             or (what.partition(".")[0] in host_api.SKIPPED_LIBRARIES and "." in what)
         ):
             yield Untraced(call, func, Why.CALL, what)

@@ -16,7 +16,7 @@ from patcher.facts.effects.conditions import Conditions
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.numbers.likely_masks import LikelyMasks
-from patcher.facts.numbers.likely_tensors import LikelyTensors
+from patcher.facts.numbers.likely_tensors import ORDER, LikelyTensors
 from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import integer, parsed
@@ -113,7 +113,8 @@ class AskedNumbers(Analysis):
                 yield from self._indexed(value, index)
                 read = isinstance(context, ast.Load) or self._is_counted_on(node)
                 for part in _parts(index) if read else ():
-                    if self.facts.ask(LikelyMasks).of(part) and not self._is_known(node, part):
+                    found = self.facts.ask(LikelyMasks).of(part) or self._is_compared(value, part)
+                    if found and not self._is_known(node, part):
                         yield part, "mask index"  # of one that is known to be a mask, others tell
             case ast.Call():
                 yield from self._called(node)
@@ -165,6 +166,15 @@ class AskedNumbers(Analysis):
                 one = held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part)
                 if one or self._is_listed_place(part):
                     yield part, "tensor as index of one row"
+
+    def _is_compared(self, value: ast.expr, index: ast.expr) -> bool:
+        """Whether ``index`` compares items of what is handed over by names: ``given["x"][given["y"] == 3]``.
+
+        A list, or a dictionary, of two that a comparison picks from is written out, or known to be one.
+        """
+        if not isinstance(index, ast.Compare) or len(index.ops) != 1 or not isinstance(index.ops[0], ORDER):
+            return False
+        return _is_item(value) and _is_item(index.left) and self.inference.of(value).python != "container"
 
     def _is_listed_place(self, e: ast.expr, depth: int = 3) -> bool:
         """Whether ``e`` is one of the places that `nonzero` lists by dimension, or moved from there."""
@@ -405,6 +415,11 @@ def _decided(test: ast.expr, message: ast.expr | None) -> list[ast.expr]:
 
 def _parts(index: ast.expr) -> list[ast.expr]:
     return index.elts if isinstance(index, ast.Tuple) else [index]
+
+
+def _is_item(e: ast.expr) -> bool:
+    """Whether ``e`` is what a dictionary holds by a name: ``batch["x"]``."""
+    return isinstance(e, ast.Subscript) and isinstance(e.slice, ast.Constant) and isinstance(e.slice.value, str)
 
 
 def _may_be_bool(held: Value) -> bool:

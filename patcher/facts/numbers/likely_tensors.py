@@ -26,7 +26,7 @@ from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import FOREIGN, Kind, Value
 
 Seen = frozenset[Definition]
-_ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _NONE: Seen = frozenset()
 #: Methods that NumPy's arrays, lists and sets do not have.
 _TELLING = api.TENSOR_ONLY - frozenset(
@@ -130,17 +130,28 @@ class LikelyTensors(Analysis):
                 return self._of(operand, seen)
             case ast.IfExp(body=body, orelse=orelse):
                 return self._of(body, seen) or self._of(orelse, seen)
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, _ORDER):
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, ORDER):
                 return self._of(left, seen) or self._of(right, seen)
             case ast.Call(func=ast.Attribute(value=ast.Compare(), attr="nonzero")):
                 return True  # or an array's
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _GIVING_ONE:
                 return self._of(held, seen) or self._promised(e) or self._is_made_by_torch(e)
+            case ast.Call(args=[held, name]) if self.syntax.builtin(e) == "getattr":
+                return self._is_named_buffer(held, name, e)
             case ast.Call(args=[first, *more]) if self.syntax.builtin(e) in _PICKING and not e.keywords:
                 return self._elements(first, seen) if not more else any(self._of(a, seen) for a in e.args)
             case ast.Call():
                 return self._promised(e) or self._is_made_by_torch(e) or self._returned(e, None, seen)
         return False
+
+    def _is_named_buffer(self, held: ast.expr, name: ast.expr, at: ast.AST) -> bool:
+        """Whether ``getattr(self, f"places_{n}")`` asks for one of the buffers that the class names like that."""
+        function, cls = self.syntax.method_of(at), self.syntax.class_of(at)
+        if function is None or cls is None or dotted(held) != self_name(function):
+            return False
+        calls = (n for n in ast.walk(cls) if isinstance(n, ast.Call) and n.args)
+        named = (n.args[0] for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "register_buffer")
+        return (begins := _beginning(name)) is not None and begins in map(_beginning, named)
 
     def _possible(self, name: ast.Name) -> Seen:
         """The definitions of ``name``, those left out that a test on the way says are no tensors."""
@@ -405,6 +416,20 @@ class LikelyTensors(Analysis):
 
 def _is_item(n: ast.AST) -> bool:
     return isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str)
+
+
+def _beginning(name: ast.expr) -> str | None:
+    """What a name that is put together begins with: ``places_`` of ``f"places_{n}"`` or ``"places_{}".format(n)``."""
+    match name:
+        case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
+            return text
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return text.partition("{")[0] or None
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Add()):
+            return text
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
+            return text.partition("%")[0] or None
+    return None
 
 
 def _at(value: ast.expr | None, part: int | None) -> ast.expr | None:
