@@ -314,6 +314,41 @@ def make(): return Counted()
 calls = [(torch.ones(3),)]
 """,
     ),
+    Example(
+        title="about an argument that the model itself hands over",
+        before="""\
+import warnings
+
+
+class Masked(nn.Module):
+    def widened(self, mask, shape=None, device=None):
+        if device is not None:
+            warnings.warn("The `device` argument is deprecated.", FutureWarning)
+        return mask[:, None]
+
+    def forward(self, x, mask):
+        device = x.device
+        return x * self.widened(mask, None, device)
+""",
+        after="""\
+import warnings
+
+
+class Masked(nn.Module):
+    def widened(self, mask, shape=None, device=None):
+        if not torch.compiler.is_compiling() and device is not None:
+            warnings.warn("The `device` argument is deprecated.", FutureWarning)
+        return mask[:, None]
+
+    def forward(self, x, mask):
+        device = x.device
+        return x * self.widened(mask, None, device)
+""",
+        run="""\
+def make(): return Masked()
+calls = [(torch.ones(2, 3), torch.ones(2)), (torch.ones(4, 3), torch.ones(4))]
+""",
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -737,6 +772,24 @@ class Renamed(nn.Module):
             warnings.warn("Three dimensions are not supported, the last is left out.")
             x = x[..., 0]
         return x if mask is None else x * mask
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="about an argument that is handed on when it is given",
+        source="""\
+import warnings
+
+
+class Passing(nn.Module):
+    def widened(self, mask, shape=None, device=None):
+        if device is not None:
+            warnings.warn("The `device` argument is deprecated.", FutureWarning)
+        return mask[:, None]
+
+    def forward(self, x, mask, device=None):
+        wide = self.widened(mask, x.shape, device) + self.widened(mask, None, None)
+        return x * wide * self.widened(mask, device=device)
 """,
         reported=True,
     ),

@@ -10,6 +10,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.running.by_default import ByDefault
 from patcher.facts.running.frequency import Frequency, Often
+from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.syntax.written import defaults, is_none, short
 from patcher.facts.tables import host_api
@@ -55,11 +56,13 @@ class Worth(Analysis):
     def _why_misused(self, call: ast.Call) -> str | None:
         """Why nobody sees the message whose calls are as they are meant to be: it tells of misuse, under a test.
 
-        Not so where the tests on the way hold because an argument is left out: then the plainest call gets the message.
+        Not so where the tests on the way hold because an argument is left out: then the plainest call gets the message;
+        nor where the project itself hands over the argument that the message is about.
         """
         if not self._tells_of_misuse(call):
             return None
         decisive: ast.expr | None = None
+        decided = True
         plainest: list[bool | None] = []
         child: ast.AST = call
         for parent in self.syntax.ancestors(call):
@@ -67,11 +70,25 @@ class Worth(Analysis):
                 break
             if isinstance(parent, ast.If) and child is not parent.test:
                 plainest.append(self._when_left_out(parent.test, child in parent.body))
-                decisive = decisive or parent.test
+                if decisive is None:
+                    decisive, decided = parent.test, child in parent.body
             child = parent
         if decisive is None or (True in plainest and False not in plainest):
             return None
+        if self._when_left_out(decisive, decided) is False and self._is_handed(decisive):
+            return None
         return f"it tells of a call that is not meant to be made (`{short(decisive)}`)"
+
+    def _is_handed(self, test: ast.expr) -> bool:
+        """Whether a call in the project gives a method what ``test`` asks for: its own models get the message."""
+        names = [n for n in ast.walk(test) if isinstance(n, ast.Name) and self._is_unset(n)]
+        function = self.syntax.method_of(test)
+        if function is None or self_name(function) is None:
+            return False
+        places = [a.arg for a in [*function.args.posonlyargs, *function.args.args][1:]]
+        given = {(function.name, n.id) for n in names}
+        given |= {(function.name, str(places.index(n.id))) for n in names if n.id in places}
+        return not given.isdisjoint(self.project.hands)
 
     def _tells_of_misuse(self, call: ast.Call) -> bool:
         said = " ".join(n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str))

@@ -25,6 +25,7 @@ from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.given_back import given_back
 from patcher.facts.project.handed import is_given_one, mishandled
+from patcher.facts.project.handed_over import handed_over
 from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.pipelines import PACKAGES, Pipelines, Step
 from patcher.facts.project.printing import hands_on_print
@@ -168,7 +169,7 @@ class ModuleSummary:
     ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``used``: last names of classes that it
-    reads for anything else.
+    reads for anything else. ``hands``: what its calls hand to methods of the instance, as `handed_over` has it.
     """
 
     path: str
@@ -193,6 +194,7 @@ class ModuleSummary:
     aliases: frozenset[tuple[str, str]] = frozenset()
     steps: frozenset[Step] = frozenset()
     used: frozenset[str] = frozenset()
+    hands: frozenset[tuple[str, str]] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -541,6 +543,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(accelerated(collector.syntax, collector.resolve)),
         frozenset(aliases(collector.syntax, collector.resolve)),
         *collector.pipelines(),
+        frozenset(handed_over(collector.syntax)),
     )
 
 
@@ -639,6 +642,11 @@ class Project:
     def scripted(self) -> list[ModuleSummary]:
         """The files that name what only code for TorchScript needs."""
         return [s for s in self.modules.values() if s.scripted]
+
+    @cached_property
+    def hands(self) -> frozenset[tuple[str, str]]:
+        """What calls of methods of the instance hand over, as `handed_over` has it."""
+        return frozenset().union(*(s.hands for s in self.modules.values()))
 
     def is_module_class(self, name: str) -> bool:
         """Whether the dotted class derives from nn.Module, as far as the index can tell.
