@@ -6,6 +6,53 @@ from patcher.rule import Example, NearMiss
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="two classes that share what stands for none",
+        before="""\
+import pickle
+
+
+class Named(nn.Module):
+    def forward(self, x, **kwargs):
+        x = x.sin()
+        return x.cos(), pickle.dumps(kwargs)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.named = Named()
+
+    def forward(self, x, **kwargs):
+        own = pickle.dumps(kwargs)
+        x, name = self.named(x * 2)
+        return x if name == own else x * 2
+""",
+        after="""\
+import pickle
+
+
+_no_keywords = pickle.dumps({})
+
+
+class Named(nn.Module):
+    def forward(self, x, **kwargs):
+        x = x.sin()
+        return x.cos(), (pickle.dumps(kwargs) if kwargs else _no_keywords)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.named = Named()
+
+    def forward(self, x, **kwargs):
+        own = pickle.dumps(kwargs) if kwargs else _no_keywords
+        x, name = self.named(x * 2)
+        return x if name == own else x * 2
+""",
+        run="def make(): return Net()\ncalls = [(torch.linspace(-1, 1, 4),)]\n",
+    ),
+    Example(
         title="a memo of one module",
         before="""\
 import pickle

@@ -10,6 +10,9 @@ from patcher.facts import Facts
 from patcher.rule import Code, Cost, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
 from rules.fc607_pickled_keywords.examples import INVALID, VALID
 
+#: What the bytes of no keywords are called.
+_NAME = "_no_keywords"
+
 
 class PickledKeywords(Rule):
     """``pickle.dumps(kwargs)``: what a function was called with, as a key of what it remembers.
@@ -39,25 +42,17 @@ class PickledKeywords(Rule):
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it pickles the keywords of a call in compiled code."""
-        match node:
-            case ast.Call(args=[ast.Name() as keywords], keywords=[]):
-                pass
-            case _:
-                return
-        if facts.syntax.qualified(node.func) != "pickle.dumps" or not _is_collected(keywords, facts):
+        assert isinstance(node, ast.Call)
+        if not _is_one(node, facts):
             return
-        around = facts.syntax.parents[node]
-        if isinstance(around, ast.IfExp) and isinstance(around.test, ast.Name) and around.test.id == keywords.id:
-            return  # there are some
         message = "pickling the keywords of a call ends the graph, also where there are none"
-        around_it = [n for n in facts.syntax.ancestors(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
-        root = ast.unparse(node.func).partition(".")[0]
-        if not around_it or facts.syntax.function_of(around_it[-1]) or not _is_early(root, around_it[-1], facts):
+        top, root = _top(node, facts), ast.unparse(node.func).partition(".")[0]
+        if top is None or not _is_early(root, top, facts):
             yield Finding(node, message, assumption="`pickle` may not be imported above it")
             return
-        name = facts.writing.fresh_name("_no_keywords", facts.syntax.tree)
-        empty = Insert(around_it[-1], (Code(f"{name} = {{0}}({{{{}}}})", (node.func,)),))
-        yield Finding(node, message, Fix((Replace(node, Code(f"{{0}} if {{1}} else {name}", (node, keywords))), empty)))
+        name, edits = _empty(node, top, facts)
+        filled = Code(f"{{0}} if {{1}} else {name}", (node, node.args[0]))
+        yield Finding(node, message, Fix((Replace(node, filled), *edits)))
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether this rule tells of ``node``."""
@@ -65,6 +60,39 @@ class PickledKeywords(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _is_one(node: ast.Call, facts: Facts) -> bool:
+    """Whether ``node`` pickles what a function was called with, and does not ask first whether that is anything."""
+    match node:
+        case ast.Call(args=[ast.Name() as keywords], keywords=[]):
+            around = facts.syntax.parents[node]
+            asked = isinstance(around, ast.IfExp) and isinstance(around.test, ast.Name)
+            if asked and isinstance(around, ast.IfExp) and ast.unparse(around.test) == keywords.id:
+                return False
+            return facts.syntax.qualified(node.func) == "pickle.dumps" and _is_collected(keywords, facts)
+    return False
+
+
+def _top(node: ast.AST, facts: Facts) -> ast.FunctionDef | ast.ClassDef | None:
+    """The outermost definition around ``node``, where it is in no function."""
+    around = [n for n in facts.syntax.ancestors(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    return around[-1] if around and facts.syntax.function_of(around[-1]) is None else None
+
+
+def _empty(node: ast.Call, top: ast.stmt, facts: Facts) -> tuple[str, tuple[Insert, ...]]:
+    """The name for no keywords at all, and what makes it once, above all that are to read it from this block."""
+    block, empty = facts.syntax.block_of(top), f"{ast.unparse(node.func)}({{}})"
+    if any(ast.unparse(s) == f"{_NAME} = {empty}" for s in block[: block.index(top)]):
+        return _NAME, ()
+    calls = [n for n in facts.syntax.by_type[ast.Call] if isinstance(n, ast.Call) and _is_one(n, facts)]
+    alike = [n for n in calls if facts.compiled(n) and ast.unparse(n.func) == ast.unparse(node.func)]
+    tops = [t for n in alike if (t := _top(n, facts)) is not None and t in block]
+    if _NAME in facts.syntax.names_in(facts.syntax.tree) or len(tops) != len(alike):
+        name, above = facts.writing.fresh_name(_NAME, facts.syntax.tree), top
+    else:
+        name, above = _NAME, min(tops, key=block.index)
+    return name, (Insert(above, (Code(f"{name} = {empty}".replace("{}", "{{}}")),)),)
 
 
 def _is_collected(name: ast.Name, facts: Facts) -> bool:
