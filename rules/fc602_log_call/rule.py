@@ -41,7 +41,9 @@ class LogCall(Rule):
         what only prepares the message) may read names, attributes, items and tensors, format them, and call what is
         known to have no effect; with anything else in them, such as ``next(...)`` or a method of the project, the call
         is reported and left alone. Compiled code writes nothing, so a message that cannot be built, or a warning that
-        a filter turns into an error, is no error there. ``print`` into a file of one's own is left alone, and so is a
+        a filter turns into an error, is no error there. What remembers that it has been told (``if not self.warned:``
+        ... ``self.warned = True``, a set of messages) remembers it of compiled code as well: where that comes by first,
+        eager code does not tell it later. ``print`` into a file of one's own is left alone, and so is a
         message right before a ``raise``.
 
     References:
