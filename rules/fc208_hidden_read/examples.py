@@ -6,6 +6,23 @@ from patcher.rule import Example, NearMiss
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="parts as long as a tensor says, made a tuple first",
+        before="""\
+class Net(nn.Module):
+    def forward(self, x, ids: torch.Tensor):
+        counts = torch.bincount(ids * 1, minlength=2)[:2]
+        counts = tuple(counts)
+        first, last = torch.split(x * 2, counts)
+        return first.sum() + last.mean()
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+ids = torch.tensor([0, 1, 1, 0])
+calls = [(torch.randn(4, 3), ids), (torch.randn(4, 3), ids * 0 + torch.tensor([0, 1, 1, 1]))]
+""",
+    ),
+    Example(
         title="bounds in buffers whose names are put together",
         before="""\
 class Net(nn.Module):

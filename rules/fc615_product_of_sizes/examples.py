@@ -8,6 +8,46 @@ _RUN = "calls = [(torch.linspace(-1, 1, 12).reshape(2, 3, 2),)]\ntrain = True\n"
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="a generator of sizes",
+        before="""\
+import math
+
+
+class Mean(nn.Module):
+    def forward(self, x, dims: tuple = (1, 2)):
+        return x.sum(dims) / math.prod(x.shape[d] for d in dims)
+""",
+        after="""\
+import math
+
+
+class Mean(nn.Module):
+    def forward(self, x, dims: tuple = (1, 2)):
+        return x.sum(dims) / math.prod([x.shape[d] for d in dims])
+""",
+        run="def make(): return Mean()\n" + _RUN,
+    ),
+    Example(
+        title="a generator with a test, and a start",
+        before="""\
+import math
+
+
+class Mean(nn.Module):
+    def forward(self, x, dims: tuple = (1, 2)):
+        return x.sum(dims) / math.prod((n for n in x.shape[1:] if n > 1), start=2)
+""",
+        after="""\
+import math
+
+
+class Mean(nn.Module):
+    def forward(self, x, dims: tuple = (1, 2)):
+        return x.sum(dims) / math.prod([n for n in x.shape[1:] if n > 1], start=2)
+""",
+        run="def make(): return Mean()\n" + _RUN,
+    ),
+    Example(
         title="all but the first",
         before="""\
 import math
@@ -160,6 +200,19 @@ class Deep(nn.Module):
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a list already, a sum of a generator, and a function of the project that is called so",
+        source="""\
+import math
+
+def prod(numbers):
+    return sum(numbers)
+
+class Mean(nn.Module):
+    def forward(self, x, dims: tuple = (1, 2)):
+        return x / math.prod([x.shape[d] for d in dims]) + prod(x.shape[d] for d in dims) + sum(n for n in x.shape)
+""",
+    ),
     NearMiss(
         title="along an axis",
         source="""\

@@ -1,4 +1,4 @@
-"""FC615: a product of sizes that NumPy takes."""
+"""FC615: a product of sizes that NumPy takes, or that Python takes of a generator."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class ProductOfSizes(Rule):
     """``x.reshape(n, np.prod(x.shape[1:]))``: NumPy multiplies sizes, and the product is a size again.
 
     What it does:
-        Multiplies them in Python: ``math.prod(x.shape[1:])``, and ``x.shape[1] * x.shape[2]`` for a list of two.
+        Multiplies them in Python: ``math.prod(x.shape[1:])``, and ``x.shape[1] * x.shape[2]`` for a list of two. Where
+        ``math.prod`` is given a generator, it gets a list: ``math.prod([x.shape[i] for i in dims])``.
 
     Why it breaks compilation:
         Dynamo traces NumPy as operations on tensors. The product is a 0-d tensor there, and where it is needed as a
-        size, PyTorch reads it back on the host: the graph ends, also with ``int(...)`` around it.
+        size, PyTorch reads it back on the host: the graph ends, also with ``int(...)`` around it. Of ``math.prod``
+        Dynamo takes lists and tuples; at a generator the graph ends ("Failed to convert args/kwargs to proxy").
 
     Fix safety:
         Safe: the product is the same integer, and only where it is used as a size of ``reshape``, ``view``, ``zeros``
@@ -34,7 +36,9 @@ class ProductOfSizes(Rule):
         might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made. Left
         alone are products along an axis or of a given dtype, what is not known to be sizes, and divisions by anything
         but a number that is not 0, of which NumPy makes 0 and Python an error. ``x.shape[1:].numel()`` would do the
-        same, but has no symbols: sizes that ``torch.export`` and ``make_fx`` are to keep open would become numbers.
+        same, but has no symbols: sizes that ``torch.export`` and ``make_fx`` are to keep open would become numbers. A
+        list of all that a generator gives has the same product; a ``StopIteration`` of what it calls, which a generator
+        makes a ``RuntimeError``, stays one.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
@@ -49,6 +53,12 @@ class ProductOfSizes(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is NumPy's product of sizes, and a size itself."""
         assert isinstance(node, ast.Call)
+        if facts.syntax.qualified(node.func) == "math.prod" and len(node.args) == 1:
+            if isinstance(given := node.args[0], ast.GeneratorExp):
+                message = "`math.prod` of a generator is not traced: the graph ends"
+                fix = _as_list(node, given)
+                yield Finding(node, message, fix, assumption="" if fix else "a list does not end it")
+            return
         if facts.syntax.qualified(node.func) not in _PRODUCTS or len(node.args) != 1 or node.keywords:
             return
         product = _product(node.args[0], facts)
@@ -60,6 +70,22 @@ class ProductOfSizes(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _as_list(call: ast.Call, given: ast.GeneratorExp) -> Fix | None:
+    """A list in place of the generator; None where several loops, or something to wait for, are in it."""
+    if [k.arg for k in call.keywords] not in ([], ["start"]):
+        return None
+    if len(given.generators) > 1 or any(isinstance(n, (ast.Await, ast.NamedExpr)) for n in ast.walk(given)):
+        return None
+    (turn,) = given.generators
+    if turn.is_async:
+        return None
+    tests = "".join(f" if {{{n}}}" for n in range(3, 3 + len(turn.ifs)))
+    made = Code("[{0} for {1} in {2}" + tests + "]", (given.elt, turn.target, turn.iter, *turn.ifs))
+    start = [k.value for k in call.keywords]
+    text = "{0}({1}, start={2})" if start else "{0}({1})"
+    return Fix((Replace(call, Code(text, (call.func, made, *start))),))  # the generator shares the call's parentheses
 
 
 def _product(sizes: ast.expr, facts: Facts) -> Code | None:

@@ -35,6 +35,24 @@ _SIZES = _RUN.replace("torch.ones(2, 4) * 4", "torch.ones(3, 4)")
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="a recurrent layer whose class is handed over",
+        before="""\
+class Net(nn.Module):
+    def __init__(self, kind=nn.GRU):
+        super().__init__()
+        self.cell = kind(input_size=3, hidden_size=4, num_layers=1, batch_first=True)
+
+    def forward(self, x):
+        y, last = self.cell(x * 2)
+        return y + last.transpose(0, 1)
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, 4, 3),), (torch.randn(2, 5, 3),)]
+""",
+    ),
+    Example(
         title="a number that is read from a tensor",
         before=_SCALED
         + """def compiled(net, backend="inductor"):
@@ -270,6 +288,19 @@ def make():
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a class that is handed over and may be anything",
+        source="""\
+class Net(nn.Module):
+    def __init__(self, kind, mixer):
+        super().__init__()
+        self.cell = kind(3, 4)
+        self.mixer = mixer(hidden_size=4, num_layers=1)
+
+    def forward(self, x):
+        return self.mixer(self.cell(x * 2))
+""",
+    ),
     NearMiss(
         title="no run",
         source=_SCALED + "net = torch.compile(Net())\n",

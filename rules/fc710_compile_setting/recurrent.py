@@ -23,6 +23,9 @@ SETTING = "allow_rnn"
 _WAYS = {"torch.nn.LSTM": "lstm", "torch.nn.GRU": "gru", "torch.nn.RNN": "rnn"}
 #: An argument that no other layer of PyTorch has: with it, ``getattr(nn, kind)(...)`` makes one of these.
 _THEIRS = "bidirectional"
+#: Arguments that together only they have, with one of the others: a class that is handed over is one of them.
+_TOGETHER = frozenset({"input_size", "hidden_size"})
+_ANY = frozenset({"num_layers", "batch_first", _THEIRS})
 _LISTS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential"})
 
 
@@ -135,9 +138,18 @@ class RecurrentLayers(Analysis):
                 return self._agreed(self._made(part) for part in (body, orelse) if not is_none(part))
             case ast.Call(func=ast.Call(func=ast.Name(id="getattr"), args=[holder, _])) if self._is(holder, "torch.nn"):
                 return "torch.nn.LSTM" if any(k.arg == _THEIRS for k in e.keywords) else None
+            case ast.Call(func=ast.Name() as kind) if self._is_handed(kind):
+                told = {k.arg for k in e.keywords}
+                theirs = told.issuperset(_TOGETHER) and not told.isdisjoint(_ANY)
+                return "torch.nn.LSTM" if theirs else self._class(kind)
             case ast.Call(func=func):
                 return self._class(func)
         return None
+
+    def _is_handed(self, kind: ast.Name) -> bool:
+        """Whether ``kind`` is a class that the caller hands over."""
+        found = self.inference.definitions(kind)
+        return bool(found) and all(d.how == "parameter" for d in found)
 
     def _class(self, e: ast.expr) -> str | None:
         """One of these classes: by its name, a subclass of it, chosen out of several, or bound to a name above."""

@@ -267,7 +267,11 @@ class AskedNumbers(Analysis):
                         yield from self._asked(part, way, "array as size")
 
     def _listed(self, e: ast.expr) -> ast.expr:
-        """What is made a list of: ``x`` of ``list(x)``."""
+        """What is made a list of: ``x`` of ``list(x)``, also where that has a name."""
+        if isinstance(e, ast.Name) and len(found := self.inference.definitions(e)) == 1:
+            (d,) = found
+            if d.how == "assign" and not d.path and isinstance(d.value, ast.Call):
+                e = d.value if self.syntax.builtin(d.value) in ("list", "tuple") else e
         made = self.syntax.builtin(e) in ("list", "tuple") and isinstance(e, ast.Call) and len(e.args) == 1
         return e.args[0] if made and isinstance(e, ast.Call) else e
 
