@@ -143,7 +143,7 @@ def test_math_is_imported_where_it_is_not(parameter: str, beside: str, imported:
         (tmp_path / beside).touch()
     text = SIZES.format(parameter=parameter)
     result = patch(text, str(tmp_path / "net.py"), load_rules(), Settings())
-    assert (result.text == "import math\n" + text.replace("np.prod", "math.prod")) is imported
+    assert (result.text == "import math\n\n" + text.replace("np.prod", "math.prod")) is imported
     assert (result.text == text) is not imported
     (found,) = [f for f in result.found if f.code == "FC615"]
     assert ("`math` is not imported here" in found.assumption) is not imported
