@@ -256,3 +256,32 @@ def test_what_two_fixes_need_is_written_once_and_each_goes_by_itself() -> None:
     assert caught not in both.text
     assert both.text.count("def _write_slice") == 1
     assert default.bugs == both.bugs == ()
+
+
+ITSELF = """\
+import torch
+import torch.nn as nn
+
+
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("n", torch.zeros((), dtype=torch.long))
+        self.register_buffer("keys", torch.zeros(2, 8, 4))
+
+    def step(self, x):
+        self.step = self.step + x
+        self.n += 1
+
+    def forward(self, k):
+        start = self.n.item()
+        self.keys[:, start : start + k.shape[1]] = k
+        self.step(k)
+        return self.keys[:, : self.n.item()]
+"""
+
+
+def test_a_method_that_stores_under_its_own_name() -> None:
+    result = patch(ITSELF, "cache.py", tuple(load_rules()), Settings())
+    assert result.bugs == ()
+    assert result.found

@@ -247,8 +247,11 @@ class _Reading(ClassAnalysis):
                         found.add(attribute)
         return frozenset(found - wraps)
 
-    def _stored(self, n: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-        """Attribute and new value (or what is added to it) for each store into ``self.x`` or ``self.x[i]`` in ``n``."""
+    def _stored(self, n: ast.AST, seen: frozenset[ast.AST] = frozenset()) -> Iterator[tuple[str, ast.expr]]:
+        """Attribute and new value (or what is added to it) for each store into ``self.x`` or ``self.x[i]`` in ``n``.
+
+        ``seen``: the properties that have led to it, which may store by way of themselves.
+        """
         stores: list[tuple[ast.expr, ast.expr]] = []
         match n:
             case ast.Assign(targets=targets, value=value):
@@ -265,8 +268,8 @@ class _Reading(ClassAnalysis):
             bound = isinstance(target, ast.Name) and not isinstance(n, ast.Call)  # a local, or a tensor that it names
             if chain is None or (bound and (isinstance(n, ast.Assign) or chain[0] not in self.tensors)):
                 continue
-            through = self.origins.own.get(chain[0], ())  # a property that stores what it is given
-            inner = {name for f in through for m in own_nodes(f) for name, _ in self._stored(m)}
+            through = [f for f in self.origins.own.get(chain[0], ()) if f not in seen]  # a property that stores
+            inner = {name for f in through for m in own_nodes(f) for name, _ in self._stored(m, seen | {f})}
             for name in inner or {chain[0]}:
                 yield name, value
 
