@@ -84,7 +84,10 @@ def _import(tree: ast.Module, lines: list[str], name: str, changed: int) -> None
     head = list(itertools.takewhile(_is_import, below))
     ending = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\n", "\r"))), "\n")
     new = f"import {name}{ending}"
-    if not head:
+    late = _late(below, head, name)
+    if late is not None and late < changed:
+        lines.insert(late - 1, new)
+    elif not head:
         lines.insert(at, new)
     elif _end(head[-1]) >= min([changed, *(s.lineno for s in below[len(head) : len(head) + 1])]):
         lines.insert(head[0].lineno - 1, new)  # lines are not where they were, or hold more than one statement
@@ -94,6 +97,24 @@ def _import(tree: ast.Module, lines: list[str], name: str, changed: int) -> None
             at -= 1  # what is said about the import below it
         before = before and lines[at - 1].strip() != ""
         lines.insert(at, ending * before + new + ending * behind)
+
+
+def _late(below: list[ast.stmt], head: list[ast.stmt], name: str) -> int | None:
+    """The line of the first import of the package ``name`` where other code stands above it, alone on its lines.
+
+    That code may be there to run before: ``os.environ["TORCH_LOGS"] = "recompiles"``.
+    """
+    first = next((i for i, s in enumerate(below) if _is_import(s) and name in _packages(s)), None)
+    if first is None or first < len(head) or _end(below[first - 1]) >= below[first].lineno:
+        return None
+    return below[first].lineno
+
+
+def _packages(statement: ast.stmt) -> set[str]:
+    """The packages that an import names."""
+    if isinstance(statement, ast.ImportFrom):
+        return set() if statement.level else {(statement.module or "").partition(".")[0]}
+    return {n.name.partition(".")[0] for n in statement.names} if isinstance(statement, ast.Import) else set()
 
 
 def _above(body: list[ast.stmt]) -> tuple[int, list[ast.stmt]]:

@@ -29,6 +29,14 @@ CASES = {
         '# licence\n"""What."""\nfrom __future__ import annotations\nimport torch\n',
     ),
     "none": ("", "import torch\n"),
+    "not before what is set for it": (
+        "import os\n\nos.environ.setdefault('A', 'b')\nimport json\nfrom torch import nn\n",
+        "import os\n\nos.environ.setdefault('A', 'b')\nimport json\nimport torch\nfrom torch import nn\n",
+    ),
+    "not before what it is found by": (
+        "import sys\nsys.path.append('.')\nimport torch.nn as nn\n",
+        "import sys\nsys.path.append('.')\nimport torch\nimport torch.nn as nn\n",
+    ),
     "carriage returns": ("import os\r\nimport zope\r\n", "import os\r\nimport torch\r\nimport zope\r\n"),
 }
 
