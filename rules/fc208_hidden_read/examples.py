@@ -23,8 +23,10 @@ calls = [(torch.randn(4, 3), ids), (torch.randn(4, 3), ids * 0 + torch.tensor([0
 """,
     ),
     Example(
-        title="bounds in buffers whose names are put together",
+        title="bounds in buffers whose names are put together, behind a star import",
         before="""\
+from math import *
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()

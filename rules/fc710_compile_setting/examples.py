@@ -35,6 +35,25 @@ _SIZES = _RUN.replace("torch.ones(2, 4) * 4", "torch.ones(3, 4)")
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="another name of a recurrent layer",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.GRU(3, 3, batch_first=True)
+        self.decoder = self.encoder
+
+    def forward(self, x):
+        y, last = self.decoder(x * 2)
+        return y + last.transpose(0, 1)
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, 4, 3),), (torch.randn(2, 5, 3),)]
+""",
+    ),
+    Example(
         title="a recurrent layer whose class is handed over",
         before="""\
 class Net(nn.Module):

@@ -138,6 +138,8 @@ class RecurrentLayers(Analysis):
                 return self._agreed(self._made(part) for part in (body, orelse) if not is_none(part))
             case ast.Call(func=ast.Call(func=ast.Name(id="getattr"), args=[holder, _])) if self._is(holder, "torch.nn"):
                 return "torch.nn.LSTM" if any(k.arg == _THEIRS for k in e.keywords) else None
+            case ast.Attribute() if self._is_set_once(e):
+                return self._held(e)  # another name of the same layer
             case ast.Call(func=ast.Name() as kind) if self._is_handed(kind):
                 told = {k.arg for k in e.keywords}
                 theirs = told.issuperset(_TOGETHER) and not told.isdisjoint(_ANY)
@@ -145,6 +147,12 @@ class RecurrentLayers(Analysis):
             case ast.Call(func=func):
                 return self._class(func)
         return None
+
+    def _is_set_once(self, e: ast.Attribute) -> bool:
+        """Whether the attribute ``e`` of the instance is what one call makes."""
+        own = self.inference.instance_attribute(e)
+        stores = self.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
+        return len(stores) == 1 and isinstance(stores[0].value, ast.Call)
 
     def _is_handed(self, kind: ast.Name) -> bool:
         """Whether ``kind`` is a class that the caller hands over."""

@@ -136,7 +136,9 @@ class LikelyTensors(Analysis):
                 return True  # or an array's
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _GIVING_ONE:
                 return self._of(held, seen) or self._promised(e) or self._is_made_by_torch(e)
-            case ast.Call(args=[held, name]) if self.syntax.builtin(e) == "getattr":
+            case ast.Call(func=ast.Name(id="getattr") as asks, args=[held, name]) if not self.inference.definitions(
+                asks
+            ):
                 return self._is_named_buffer(held, name, e)
             case ast.Call(args=[first, *more]) if self.syntax.builtin(e) in _PICKING and not e.keywords:
                 return self._elements(first, seen) if not more else any(self._of(a, seen) for a in e.args)
