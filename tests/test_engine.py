@@ -285,3 +285,17 @@ def test_a_method_that_stores_under_its_own_name() -> None:
     result = patch(ITSELF, "cache.py", tuple(load_rules()), Settings())
     assert result.bugs == ()
     assert result.found
+
+
+def test_a_comprehension_that_binds_the_name_that_it_goes_over() -> None:
+    text = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x, masks):
+        masks = [m > 0 for m in masks]
+        masks = [x[masks].sum().item() for masks in masks if masks.any()]
+        return x * sum(masks)
+"""
+    assert "FC201" in {f.code for f in patch(text, "net.py", load_rules(), Settings()).found}

@@ -88,6 +88,8 @@ class LikelyMasks(Analysis):
             if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 return None
             for g in getattr(parent, "generators", ()):
+                if any(n is name for n in ast.walk(g.iter)):
+                    continue  # it is read before the comprehension binds that name
                 several = g.target.elts if isinstance(g.target, ast.Tuple) else [g.target]
                 for i, target in enumerate(several):
                     if isinstance(target, ast.Name) and target.id == name.id:
