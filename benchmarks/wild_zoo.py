@@ -91,6 +91,7 @@ class Bench:
     python: str
     work: Path
     jobs: int
+    search: int | None = None
 
     def tree(self, name: str) -> Path:
         """The folder of a patched copy of packages."""
@@ -153,6 +154,8 @@ class Bench:
         command = [sys.executable, str(ROOT / "fix_compile.py"), "diagnose", "--prove", "--unsafe", "--no-backup"]
         command += ["--case", str(case), "--python", self.python, "--backend", "eager", "--quick", "--format", "json"]
         command += ["--quiet", "--time-limit", "400", *files]
+        if self.search is not None:
+            command += ["--prove-limit", str(self.search)]
         start = time.monotonic()
         try:
             outside = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0", "NO_COLOR": "1"}
@@ -617,10 +620,11 @@ def main() -> None:
     parser.add_argument(
         "--checked", type=Path, metavar="FOLDER", help="report: of ``forecast.py check``, for the half work"
     )
+    parser.add_argument("--search", type=int, metavar="S", help="choose: try nothing new after S seconds with a class")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="classes at a time")
     parser.add_argument("--into", type=Path, metavar="DOCUMENT", help="put the tables there (default: print them)")
     given = parser.parse_args()
-    bench = Bench(given.python, given.work.resolve(), given.jobs)
+    bench = Bench(given.python, given.work.resolve(), given.jobs, given.search)
     half = HALVES[given.half] if given.half else tuple(CLASSES)
     wanted = given.only.split(",") if given.only else [""]
     names = list(dict.fromkeys(name for word in wanted for name in half if name.startswith(word)))

@@ -66,10 +66,12 @@ def test_what_is_around_a_node(syntax: Syntax) -> None:
         line = [node, *syntax.ancestors(node)]
         pairs = list(itertools.pairwise(line))
         function = next((p for c, p in pairs if isinstance(p, FUNCTIONS) and c in p.body), None)
-        child, cls = next(((c, p) for c, p in pairs if isinstance(p, ast.ClassDef)), (None, None))
+        cls = next((p for _, p in pairs if isinstance(p, ast.ClassDef)), None)
+        below = line[: line.index(cls)] if cls is not None else []
+        outermost = next((n for n in reversed(below) if isinstance(n, (*FUNCTIONS, ast.Lambda))), None)
         assert syntax.function_of(node) is function
         assert syntax.class_of(node) is cls
-        assert syntax.method_of(node) is (child if isinstance(child, FUNCTIONS) else None)
+        assert syntax.method_of(node) is (outermost if isinstance(outermost, FUNCTIONS) else None)
         scopes = (*FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
         assert list(syntax.around(node).scopes) == [p for p in line[1:] if isinstance(p, scopes)]
 
