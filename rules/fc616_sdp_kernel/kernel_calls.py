@@ -118,11 +118,15 @@ class KernelCalls(Analysis):
             line = Code(f"from torch.nn.attention import {', '.join(sorted(missing))}")
             return (Insert(beside, (line,), after=True),), names
         if any(what == "torch" for what in self.syntax.runtime_imports.values()):
-            at = self.found[0].node
-            spelled = [self.facts.writing.spelled(what[0], at) for what in (_KERNEL, _BACKEND)]
+            spelled = [known[0] or self._spelled(_KERNEL[0]), known[1] or self._spelled(_BACKEND[0])]
             if spelled[0] is not None and spelled[1] is not None:
-                return (), (known[0] or spelled[0], known[1] or spelled[1])
+                return (), (spelled[0], spelled[1])
         return (), ()
+
+    def _spelled(self, what: str) -> str | None:
+        """How ``what`` is written at all calls; None where that is not one way."""
+        ways = {self.facts.writing.spelled(what, call.node) for call in self.found}
+        return ways.pop() if len(ways) == 1 else None
 
     @cached_property
     def taken(self) -> set[str]:
@@ -147,9 +151,6 @@ class KernelCalls(Analysis):
         return max(above, key=lambda s: s.lineno, default=None)
 
     def _known(self, wanted: tuple[str, ...]) -> str | None:
-        """What an import at the top of the file calls one of these, where nothing else has that name anywhere."""
-        for name, what in self.syntax.runtime_imports.items():
-            bound = any(self.syntax.binds(scope, name) for scope in (self.syntax.tree, *self.syntax.functions))
-            if what in wanted and not bound:
-                return name
-        return None
+        """What an import at the top of the file calls one of these, where it is there at all calls and means that."""
+        at_hand = [{n for n, what in self.facts.writing.at_hand(c.node) if what in wanted} for c in self.found]
+        return min(set.intersection(*at_hand), default=None)

@@ -21,16 +21,18 @@ def edits(places: Iterable[Place], facts: Facts) -> tuple[Edit, ...]:
     needed = [MATCH_NAME] if any(p.how == "loaded" for p in places) else []
     made: list[Edit] = []
     names: dict[str, str] = {}
+    known: dict[str, str | None] = {}
+    nodes = [p.node for p in places]
     for name in [UNCOMPILE_NAME, *needed]:
-        known = facts.ask(OwnFunctions).known(name)
-        if known is None and name in facts.syntax.names_in(facts.syntax.tree):
+        known[name] = facts.ask(OwnFunctions).known(name, nodes)
+        if known[name] is None and name in facts.syntax.names_in(facts.syntax.tree):
             return ()
-        names[name] = known or name
+        names[name] = known[name] or name
     if names.get(MATCH_NAME) == MATCH_NAME and names[UNCOMPILE_NAME] != UNCOMPILE_NAME:
         return ()  # one of them calls the other by its name
-    texts = [_TEXTS[name] for name in names if facts.ask(OwnFunctions).known(name) is None]
+    texts = [_TEXTS[name] for name in names if known[name] is None]
     if texts:
-        anchor, after = facts.ask(OwnFunctions).anchor([p.node for p in places])
+        anchor, after = facts.ask(OwnFunctions).anchor(nodes)
         written = tuple(Code(text.rstrip("\n").replace("{", "{{").replace("}", "}}")) for text in texts)
         made.append(Insert(anchor, written, after=after))
     for place in places:

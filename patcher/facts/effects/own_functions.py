@@ -13,12 +13,12 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 class OwnFunctions(Analysis):
     """Answers for one module."""
 
-    def known(self, name: str) -> str | None:
-        """What the function ``name`` is called here, where the file has or imports one of that name."""
+    def known(self, name: str, nodes: Iterable[ast.AST]) -> str | None:
+        """What the function ``name`` is called at all ``nodes``, where the file has or imports one of that name."""
         if any(isinstance(s, ast.FunctionDef) and s.name == name for s in self.syntax.functions):
             return name
-        imported = (n for n, what in self.syntax.runtime_imports.items() if what.endswith(f".{name}"))
-        return next(imported, None)
+        at_hand = [{n for n, what in self.facts.writing.at_hand(at) if what.endswith(f".{name}")} for at in nodes]
+        return min(set.intersection(*at_hand), default=None) if at_hand else None
 
     def is_here(self, text: str) -> bool:
         """Whether the file has, at its top, the function or class that ``text`` is, as it is."""

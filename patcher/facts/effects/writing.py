@@ -31,8 +31,8 @@ class Writing(Analysis):
         """How ``what`` ("torch.where") is written at ``at`` with the imports that are there; None without any."""
         known = [
             (stands_for == "torch", name == "torch", -len(text), text)
-            for name, stands_for in self.syntax.runtime_imports.items()
-            if (what == stands_for or what.startswith(stands_for + ".")) and self._means_its_import(name, at)
+            for name, stands_for in self.at_hand(at)
+            if what == stands_for or what.startswith(stands_for + ".")
             for text in (name + what[len(stands_for) :],)
         ]
         best = max(known)[3] if known else None
@@ -47,8 +47,8 @@ class Writing(Analysis):
 
     def functional(self, name: str, at: ast.AST) -> str:
         """How new code at ``at`` says that function of ``torch.nn.functional``: through its own import, if any."""
-        own = [n for n, what in self.syntax.runtime_imports.items() if what == "torch.nn.functional"]
-        near = next((n for n in sorted(own, key=len) if self._means_its_import(n, at)), "")
+        own = [n for n, what in self.at_hand(at) if what == "torch.nn.functional"]
+        near = min(own, key=len, default="")
         return f"{near}.{name}" if near else self.spelling(f"torch.nn.functional.{name}", at)
 
     def importable(self, name: str, at: ast.AST) -> bool:
@@ -64,9 +64,16 @@ class Writing(Analysis):
             return False
         return bool(named) or name not in self.syntax.names_in(self.syntax.tree)
 
-    def _means_its_import(self, name: str, at: ast.AST) -> bool:
-        """Whether ``name``, which the module imports somewhere, is that at ``at``."""
-        return not self._shadowed(name, at) and not self.syntax.may_be_missing(name, at)
+    def at_hand(self, at: ast.AST) -> Iterator[tuple[str, str]]:
+        """Names that the module imports, each with what it stands for, of those that are there and mean that at ``at``.
+
+        What stands in no function, a decorator or default too, runs with the module: imports below it come too late.
+        """
+        line = getattr(at, "lineno", None) if self.syntax.function_of(at) is None else None
+        for name, what in self.syntax.runtime_imports.items():
+            late = line is not None and self.syntax.first_import[name] > line
+            if not late and not self._shadowed(name, at) and not self.syntax.may_be_missing(name, at):
+                yield name, what
 
     def _shadowed(self, name: str, at: ast.AST) -> bool:
         return any(

@@ -404,6 +404,15 @@ class Syntax:
                         found[name] = what
         return found
 
+    @cached_property
+    def first_import(self) -> dict[str, int]:
+        """The line of the first import statement that binds a name."""
+        found: dict[str, int] = {}
+        for node in self._import_statements:
+            for name, _ in bindings_of_import(node, self.package):
+                found[name] = min(found.get(name, node.lineno), node.lineno)
+        return found
+
     def wrappers(self, function: FunctionNode | ast.ClassDef) -> Iterator[ast.expr]:
         """What is called with ``function`` before its name stands for it: its decorators, and ``f = wrapper(f)``."""
         for wrapper in (*function.decorator_list, *self._rewrapped.get((self.parents[function], function.name), ())):
