@@ -29,9 +29,7 @@ from rules.fc101_data_dependent_branch.prepared_arms import (
 )
 from rules.fc101_data_dependent_branch.settled import Settled
 
-_ASKED = frozenset("shape dtype device ndim".split())
 _BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda, ast.comprehension)
-_DEEP = 4
 
 
 @dataclass(frozen=True)

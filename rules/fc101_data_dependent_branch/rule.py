@@ -91,14 +91,13 @@ class DataDependentBranch(Rule):
             skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
             skipped = skipped or facts.ask(PickedWrites).of(node)
         dropped = facts.ask(DroppedTensors).of(node) if isinstance(merge, str) and skipped is None else None
-        chosen = facts.ask(ChosenStates).of(node) if isinstance(merge, str) and isinstance(node, ast.If) else None
-        if chosen is not None and skipped is None and dropped is None:
-            yield Finding(node, message, _chosen(chosen, node, facts), "taken for granted: " + "; ".join(chosen.doubts))
-        elif dropped is not None:
+        if dropped is not None:
             yield Finding(node, message, _kept(dropped, facts), _granted(dropped))
         elif skipped is not None:
             granted = "taken for granted: " if skipped.doubts else ""
             yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))
+        elif isinstance(merge, str) and (chosen := _choice_of(node, facts)) is not None:
+            yield Finding(node, message, _chosen(chosen, node, facts), "taken for granted: " + "; ".join(chosen.doubts))
         elif isinstance(merge, str):
             only_told = isinstance(node, ast.If) and facts.ask(Describing).why_not_silent(node) is None
             yield Finding(node, message, assumption="it decides about messages alone (FC602)" if only_told else merge)
@@ -152,6 +151,10 @@ def _granted(dropped: DroppedTensor) -> str:
     names = " and ".join(f"`{name}`" for name in dropped.names)
     where = f"not `{short(dropped.test)}`" if dropped.kept else f"`{short(dropped.test)}`"
     return f"taken for granted: where {where}, {names} or None makes no difference to what reads it"
+
+
+def _choice_of(node: ast.If | ast.IfExp, facts: Facts) -> ChosenState | None:
+    return facts.ask(ChosenStates).of(node) if isinstance(node, ast.If) else None
 
 
 def _chosen(chosen: ChosenState, node: ast.AST, facts: Facts) -> Fix:

@@ -168,8 +168,8 @@ class ModuleSummary:
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
     ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
-    ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``used``: last names of classes that it
-    reads for anything else. ``hands``: what its calls hand to methods of the instance, as `handed_over` has it.
+    ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
+    classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance.
     """
 
     path: str
@@ -193,7 +193,7 @@ class ModuleSummary:
     accelerated: frozenset[int] = frozenset()
     aliases: frozenset[tuple[str, str]] = frozenset()
     steps: frozenset[Step] = frozenset()
-    used: frozenset[str] = frozenset()
+    read_otherwise: frozenset[str] = frozenset()
     hands: frozenset[tuple[str, str]] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
@@ -1022,7 +1022,7 @@ class Project:
     @cached_property
     def _steps(self) -> frozenset[str]:
         """The classes that are only ever made as steps of a pipeline of data."""
-        used = {name for s in self.modules.values() for name in s.used}
+        used = {name for s in self.modules.values() for name in s.read_otherwise}
         steps = {step for s in self.modules.values() for step in s.steps}
         other = {step.cls for step in steps if not self._is_for_data(step)}
         return frozenset({step.cls for step in steps if step.cls.rpartition(".")[2] not in used} - other)
