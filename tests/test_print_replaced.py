@@ -53,6 +53,7 @@ KEPT = (
     "    if count():\n        builtin_print(*args)",
     "    for a in args:\n        a.add_(1)\n    builtin_print(*args)",
     "    writer(*args)",
+    "    builtin_print(*args, **kwargs)\n    builtin_print(*args, file=told)",
     "    builtin_print = args[0]\n    builtin_print(*args)",
 )
 

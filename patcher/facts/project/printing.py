@@ -67,7 +67,9 @@ class _Writing:
         if not isinstance(n, ast.Call):
             return False
         func = n.func
-        if self._writes(func) or self.syntax.qualified(func) in _TELLING or self.syntax.builtin(n) in _CONVERTING:
+        if self._writes(func):
+            return all(k.arg != "file" for k in n.keywords)  # which may be one of its own
+        if self.syntax.qualified(func) in _TELLING or self.syntax.builtin(n) in _CONVERTING:
             return True
         if isinstance(func, ast.Attribute):
             own = self.function.args.kwarg
