@@ -222,3 +222,48 @@ def test_two_classes_of_one_name_are_not_told_apart(tmp_path: Path) -> None:
     project = Project([summarise(ast.parse(text), str(tmp_path / name)) for name, text in files.items()])
     assert project.catching.stop(["KeyError"], ["kit.E"])
     assert not project.catching.stop(["KeyError"], ["kit.a.E"])
+
+
+ALIASES = """
+Base = ValueError
+class Coded(Base): pass
+class Range(ArithmeticError): pass
+class Once(Exception): pass
+class Twice(Once, ValueError): pass
+Once = Twice
+"""
+
+
+@pytest.mark.parametrize(
+    ("caught", "raised"),
+    [
+        ("ValueError", "kit.errors.Coded"),  # what its base is called is a class elsewhere, and another name here
+        ("ArithmeticError", "kit.errors.Range"),
+        ("ValueError", "kit.errors.Once"),
+        ("kit.errors.Once", "kit.errors.Twice"),
+    ],
+)
+def test_names_of_errors_that_are_others(caught: str, raised: str, tmp_path: Path) -> None:
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit/__init__.py").touch()
+    other = "class Base: pass\nclass ArithmeticError(Exception): pass\n"
+    files = {"kit/errors.py": ALIASES, "kit/other.py": other}
+    project = Project([summarise(ast.parse(text), str(tmp_path / name)) for name, text in files.items()])
+    assert project.catching.stop([caught], [raised])
+
+
+@pytest.mark.parametrize(
+    ("handler", "takes"),
+    [
+        ("errors.kinds()", True),
+        ("(KeyError, *KINDS)", True),
+        ("wanted", True),
+        ("ValueError", True),
+        ("KeyError", False),
+        ("Exception", False),  # as any: what compiled code raises is taken as well
+    ],
+)
+def test_handlers_of_what_nobody_can_tell(handler: str, takes: bool, tmp_path: Path) -> None:
+    use = "import errors\nKINDS = errors.KINDS\ndef run(model, x, wanted):\n    try:\n        return model(x)\n"
+    files = {"net.py": NET.replace("{parameters}", ""), "use.py": f"{use}    except {handler}:\n        return x\n"}
+    assert bool(_why(files, "net.Net.forward", tmp_path)) is takes

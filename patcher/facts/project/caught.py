@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from patcher.facts.project.does import UNNAMED
 from patcher.facts.project.error_classes import ErrorClasses
-from patcher.facts.project.protected import ANY, BODY, EVERYWHERE, GATHERED, OUTPUT, WARNINGS, Region
+from patcher.facts.project.protected import ANY, BODY, EVERYWHERE, GATHERED, OUTPUT, SOME, WARNINGS, Region
 from patcher.facts.tables import call_effects as tables
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Catching:
     def _stops(self, stop: str, error: str) -> bool:
         if WARNINGS in (stop, error) or OUTPUT in (stop, error):
             return stop == error
-        if stop in (ANY, GATHERED):
+        if stop in (ANY, SOME, GATHERED):
             return True
         return self._classes.may_take(stop, error)
 

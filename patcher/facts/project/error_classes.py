@@ -51,17 +51,36 @@ class ErrorClasses:
         """The bases of a class of the project; a builtin one, which has the module before it there, by its name."""
         summary = self.project.known_class(own)
         assert summary is not None
-        module = own.rpartition(".")[0]
-        builtin = {f"{module}.{n}": n for n, what in vars(builtins).items() if isinstance(what, type)}
-        return [builtin[b] if b in builtin and builtin[b] not in self._named else b for b in summary.bases]
+        return [last if self._is_builtin(b, last := b.rpartition(".")[2]) else b for b in summary.bases]
 
-    def _own(self, name: str) -> str | None:
-        """The class of the project that ``name`` is, also where a package hands it on: the only one of that name."""
+    def _is_builtin(self, name: str, last: str) -> bool:
+        """Whether ``name`` is what Python calls ``last``, and nothing that its module binds."""
+        module = name.rpartition(".")[0]
+        here = self.project.summaries_of(module)
+        if not here or self.project.known_class(name) is not None or last in self._assigned(module):
+            return False
+        unseen = any(s.starred for s in here) and last in self._named
+        return isinstance(getattr(builtins, last, None), type) and not unseen
+
+    def _own(self, name: str, depth: int = 8) -> str | None:
+        """The class of the project that ``name`` is, also where a package hands it on; None where that is not known."""
+        module, _, last = name.rpartition(".")
+        if last in self._assigned(module):  # another name for something, or what the class became
+            return None
         if self.project.known_class(name) is not None:
             return name
-        top, _, rest = name.partition(".")
-        same = [c for c in self._named.get(rest.rpartition(".")[2], ()) if c.startswith(f"{top}.")] if rest else []
-        return same[0] if len(same) == 1 else None
+        here = self.project.summaries_of(module)
+        brought = {i for s in here for i in s.imports if i.rpartition(".")[2] == last and i != name}
+        if len(brought) == 1 and depth:
+            return self._own(brought.pop(), depth - 1)
+        top = name.partition(".")[0]
+        same = [c for c in self._named.get(last, ()) if c.startswith(f"{top}.")] if module else []
+        told = not here or any(s.starred for s in here)
+        return same[0] if told and not brought and len(same) == 1 else None
+
+    def _assigned(self, module: str) -> frozenset[str]:
+        """The names that assignments at the top level of ``module`` bind."""
+        return frozenset(name for s in self.project.summaries_of(module) for name, _ in s.made)
 
     @cached_property
     def _named(self) -> dict[str, list[str]]:

@@ -689,6 +689,10 @@ class Project:
                     stack.append(child)
         return out
 
+    def summaries_of(self, module: str) -> Sequence[ModuleSummary]:
+        """The files that are imported by that dotted name."""
+        return self._by_module.get(module, ())
+
     @cached_property
     def _by_module(self) -> dict[str, list[ModuleSummary]]:
         """Summaries by the dotted name of their module."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +10,9 @@ from functools import cached_property
 from patcher.facts.syntax.tree import Syntax, dotted, walk
 from patcher.facts.tables import call_effects as tables
 
-#: Stands in ``stops`` for every error, for errors that are handed on as results, for warnings that are recorded, for
-#: what is printed.
-ANY, GATHERED, WARNINGS, OUTPUT = "*", "gathered", "warnings", "output"
+#: Stands in ``stops`` for every error, for some of which nobody can tell the class, for errors that are handed on as
+#: results, for warnings that are recorded, for what is printed.
+ANY, SOME, GATHERED, WARNINGS, OUTPUT = "*", "some", "gathered", "warnings", "output"
 #: Stands in ``stops`` for a switch that holds for code all over the program.
 EVERYWHERE = "everywhere"
 #: Stands in ``mentions`` for what the user of a context manager does in its body.
@@ -42,8 +41,9 @@ WITHS = (ast.With, ast.AsyncWith)
 class Region:
     """Code of the function ``owner`` ("" for the top level) whose errors or messages may not get past it.
 
-    ``stops``: names of builtin classes of errors, dotted names of others, `ANY`, `GATHERED`, `WARNINGS`, `OUTPUT`,
-    `EVERYWHERE`, or "with X": what entering ``X`` stops (a dotted name; ".m": what a method gives; "?": not known).
+    ``stops``: names of builtin classes of errors, dotted names of others, `ANY`, `SOME`, `GATHERED`, `WARNINGS`,
+    `OUTPUT`, `EVERYWHERE`, or "with X": what entering ``X`` stops (a dotted name; ".m": what a method gives; "?": not
+    known).
     ``calls`` and ``mentions``: what may run in it, as `Does` and `FunctionSummary` have them.
     """
 
@@ -140,22 +140,26 @@ class Protection:
     def _classes(self, e: ast.expr | None, depth: int = 3) -> Iterator[str]:
         """What ``except e`` catches."""
         text = dotted(e) if e is not None else None
-        if isinstance(e, ast.Tuple):
+        if e is None:
+            yield ANY
+        elif isinstance(e, ast.Tuple):
             for part in e.elts:
                 yield from self._classes(part, depth)
         elif text is None or not depth:
-            yield ANY
+            yield SOME
         elif text.partition(".")[0] in self.imports:
             yield self.resolve(text)
         elif isinstance(e, ast.Name) and (values := self._assigned(e.id)):
             for value in values:
                 yield from self._classes(value, depth - 1)
-        elif isinstance(e, ast.Name) and self.syntax.is_builtin(e):
-            yield text if hasattr(builtins, text) else ANY
+        elif isinstance(e, ast.Name) and self.syntax.is_builtin_but_for_stars(e):
+            yield text
+            if self.syntax.has_star:  # it may bring another one
+                yield SOME
         elif any(isinstance(c, ast.ClassDef) and c.name == text for c in self.syntax.by_type[ast.ClassDef]):
             yield self.resolve(text)
         else:
-            yield ANY
+            yield SOME
 
     def _assigned(self, name: str) -> list[ast.expr]:
         found = (s for s in self.syntax.tree.body if isinstance(s, ast.Assign))

@@ -594,7 +594,11 @@ class Syntax:
 
         ``from module import *`` may: what it brings is for the other file to say.
         """
-        if not hasattr(builtins, name.id) or self.has_star:
+        return not self.has_star and self.is_builtin_but_for_stars(name)
+
+    def is_builtin_but_for_stars(self, name: ast.Name) -> bool:
+        """The same, where what ``from module import *`` brings does not count."""
+        if not hasattr(builtins, name.id):
             return False
         return name.id not in self._given or self._is_local_elsewhere(name)
 
