@@ -96,6 +96,39 @@ class Flat(nn.Module):
         run="def make(): return Flat()\n" + _RUN,
     ),
     Example(
+        title="made an int of what may be none",
+        before="""\
+import numpy as np
+
+
+class Wide(nn.Module):
+    def __init__(self, ratio: int = 2):
+        super().__init__()
+        self.ratio = ratio
+
+    def forward(self, x, times: int = 1):
+        wide = int(np.prod([x.shape[1], self.ratio]))
+        return x.sin() * wide, x.new_zeros(int(np.prod((x.shape[1], times))))
+""",
+        after="""\
+import numpy as np
+
+
+class Wide(nn.Module):
+    def __init__(self, ratio: int = 2):
+        super().__init__()
+        self.ratio = ratio
+
+    def forward(self, x, times: int = 1):
+        wide = int(x.shape[1] * self.ratio)
+        return x.sin() * wide, x.new_zeros(int(x.shape[1] * times))
+""",
+        run="""\
+def make(): return Wide(1.5)
+calls = [(torch.ones(2, 3),), (torch.ones(2, 3), 2.5), (torch.ones(2, 3), True)]
+""",
+    ),
+    Example(
         title="of two sizes, in a list",
         before="""\
 import numpy as np

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.syntax.written import integer
+from patcher.facts.values.sizes import Sizes
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc615_product_of_sizes.examples import INVALID, VALID
 
@@ -38,7 +39,7 @@ class ProductOfSizes(Rule):
         but a number that is not 0, of which NumPy makes 0 and Python an error. ``x.shape[1:].numel()`` would do the
         same, but has no symbols: sizes that ``torch.export`` and ``make_fx`` are to keep open would become numbers. A
         list of all that a generator gives has the same product; a ``StopIteration`` of what it calls, which a generator
-        makes a ``RuntimeError``, stays one.
+        makes a ``RuntimeError``, stays one. An ``int`` around numbers that only their annotation calls integers stays.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
@@ -65,6 +66,8 @@ class ProductOfSizes(Rule):
         replaced = _as_size(node, facts)
         if product is None or replaced is None:
             return
+        if facts.syntax.builtin(replaced) == "int" and not _is_whole(node.args[0], facts):
+            replaced = node
         message = "NumPy multiplies sizes, and the product is read back as a size: the graph ends"
         yield Finding(node, message, Fix((Replace(replaced, product),)))
 
@@ -107,6 +110,14 @@ def _product(sizes: ast.expr, facts: Facts) -> Code | None:
             prod = facts.writing.spelling("math.prod", sizes)
             return Code(f"{prod}({{0}})", (sizes,)) if facts.value(of).is_tensor else None
     return None
+
+
+def _is_whole(sizes: ast.expr, facts: Facts) -> bool:
+    """Whether ``sizes`` are integers of Python for sure, whatever an annotation says: their product needs no ``int``."""
+    asked = facts.ask(Sizes)
+    if isinstance(sizes, (ast.List, ast.Tuple)):
+        return all(map(asked.is_count, sizes.elts))
+    return asked.is_shape(sizes)
 
 
 def _as_size(product: ast.expr, facts: Facts) -> ast.expr | None:
