@@ -61,10 +61,12 @@ class Bars(Analysis):
             items, rest = named, [e for e in rest if e is not named[0]]
         told, reason = self._used(call)
         kind = self.facts.writing.spelled(f"{what.rpartition('.')[0]}.tqdm", call) or ""
+        describing = self.facts.ask(Describing)
         reason = (
             self._why_nothing(call, items, counted)
             or reason
-            or next(filter(None, map(self.facts.ask(Describing).why_changing, rest)), "")
+            or next(filter(None, map(describing.why_changing, rest)), "")
+            or next(filter(None, map(describing.why_counted, items)), "")  # a bar asks how many there are
             or ("the class of the bar has no name here" if told and not kind else "")
         )
         return Bar(call, tuple(items), counted, self._named_above(call, items), told, kind, reason)

@@ -113,7 +113,7 @@ def _product(sizes: ast.expr, facts: Facts) -> Code | None:
 
 
 def _is_whole(sizes: ast.expr, facts: Facts) -> bool:
-    """Whether ``sizes`` are integers of Python for sure, whatever an annotation says: their product needs no ``int``."""
+    """Whether ``sizes`` are integers of Python for sure, whatever annotations say: their product needs no ``int``."""
     asked = facts.ask(Sizes)
     if isinstance(sizes, (ast.List, ast.Tuple)):
         return all(map(asked.is_count, sizes.elts))

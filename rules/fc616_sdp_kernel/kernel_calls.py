@@ -68,6 +68,8 @@ class KernelCalls(Analysis):
             return "before PyTorch 2.4 it has other flags"
         if self.facts.scripted:
             return "this file is for TorchScript"
+        if "sdp_kernel" in self.project.foreign_stores:
+            return "the project puts something else in the place of `sdp_kernel`"
         for statement in self.syntax.by_type[ast.ImportFrom]:
             assert isinstance(statement, ast.ImportFrom)
             tried = any(isinstance(p, ast.Try) or _asks_version(p) for p in self.syntax.ancestors(statement))
@@ -114,7 +116,9 @@ class KernelCalls(Analysis):
         if not missing:
             return (), names
         beside = self._beside()
-        if self.taken.isdisjoint(missing) and beside is not None:
+        new = {_KERNEL[0], _BACKEND[0]}
+        hidden = any(self.facts.writing.hides_elsewhere(n) for n in new if n.rpartition(".")[2] in missing)
+        if self.taken.isdisjoint(missing) and beside is not None and not hidden:
             line = Code(f"from torch.nn.attention import {', '.join(sorted(missing))}")
             return (Insert(beside, (line,), after=True),), names
         if any(what == "torch" for what in self.syntax.runtime_imports.values()):

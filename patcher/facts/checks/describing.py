@@ -273,6 +273,10 @@ class Describing(Analysis):
         """What showing one of ``parts`` may change."""
         return self._why_methods(["__format__", "__str__", "__repr__", "extra_repr"], parts)
 
+    def why_counted(self, e: ast.expr) -> str | None:
+        """What asking ``e`` for its length may change."""
+        return self._why_methods(["__len__"], [e])
+
     def _why_looked_into(self, text: ast.expr) -> str | None:
         """What ``text.format(...)`` may run when it names attributes or items: ``"{0.width}"``."""
         said = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from patcher.facts.analysis import Analysis
@@ -60,7 +61,7 @@ class Writing(Analysis):
         if not own and not any(what.partition(".")[0] == name for what in self.syntax.runtime_imports.values()):
             return False
         named = {what for n, what, function in self.syntax.all_imports if n == name and function is None}
-        if named - {name} or self._shadowed(name, at):
+        if named - {name} or self._shadowed(name, at) or (not named and self.hides_elsewhere(name)):
             return False
         return bool(named) or name not in self.syntax.names_in(self.syntax.tree)
 
@@ -81,6 +82,21 @@ class Writing(Analysis):
             for scope in [at, *self.syntax.ancestors(at)]
             if isinstance(scope, _SCOPES)
         )
+
+    def hides_elsewhere(self, what: str) -> bool:
+        """Whether the last name of ``what``, once it is imported here, hides another thing where a star takes it."""
+        name = what.rpartition(".")[2]
+        return any(told != what and told.rpartition(".")[2] == name for told in self._met_by_stars)
+
+    @cached_property
+    def _met_by_stars(self) -> frozenset[str]:
+        """What the files import and define that import all names of this one."""
+        found: set[str] = set()
+        for s in self.project.modules.values() if not self.syntax.binds(self.syntax.tree, "__all__") else ():
+            if s.path != self.facts.path and self.module in s.starred:
+                own = (*(c.name for c in s.classes), *(f.qualname for f in s.functions), *(name for name, _ in s.made))
+                found.update(s.imports, (f"{s.module}.{name}" for name in own if "." not in name))
+        return frozenset(found)
 
     def why_not_replaced(self, statement: ast.stmt) -> str | None:
         """None when other statements can stand in the place of this one."""
