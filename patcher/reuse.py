@@ -34,12 +34,14 @@ class Snapshot:
 
     ``digests``: path to the sha256 of the file's bytes, b"" of one that could not be read. ``packages``: what their
     dotted names depend on, as `_packages` has it. ``around``: the digest of the files around, b"" when nobody asked for
-    them. ``results``: path to what will be said again of the same bytes, without the bytes.
+    them. ``starred``: path to the digest of files of which another imports all names. ``results``: path to what will be
+    said again of the same bytes, without the bytes.
     """
 
     digests: Mapping[str, bytes]
     packages: frozenset[str]
     around: bytes
+    starred: Mapping[str, bytes]
     results: Mapping[str, FileResult]
 
 
@@ -75,7 +77,7 @@ class Reuse:
         snapshot = kept.load(self._folder, f"{self._name}.results")
         if not isinstance(snapshot, Snapshot):
             return Known()
-        if snapshot.packages != _packages(files):
+        if snapshot.packages != _packages(files) or snapshot.starred != _digests(snapshot.starred):
             return Known()
         content = {path: _content(path) for path in files}
         digests = {path: digest_of(data) if data is not None else b"" for path, data in content.items()}
@@ -113,7 +115,8 @@ class Reuse:
                 around = self._around.digest()
                 if self._around.changed_since(self._started):
                     return  # it may have been read as it was before
-        snapshot = Snapshot(digests, _packages(list(digests)), around, results)
+        starred = _digests({file for summary in summaries if summary.facts for file in summary.facts.relies})
+        snapshot = Snapshot(digests, _packages(list(digests)), around, starred, results)
         kept.save(self._folder, f"{self._name}.results", snapshot)
         kept.save(self._folder, f"{self._name}.summaries", {s.path: (s.digest, s.facts) for s in summaries})
 
@@ -184,6 +187,11 @@ def _packages(files: Iterable[str]) -> frozenset[str]:
     folders = {str(above) for folder in {os.path.dirname(path) for path in files} for above in _from(folder)}
     packages = {folder for folder in folders if os.path.exists(os.path.join(folder, "__init__.py"))}
     return frozenset(packages | {path for path in files if os.path.dirname(path) not in packages})
+
+
+def _digests(files: Iterable[str]) -> Mapping[str, bytes]:
+    """The digest of each of ``files``, b"" of one that is gone."""
+    return {path: digest_of(data) if (data := _content(path)) is not None else b"" for path in files}
 
 
 def _from(folder: str) -> Iterator[Path]:

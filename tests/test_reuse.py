@@ -304,3 +304,13 @@ def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert kept.default_folder() == tmp_path / ".cache" / "fix-compile" / "results"
+
+
+def test_what_a_star_brings_counts(folder: Path, tmp_path: Path) -> None:
+    beside = tmp_path / "beside.py"
+    beside.write_text("def helper(x):\n    return x\n")
+    (folder / "starred.py").write_text("from beside import *\n\n" + MODEL.replace("return x\n", "print(1)\n"))
+    before = {Path(r.path).name: r.after for r in both(folder)}
+    beside.write_text("def print(x):\n    return x\n")
+    after = {Path(r.path).name: r.after for r in both(folder)}
+    assert {name for name in before if before[name] != after[name]} == {"starred.py"}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.syntax.tree import bindings_of_import, own_nodes
+from patcher.facts.syntax.imports import bindings_of_import
+from patcher.facts.syntax.tree import own_nodes
 from patcher.rule import Code, Insert
 from rules.fc616_sdp_kernel.kernel_text import FLAGS
 

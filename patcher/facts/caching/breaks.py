@@ -11,7 +11,8 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.syntax.tree import bindings_of_import, dotted
+from patcher.facts.syntax.imports import bindings_of_import
+from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import torch_api as api
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -40,8 +40,9 @@ from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.project.whole_reads import JOINS, grown_dims, joined
 from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
+from patcher.facts.syntax.imports import imported_from
 from patcher.facts.syntax.packages import module_name
-from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, imported_from, last_name, methods_of, walk
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name, methods_of, walk
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 from patcher.settings import NoFunctionError
@@ -169,7 +170,8 @@ class ModuleSummary:
     ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
-    classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance.
+    classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
+    files that were read for what ``*`` brings.
     """
 
     path: str
@@ -195,6 +197,7 @@ class ModuleSummary:
     steps: frozenset[Step] = frozenset()
     read_otherwise: frozenset[str] = frozenset()
     hands: frozenset[tuple[str, str]] = frozenset()
+    relies: frozenset[str] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -544,6 +547,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(aliases(collector.syntax, collector.resolve)),
         *collector.pipelines(),
         frozenset(handed_over(collector.syntax)),
+        frozenset(map(str, collector.syntax.package.read)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -21,10 +22,16 @@ _DEFINITION = re.compile(r"^(?:(?:async +)?def +|class +)(\w+)|^(\w+) *[:=](?!=)
 
 @dataclass(frozen=True)
 class Package:
-    """Where a module stands: ``name``, the dotted package that relative imports start from, and its file's folder."""
+    """Where a module stands: ``name``, the dotted package that relative imports start from, and its file's folder.
+
+    ``brought``: what ``*`` brings, by the dots and the module of the import, as far as that was asked; ``read``: the
+    files that were read for it.
+    """
 
     name: str = ""
     folder: Path | None = None
+    brought: dict[tuple[int, str], Mapping[str, str] | None] = field(default_factory=dict, compare=False, repr=False)
+    read: set[Path] = field(default_factory=set, compare=False, repr=False)
     _found: dict[str, Path | None] = field(default_factory=dict, compare=False, repr=False)
     _defined: dict[Path, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -93,6 +100,11 @@ class Package:
         if not rest:
             return base
         return f"{base}.{rest}" if "." in base else self.meant(f"{base}.{rest}")
+
+
+def is_elsewhere(dotted: str) -> bool:
+    """Whether ``dotted`` is of Python or of a library of which the facts say what a function does."""
+    return dotted.partition(".")[0] in _ELSEWHERE
 
 
 #: Of a module whose file is not known: imports mean what they say.

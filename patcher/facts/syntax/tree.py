@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
+from patcher.facts.syntax.imports import bindings_of_import, brought, has_star
 from patcher.facts.syntax.optional_imports import imported_or_none
 from patcher.facts.syntax.packages import NOWHERE, Package
 
@@ -115,31 +116,6 @@ def running(top: ast.AST) -> list[ast.AST]:
             found.append(n)
             stack += children(n)
     return found
-
-
-def bindings_of_import(node: ast.Import | ast.ImportFrom, package: Package) -> Iterator[tuple[str, str]]:
-    """The names that an import binds, with the dotted thing that each stands for, as ``package`` has it."""
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if alias.asname:
-                yield alias.asname, package.meant(alias.name)
-            else:
-                yield (alias.name.split(".")[0],) * 2
-        return
-    for alias in node.names:
-        if alias.name != "*":
-            yield alias.asname or alias.name, _member(node, alias.name, package)
-
-
-def imported_from(node: ast.ImportFrom, package: Package) -> str:
-    """The dotted module that names are imported from, as ``package`` has it."""
-    return _member(node, "", package)
-
-
-def _member(node: ast.ImportFrom, name: str, package: Package) -> str:
-    """What ``name`` of the module that is imported from is; the module itself for an empty one."""
-    said = ".".join(part for part in (node.module, name) if part)
-    return package.meant(package.relative(node.level, said) if node.level else said)
 
 
 def same_expression(a: ast.AST, b: ast.AST) -> bool:
@@ -387,7 +363,7 @@ class Syntax:
             if statement.lineno >= node.lineno:  # type: ignore[attr-defined]
                 break
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
-                for name, what in bindings_of_import(statement, self.package):
+                for name, what in self._bindings(statement):
                     if not self.binds(function, name):  # type: ignore[arg-type]
                         yield name, what
 
@@ -399,7 +375,7 @@ class Syntax:
             around = list(self.ancestors(node))
             typing = any(isinstance(p, ast.If) and "TYPE_CHECKING" in ast.unparse(p.test) for p in around)
             if not typing and not any(isinstance(p, _SCOPES[:-1]) for p in around):
-                for name, what in bindings_of_import(node, self.package):
+                for name, what in self._bindings(node):
                     if name not in found or not self._is_fallback(node):
                         found[name] = what
         return found
@@ -409,7 +385,7 @@ class Syntax:
         """The line of the first import statement that binds a name."""
         found: dict[str, int] = {}
         for node in self._import_statements:
-            for name, _ in bindings_of_import(node, self.package):
+            for name, _ in self._bindings(node):
                 found[name] = min(found.get(name, node.lineno), node.lineno)
         return found
 
@@ -457,7 +433,7 @@ class Syntax:
             if any(isinstance(p, _SCOPES[:-1]) for p in around):
                 continue
             tests = [(p, child in p.body) for child, p in pairwise(around) if isinstance(p, ast.If)]
-            for name, _ in bindings_of_import(node, self.package):
+            for name, _ in self._bindings(node):
                 found[name].append(tests[-1] if tests else None)
         return found
 
@@ -469,7 +445,12 @@ class Syntax:
     def all_imports(self) -> list[tuple[str, str, FunctionNode | None]]:
         """Name, dotted thing and function (or None) of every imported name."""
         nodes = self._import_statements
-        return [(name, what, self.function_of(n)) for n in nodes for name, what in bindings_of_import(n, self.package)]
+        return [(name, what, self.function_of(n)) for n in nodes for name, what in self._bindings(n)]
+
+    def _bindings(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+        """As `bindings_of_import`; what ``*`` brings and the module binds itself is the module's own."""
+        own = self.bound.get(self.tree, set()) if has_star(node) else ()
+        return ((name, what) for name, what in bindings_of_import(node, self.package) if name not in own)
 
     @cached_property
     def functions(self) -> list[FunctionNode]:
@@ -492,7 +473,7 @@ class Syntax:
         found: dict[tuple[FunctionNode | None, str], str] = {}
         for node in self._import_statements:
             scope = self.function_of(node)
-            for name, what in bindings_of_import(node, self.package):
+            for name, what in self._bindings(node):
                 if (scope, name) not in found or not self._is_fallback(node):
                     found[scope, name] = what
         return found
@@ -592,7 +573,7 @@ class Syntax:
     def is_builtin(self, name: ast.Name) -> bool:
         """Whether nothing in the file gives ``name`` another meaning than Python's own.
 
-        ``from module import *`` may: what it brings is for the other file to say.
+        ``from module import *`` may, where nobody can say what it brings.
         """
         return not self.has_star and self.is_builtin_but_for_stars(name)
 
@@ -623,8 +604,9 @@ class Syntax:
 
     @cached_property
     def has_star(self) -> bool:
-        """Whether the file imports names that it does not list."""
-        return any(alias.name == "*" for alias in self.by_type[ast.alias])
+        """Whether the file imports names that nobody can list: all of a module that is not of this project."""
+        statements = (n for n in self._import_statements if isinstance(n, ast.ImportFrom) and has_star(n))
+        return any(brought(n, self.package) is None for n in statements)
 
     def why_names_show(self, function: ast.AST) -> str:
         """What in ``function`` looks at all of its names, so that one more would be seen; "" when nothing does."""

@@ -10,7 +10,8 @@ from itertools import pairwise
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.running.preparation import Handed, Preparation
-from patcher.facts.syntax.tree import FunctionNode, bindings_of_import
+from patcher.facts.syntax.imports import bindings_of_import
+from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.syntax.written import defaults, is_stored
 from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.bookwork import Bookkeepers
