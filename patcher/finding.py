@@ -33,6 +33,7 @@ _SIZES = (".shape", ".size", ".numel", "len")
 #: What the user has to know of such a fix, whatever rule makes it.
 _ON_THE_DEVICE = " (fix: an assertion on the device; when it fails on a GPU, the process cannot use that GPU again)"
 _NO_FAILURE = "no check fails on a GPU, or the process may end with it (device-asserts = false)"
+_SCRIPTED = "`torch.jit.script` compiles this function as well, and may not take what would stand here"
 _NEVER_RUN = "a part of what would change is never got to"
 
 
@@ -414,6 +415,8 @@ def _why_not_made(fix: Fix, facts: Facts) -> str:
             return f"`{name}` is another name here"
         if any(map(facts.is_dead, targets)):
             return _NEVER_RUN
+        if any(map(facts.is_scripted, targets)):
+            return _SCRIPTED
         sized = function is not None and any(says(edit, name) for name in _SIZES)
         if sized and function is not None and facts.inference.reshapes(function):
             return _OLD_SIZES

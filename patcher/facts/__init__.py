@@ -25,6 +25,8 @@ from patcher.settings import Settings
 T = TypeVar("T")
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: What compiles a function, or the methods of a class, to TorchScript.
+_SCRIPTS = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.script_if_tracing"})
 #: What may keep compiled code from a part of it.
 _DECIDING = (ast.If, ast.IfExp, ast.BoolOp, *_FUNCTIONS)
 
@@ -197,4 +199,9 @@ class Facts:
     def is_disabled(self, node: ast.AST) -> bool:
         """Whether ``node`` is a function that is never compiled."""
         found = map(self.syntax.qualified, self.syntax.wrappers(node)) if isinstance(node, _FUNCTIONS) else ()
-        return any(what in api.OPAQUE or what == "torch.jit.script" for what in found)
+        return any(what in api.OPAQUE for what in found)
+
+    def is_scripted(self, node: ast.AST) -> bool:
+        """Whether ``node`` is in a function that is compiled to TorchScript, too; Dynamo looks into it all the same."""
+        around = (n for n in (node, *self.syntax.ancestors(node)) if isinstance(n, (*_FUNCTIONS, ast.ClassDef)))
+        return any(self.syntax.qualified(w) in _SCRIPTS for a in around for w in self.syntax.wrappers(a))

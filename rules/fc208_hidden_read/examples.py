@@ -6,6 +6,50 @@ from patcher.rule import Example, NearMiss
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="dimensions in an order that a tensor says",
+        before="""\
+class Net(nn.Module):
+    def forward(self, x):
+        order = torch.cat((torch.tensor([1, 0]), torch.arange(2, x.dim())))
+        return x.permute(*order) * 2
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, 3, 4),), (torch.randn(5, 3, 4),)]
+""",
+    ),
+    Example(
+        title="the dimension of a sum",
+        before="""\
+class Net(nn.Module):
+    def forward(self, x, last: torch.Tensor):
+        return x.sum(dim=last - 1) + torch.cat([x, x], dim=last * 0).mean()
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(3, 3), torch.tensor(1)), (torch.randn(4, 4), torch.tensor(2))]
+""",
+    ),
+    Example(
+        title="places that a function inside tells",
+        before="""\
+class Net(nn.Module):
+    def forward(self, pitch: torch.Tensor):
+        def places(p):
+            return torch.ge(torch.diff(torch.ceil(p)), 1)
+
+        found = places(pitch)
+        return pitch[1:][found] * 2
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.tensor([0.2, 1.5, 1.6, 4.0]),), (torch.tensor([0.2, 0.5, 1.6, 4.0, 5.1]),)]
+""",
+    ),
+    Example(
         title="parts as long as a tensor says, made a tuple first",
         before="""\
 class Net(nn.Module):
@@ -234,6 +278,30 @@ calls = [(torch.linspace(-1, 2, 8).view(2, 4), 1), (torch.linspace(-2, 1, 12).vi
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a layer that is called like a method of tensors",
+        source="""\
+class Net(nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        if wide:
+            self.gather = nn.Sequential(nn.Linear(3, 3))
+        else:
+            self.gather = nn.Identity()
+        self.flip = nn.Identity()
+
+    def forward(self, x: torch.Tensor):
+        return self.gather(x) + self.flip(x)
+""",
+    ),
+    NearMiss(
+        title="sizes and dimensions that are spread",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor, order: tuple[int, ...]):
+        return x.permute(*order).reshape(*x.shape[:1], -1).sum(dim=x.dim() - 1)
+""",
+    ),
     NearMiss(
         title="a list of two that a comparison picks from, and attributes whose names are put together",
         source="""\

@@ -247,6 +247,8 @@ class AskedNumbers(Analysis):
             yield from self._sized(call, *FUNCTIONS[what])
         elif isinstance(call.func, ast.Attribute) and not what.startswith("torch."):
             held, method = call.func.value, call.func.attr
+            if self.inference.instance_attribute(call.func) is not None:
+                return  # a layer that is called like a method of tensors: ``self.gather(x)``
             if method in METHODS and self.is_tensor(held):
                 yield from self._sized(call, *METHODS[method])
             elif method in SIZED_BY_DATA and not self._is_place(call) and self._is_listed(held, method):
@@ -262,7 +264,8 @@ class AskedNumbers(Analysis):
         placed += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
         for at, given in placed:
             if at in which or (isinstance(at, int) and ... in which):
-                for part in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [self._listed(given)]:
+                spread = given.value if isinstance(given, ast.Starred) else given
+                for part in spread.elts if isinstance(spread, (ast.List, ast.Tuple)) else [self._listed(spread)]:
                     if not self._is_input(part) or way not in _FREE_FOR_INPUTS:
                         yield from self._asked(part, way, "array as size")
 

@@ -67,14 +67,13 @@ class LikelyMasks(Analysis):
     def _returned(self, call: ast.Call, part: int | None, seen: Seen) -> bool:
         """Whether all functions that ``call`` may run return a mask, or one at ``part`` of what they return."""
         callees = self.facts.ask(Callees)
-        names = callees.of(call)
-        here = [callees.here(name) for name in names]
-        if names and None not in here:
+        here = callees.bodies(call)
+        if here and None not in here:
             returned = [r for f in here if f is not None for r in self._returns(f)]
             picked = [_element(r, part) for r in returned]
             return bool(returned) and all(r is not None and self.of(r, seen) for r in picked)
         what = self.syntax.qualified(call.func)
-        summaries = [self.project.function(name) for name in names]
+        summaries = [self.project.function(name) for name in callees.of(call)]
         summaries = summaries or ([self.project.handed_on(what)] if what is not None else [])
         term = "mask" if part is None else f"mask@{part}"
         return bool(summaries) and all(s is not None and term in s.gives for s in summaries)

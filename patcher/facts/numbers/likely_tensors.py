@@ -191,7 +191,7 @@ class LikelyTensors(Analysis):
     def _promised(self, call: ast.Call) -> bool:
         """Whether the functions of this file that ``call`` may run say that they return a tensor."""
         callees = self.facts.ask(Callees)
-        found = [callees.here(name) for name in callees.of(call)]
+        found = callees.bodies(call)
         return bool(found) and all(
             f is not None and f.returns is not None and self.inference.annotated(f.returns).is_tensor for f in found
         )
@@ -251,8 +251,7 @@ class LikelyTensors(Analysis):
     def _returned(self, call: ast.Call, part: int | None, seen: Seen) -> bool:
         """Whether functions that ``call`` may run return a tensor, or one at ``part`` of what they return."""
         callees = self.facts.ask(Callees)
-        for name in callees.of(call):
-            function = callees.here(name)
+        for function in callees.bodies(call):
             if function is None or (function, part) in self._asked:
                 continue
             self._asked.add((function, part))

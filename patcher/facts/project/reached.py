@@ -21,6 +21,9 @@ _TELLING = frozenset(
 Run = tuple[str, str | None]
 _FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
+#: What Dynamo traces of one when that is applied; the gradient too, where one will be asked for.
+_OF_FUNCTION = ("forward", "setup_context", "backward")
+
 
 class Reaching:
     """One search through ``project``."""
@@ -95,7 +98,8 @@ class Reaching:
             return
         cls, _, last = mention.rpartition(".")
         if last == "apply" and self._is_function(cls):
-            yield from ((m, None) for m in self.project.methods(cls, "forward"))
+            for name in _OF_FUNCTION:
+                yield from ((m, None) for m in self.project.methods(cls, name))
         elif mention in self.aliases and depth:
             for what in self.aliases[mention]:
                 yield from self._meant(what, module, depth - 1)

@@ -11,10 +11,29 @@ from collections.abc import Mapping
 Arguments = frozenset[object]
 _ALL: Arguments = frozenset({..., "size"})
 
+
+def _after_the_tensor(which: Arguments) -> Arguments:
+    """What is at ``which`` places of a method, as places of the function, whose first argument is the tensor."""
+    places = frozenset(at + 1 for at in which if isinstance(at, int))
+    return places | {at for at in which if isinstance(at, str)} | ({1, 2} if ... in which else set())
+
+
+#: Which dimension an operator goes along, as it is called; those that are also named by their place come first.
+_ALONG: Mapping[str, Arguments] = {
+    **dict.fromkeys(("cumsum", "cumprod", "unbind", "softmax", "log_softmax", "logsumexp"), frozenset({0, "dim"})),
+    **dict.fromkeys(("sum", "mean", "var", "std", "max", "min", "argmax", "argmin", "sort"), frozenset({"dim"})),
+    **dict.fromkeys(("gather", "index_select", "index_add", "scatter", "scatter_add"), frozenset({0, "dim"})),
+    **dict.fromkeys(("transpose", "swapaxes", "movedim"), frozenset({..., "dim0", "dim1", "source", "destination"})),
+    **dict.fromkeys(("permute", "flip"), frozenset({..., "dims"})),
+    "squeeze": frozenset({0, "dim"}),
+}
+
 #: Functions of PyTorch -> the arguments that are sizes, and the way in which they are asked.
 FUNCTIONS: Mapping[str, tuple[Arguments, str]] = {
     **{f"torch.{name}": (_ALL, "tensor as size") for name in ("zeros", "ones", "empty", "rand", "randn", "eye")},
     "torch.arange": (frozenset({..., "start", "end", "step"}), "tensor as end of arange"),
+    **{f"torch.{name}": (_after_the_tensor(which), "tensor as size of a part") for name, which in _ALONG.items()},
+    **dict.fromkeys(("torch.cat", "torch.stack"), (frozenset({1, "dim"}), "tensor as size of a part")),
     "torch.full": (frozenset({0, "size"}), "tensor as size"),
     "torch.linspace": (frozenset({2, "steps"}), "tensor as number of steps"),
     "torch.randint": (frozenset({..., "low", "high", "size"}), "tensor as number of steps"),
@@ -53,6 +72,7 @@ FUNCTIONS: Mapping[str, tuple[Arguments, str]] = {
 METHODS: Mapping[str, tuple[Arguments, str]] = {
     **dict.fromkeys(("view", "reshape", "expand", "repeat", "tile"), (_ALL, "tensor as size of a view")),
     **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), (_ALL, "tensor as size")),
+    **{name: (which, "tensor as size of a part") for name, which in _ALONG.items()},
     "new_full": (frozenset({0, 1, "size", "fill_value"}), "tensor as fill value"),
     "unflatten": (frozenset({1, "sizes"}), "tensor as size of a view"),
     "narrow": (frozenset({1, 2, "start", "length"}), "tensor as size of a view"),

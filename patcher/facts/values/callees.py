@@ -52,6 +52,14 @@ class Callees(Analysis):
             self._here = {f"{self.module}.{qualname}": f for qualname, f in named if qualname is not None}
         return self._here.get(name)
 
+    def bodies(self, call: ast.Call) -> list[FunctionNode | None]:
+        """The definitions of what ``call`` may run, None for one that is elsewhere; that of a local function, too."""
+        names = self.of(call)
+        if not names and isinstance(call.func, ast.Name):
+            local = [d.node for d in self.inference.definitions(call.func)]
+            return [f for f in local if isinstance(f, _FUNCTIONS)] if len(local) == 1 else []
+        return [self.here(name) for name in names]
+
     def given(self, d: Definition, *, seen: bool = False) -> list[ast.expr]:
         """What calls in this file that name its function, or one of that name, hand over for the parameter ``d``.
 
