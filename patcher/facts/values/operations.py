@@ -304,7 +304,7 @@ class Operations:
 
     def _reduction(self, name: str, x: Value, arguments: list[ast.expr], keywords: Keywords) -> Value:
         if name in api.REDUCE_BOOL:
-            dtype: DType | None = BOOL
+            dtype: DType | None = BOOL if _no_bytes(x.dtype) else OTHER
         elif name in api.REDUCE_INT:
             dtype = INT64
         elif name in api.REDUCE_SUM:
@@ -337,6 +337,13 @@ class Operations:
 
 def _in_place(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
+
+
+def _no_bytes(dtype: DType | None) -> bool:
+    """Whether it is not uint8: of a tensor of that, ``any`` and ``all`` give one of that, and of any other a boolean."""
+    if dtype is None or dtype.category in (Category.UNKNOWN, Category.OTHER):
+        return False
+    return dtype.category is not Category.INT or (isinstance(dtype.which, str) and dtype.which != "torch.uint8")
 
 
 def _summed(dtype: DType | None) -> DType | None:
