@@ -139,6 +139,33 @@ class Gate(nn.Module):
         compiles=True,  # it comes to no graph at all
     ),
     Example(
+        title="asked for among others, where Dynamo takes no tensor for one",
+        before="""\
+from torch.autograd import Variable
+
+
+class Gate(nn.Module):
+    def forward(self, x, weight=1.0):
+        x = Variable(x.sigmoid())
+        if isinstance(weight, (Variable, list)) and not isinstance(x, (int, torch.Tensor, Variable)):
+            return x
+        return x * 2 if isinstance(weight, (int, Variable)) else x
+""",
+        after="""\
+from torch.autograd import Variable
+
+
+class Gate(nn.Module):
+    def forward(self, x, weight=1.0):
+        x = x.sigmoid().detach()
+        if isinstance(weight, (torch.Tensor, list)) and not isinstance(x, (int, torch.Tensor, Variable)):
+            return x
+        return x * 2 if isinstance(weight, (int, torch.Tensor)) else x
+""",
+        run=f"def make(): return Gate()\ncalls = [({_ROWS}, torch.ones(2)), ({_ROWS}, torch.zeros(2))]\n",
+        compiles=True,  # what Dynamo answers wrongly leaves less to compile
+    ),
+    Example(
         title="in a loop of a helper",
         before="""\
 from torch import autograd

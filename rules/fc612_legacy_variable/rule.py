@@ -40,8 +40,10 @@ class LegacyVariable(Rule):
         which a graph would end as well, and with ``volatile``, which warns.
 
         A subclass of ``torch.Tensor`` stays one, where ``Variable`` makes a plain tensor of it. The import stays, also
-        where nothing uses it any more. TorchScript and ``torch.export(strict=True)`` take ``isinstance(x, Variable)``
-        for false, whatever ``x`` is; of the patched code they take what eager code does.
+        where nothing uses it any more. Among other classes, ``isinstance(x, (Variable, list))``, Dynamo answers that no
+        tensor is one, without a break: compiled code does what eager code does from then on. TorchScript and
+        ``torch.export(strict=True)`` take ``isinstance(x, Variable)`` for false, whatever ``x`` is; of the patched code
+        they take what eager code does.
 
     References:
         PyTorch 0.4 migration guide; "Attempted to call function marked as skipped" (graph break GB0007).
@@ -56,15 +58,9 @@ class LegacyVariable(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it makes a ``Variable`` in compiled code, or asks for one."""
         assert isinstance(node, ast.Call)
-        match node:
-            case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Name() | ast.Attribute() as kind], keywords=[]):
-                if facts.syntax.builtin(node) != "isinstance" or facts.syntax.qualified(kind) != _VARIABLE:
-                    return
-                written = facts.writing.spelled("torch.Tensor", node)
-                message = "the function that asks for a `Variable` runs eagerly; any tensor is one"
-                fix = Fix((Replace(kind, Code(written)),)) if written is not None else None
-                yield Finding(node, message, fix, "" if fix else "`torch` is not imported here")
-                return
+        if facts.syntax.builtin(node) == "isinstance":
+            yield from _asked(node, facts)
+            return
         if facts.syntax.qualified(node.func) != _VARIABLE:
             return
         message = "`Variable` is not traced: the graph ends; since PyTorch 0.4 it is a detached tensor"
@@ -88,6 +84,21 @@ class LegacyVariable(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _asked(node: ast.Call, facts: Facts) -> Iterator[Finding]:
+    """Report the ``isinstance`` that asks for a ``Variable``, alone or among others."""
+    kinds = node.args[1] if len(node.args) == 2 and not node.keywords else node
+    among = list(kinds.elts) if isinstance(kinds, ast.Tuple) else [kinds]
+    named = [facts.syntax.qualified(k) for k in among]
+    if _VARIABLE not in named or "torch.Tensor" in named:
+        return
+    written = facts.writing.spelled("torch.Tensor", node)
+    message = "the function that asks for a `Variable` runs eagerly; any tensor is one"
+    if among[1:]:
+        message = "compiled code takes no tensor for a `Variable` among other classes; any tensor is one"
+    fix = Fix((Replace(among[named.index(_VARIABLE)], Code(written)),)) if written is not None else None
+    yield Finding(node, message, fix, "" if fix else "`torch` is not imported here")
 
 
 def _is_plain(call: ast.Call) -> bool:

@@ -340,7 +340,7 @@ def _in_place(name: str) -> bool:
 
 
 def _no_bytes(dtype: DType | None) -> bool:
-    """Whether it is not uint8: of a tensor of that, ``any`` and ``all`` give one of that, and of any other a boolean."""
+    """Whether it is not uint8: of bytes ``any`` and ``all`` give a byte, and of anything else a boolean."""
     if dtype is None or dtype.category in (Category.UNKNOWN, Category.OTHER):
         return False
     return dtype.category is not Category.INT or (isinstance(dtype.which, str) and dtype.which != "torch.uint8")
