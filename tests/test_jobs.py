@@ -43,9 +43,9 @@ WRONG = {
     "a function raises": ("def calls(): return [lambda model: model.nothing]", "m: call 1 raised AttributeError: 'Lin"),
     "a call ends": ("def calls(): return [lambda model: exit(3)]", "m: call 1 raised SystemExit: 3"),
     "nothing to compare": ("def calls(): yield lambda model: None", "m: the calls return nothing that can be compared"),
-    "no parameters": (
-        "train = True\ndef build(): return nn.ReLU()",
-        "m: train = True, but the model has no parameters",
+    "nothing to train": (
+        "train = True\ndef build(): return nn.ReLU()\ndef calls(): return [lambda model: model(torch.ones(4))]",
+        "requires a gradient (of a model without parameters, give the call tensors that do: torch.randn(2, 3, requir",
     ),
     "no gradients": (
         "train = True\ndef calls(): return [lambda model: model(torch.ones(4)).detach()]",
@@ -162,6 +162,20 @@ def test_the_case_trains(text: str, rate: float, gradient: float, jobs: Jobs) ->
     assert all((job.kept(call, "gradients")["weight"] == gradient).all() for call in (1, 2))
     after = dict(torch.load(job.folder / "pass1-state.pt", weights_only=True))
     assert torch.allclose(after["weight"], before - 2 * rate * gradient)
+
+
+LOSS = """train = True
+def build(): return lambda scores, rows: (scores.exp() * rows).sum()
+"""
+
+
+@pytest.mark.parametrize(("asked", "names"), [("", ["[0]", "[1]"]), (".requires_grad_()", ["[0]"])])
+def test_what_has_no_parameters_is_trained_by_its_arguments(asked: str, names: list[str], jobs: Jobs) -> None:
+    """Most losses; where the case says which of them have gradients, those alone."""
+    job = jobs(f"{LOSS}def calls(): return [(torch.zeros(1, 2){asked}, torch.full((1, 2), 2.0))]")
+    wanted = {"argument[0][0]": [[2.0, 2.0]], "argument[0][1]": [[1.0, 1.0]]}
+    found = {name: leaf.tolist() for name, leaf in job.kept(1, "gradients").items()}
+    assert found == {name: wanted[name] for name in (f"argument[0]{end}" for end in names)}
 
 
 def test_only_training_has_gradients(jobs: Jobs) -> None:

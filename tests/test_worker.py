@@ -44,6 +44,13 @@ class Text(str):
     pass
 
 
+class Speechless:
+    """Its class raises when it is asked for words, as a package does that is older than its Python."""
+
+    def __repr__(self) -> str:
+        raise AttributeError("module 'collections' has no attribute 'Iterable'")
+
+
 def told(value: Any) -> list[tuple[str, Any]]:
     return list(worker.leaves(value, "o"))
 
@@ -74,6 +81,11 @@ def told(value: Any) -> list[tuple[str, Any]]:
         (b"x", {"o": "b'x'"}),
         (object(), {"o.type": "object"}),
         ({object(): 1}, {"o.type": "dict", "o.keys": "<object object>", "o[<object object>]": 1}),
+        (
+            {Speechless(): 1, Speechless(): 2},
+            {"o.type": "dict", "o.keys": "Speechless 0 Speechless 1", "o[Speechless 0]": 1, "o[Speechless 1]": 2},
+        ),
+        ({Speechless()}, {"o": "[Speechless]"}),
         (torch.nn.Linear(2, 2), {"o.type": "Linear"}),
         (len, {"o.type": "builtin_function_or_method"}),
         (

@@ -478,7 +478,10 @@ class Case:
         if scalars:
             return torch.stack([t.double() for t in scalars]).sum()
         if not parts:
-            raise CaseError(f"{self.name}: train = True, but no output of the call requires a gradient")
+            raise CaseError(
+                f"{self.name}: train = True, but no output of the call requires a gradient "
+                "(of a model without parameters, give the call tensors that do: torch.randn(2, 3, requires_grad=True))"
+            )
         weighted = [
             (t.abs() if t.is_complex() else t).double().flatten()
             @ torch.cos(torch.arange(t.numel(), device=t.device, dtype=torch.double))
@@ -488,10 +491,13 @@ class Case:
         return torch.stack(weighted).sum()
 
     def optimizer(self, model: Any) -> Any:
-        """The case's optimizer, else plain SGD: it does not magnify the noise of small gradients as Adam does."""
-        parameters = [p for p in _parameters(model).values() if p.requires_grad]
+        """The case's optimizer, else plain SGD: it does not magnify the noise of small gradients as Adam does.
+
+        None where there is nothing to train, as in most losses: gradients go to what the model is given (`_step`).
+        """
+        parameters = _learning(model)
         if not parameters:
-            raise CaseError(f"{self.name}: train = True, but the model has no parameters")
+            return None
         if getattr(self.module, "optimizer", None) is not None:
             return self._asked("optimizer", parameters)
         return torch.optim.SGD(parameters, lr=1e-3)
@@ -601,6 +607,11 @@ def _parameters(model: Any) -> dict[str, Any]:
     return dict(model.named_parameters()) if hasattr(model, "named_parameters") else {}
 
 
+def _learning(model: Any) -> list[Any]:
+    """The parameters that are trained."""
+    return [p for p in _parameters(model).values() if p.requires_grad]
+
+
 def _state(model: Any) -> dict[str, Any]:
     """Parameters and all buffers by name, each tensor once; not those of lazy modules that have no shape yet."""
     if not hasattr(model, "named_parameters"):
@@ -654,9 +665,9 @@ def leaves(value: Any, name: str, path: tuple[int, ...] = (), met: set[int] | No
         yield name, _from_numpy(value)
     elif isinstance(value, Mapping):
         yield f"{name}.type", type(value).__name__
-        yield f"{name}.keys", " ".join(_without_address(str(key)) for key in value)
-        for key, item in value.items():
-            part = f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_without_address(repr(key))}]"
+        yield f"{name}.keys", " ".join(_said(str, key, number) for number, key in enumerate(value))
+        for number, (key, item) in enumerate(value.items()):
+            part = f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_said(repr, key, number)}]"
             yield from leaves(item, name + part, inner, met)
     elif isinstance(value, (list, tuple, deque, KeysView, ValuesView, ItemsView)) and not isinstance(value, torch.Size):
         yield f"{name}.type", type(value).__name__
@@ -671,9 +682,9 @@ def leaves(value: Any, name: str, path: tuple[int, ...] = (), met: set[int] | No
     elif value is None:
         yield name, value
     elif isinstance(value, (set, frozenset)):
-        yield name, _without_address(repr(sorted(value, key=repr)))
+        yield name, "[" + ", ".join(sorted(_said(repr, item) for item in value)) + "]"
     elif isinstance(value, (bytes, complex, torch.Size, torch.dtype, torch.device, range, BaseException)):
-        yield name, _without_address(repr(value))
+        yield name, _said(repr, value)
     else:
         yield f"{name}.type", type(value).__name__
         opaque = isinstance(value, (torch.nn.Module, type, types.ModuleType)) or callable(value)
@@ -701,6 +712,14 @@ def _from_numpy(value: Any) -> Any:
         return torch.as_tensor(value)
     except (TypeError, RuntimeError, ValueError):
         return f"{getattr(value, 'dtype', '')} {value.tolist()!r}"
+
+
+def _said(words: Callable[[Any], str], value: Any, number: int | None = None) -> str:
+    """A value in its own words; where it has none, since its class raises when asked, its type and place."""
+    try:
+        return _without_address(words(value))
+    except Exception:  # what users write, which no model has ever called
+        return type(value).__name__ + ("" if number is None else f" {number}")
 
 
 def _without_address(text: str) -> str:
@@ -1370,6 +1389,8 @@ def _step(case: Case, model: Any, runner: Any, call: Any, optimizer: Any) -> Any
     with torch.set_grad_enabled(case.train):
         if optimizer is not None:
             optimizer.zero_grad(set_to_none=True)
+        elif case.train and not callable(call) and not _learning(model):
+            _ask_for_gradients(call)
         output = call(case.for_function(runner)) if callable(call) else runner(*call[0], **call[1])
         if isinstance(output, Iterator):
             output = list(output)  # what it has to do belongs to the call
@@ -1378,6 +1399,14 @@ def _step(case: Case, model: Any, runner: Any, call: Any, optimizer: Any) -> Any
             if optimizer is not None:
                 optimizer.step()
     return output
+
+
+def _ask_for_gradients(call: Any) -> None:
+    """Of a model without parameters gradients go to its floating arguments, unless the case says to which of them."""
+    floating = [t for t in tensors(call) if t.is_leaf and (t.is_floating_point() or t.is_complex())]
+    if not any(t.requires_grad for t in tensors(call)):
+        for leaf in floating:
+            leaf.requires_grad_()
 
 
 class _Run:
