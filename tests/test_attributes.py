@@ -148,6 +148,8 @@ ASSIGNED = {
     "the dict": "def f(m):\n    m.__dict__['hop'] = 5",
     "the dict, updated": "def f(m, **more):\n    vars(m).update(more)",
     "the buffers": "def f(m):\n    m._buffers['hop'] = 5",
+    "the buffers of the dict": "def f(m):\n    m.__dict__['_buffers']['hop'] = 5",
+    "the buffers, by getattr": "def f(m):\n    getattr(m, '_buffers')['hop'] = 5",
 }
 NOT_ASSIGNED = {
     "nothing": "",
@@ -170,6 +172,36 @@ def test_it_is_assigned_elsewhere(text: str) -> None:
 @pytest.mark.parametrize("text", NOT_ASSIGNED.values(), ids=NOT_ASSIGNED)
 def test_it_is_not_assigned_elsewhere(text: str) -> None:
     assert not list(_project(model=_home("pass"), other=text).attributes.reasons("model.Cut", "hop"))
+
+
+#: Ways from all buffers of a model to what writes into each.
+SWEPT = {
+    "a generator": "def tensors(m):\n    yield from m.buffers()\n"
+    "def f(m):\n    for t in tensors(m):\n        t.add_(1)",
+    "a generator of pairs": "def tensors(m):\n    for k, b in m.named_buffers():\n        yield k, b\n"
+    "def f(m):\n    for k, t in tensors(m):\n        t.add_(1)",
+    "what is gone through": "class Walk:\n    def __init__(self, m):\n        self.m = m\n    def __iter__(self):\n"
+    "        for b in self.m.buffers():\n            yield b\ndef f(m):\n    for t in Walk(m):\n        t.add_(1)",
+    "a sum of lists": "def f(m):\n    for t in list(m.parameters()) + list(m.buffers()):\n        t.data.add_(1)",
+    "a list that grows": "def f(m):\n    found = []\n    found += m.buffers()\n    found[0].add_(1)",
+    "a lambda": "tensors = lambda m: m.buffers()\ndef f(m):\n    for t in tensors(m):\n        t.add_(1)",
+    "a tree": "from torch.utils._pytree import tree_map\n"
+    "def f(m):\n    tree_map(lambda t: t.add_(1), dict(m.named_buffers()))",
+    "attrgetter": "import operator\ndef f(m, k):\n    operator.attrgetter(k)(m).add_(1)",
+    "reduce": "import functools\ndef f(m, k):\n    functools.reduce(getattr, k.split('.'), m).add_(1)",
+    "a dataclass": "import dataclasses\n@dataclasses.dataclass\nclass Held:\n    tensors: list\n"
+    "def f(m):\n    h = Held(list(m.buffers()))\n    h.tensors[0].add_(1)",
+}
+
+
+@pytest.mark.parametrize("text", SWEPT.values(), ids=SWEPT)
+def test_a_sweep_of_another_file(text: str) -> None:
+    assert _written(_project(model=_home("pass"), other=text))
+
+
+def test_sums_of_tensors_are_others() -> None:
+    text = "def f(m):\n    t = m.hop + 1\n    t.add_(1)\n    u = m.hop | m.hop\n    u.add_(1)"
+    assert not _written(_project(model=_home("pass"), other=text))
 
 
 @pytest.mark.parametrize(

@@ -272,8 +272,11 @@ class Attributes:
                 return
             alike = self._by_last.get(cls.rpartition(".")[2], ())
             functions = [f for c in alike for f in self.project.methods(c, "__init__")]
-        elif not functions and self.project.known_class(cls) is not None:  # the fields of a dataclass
-            yield f"*{held}", (cls,)
+        elif not functions and (made := self.project.known_class(cls)) is not None:  # the fields of a dataclass
+            fields = sorted(made.declared) if key.isdigit() else [key]
+            yield from ((f"{field}{held}", (cls,)) for field in ("*", *fields))
+            if not fields:
+                yield "?", ()
         for name in functions:
             f = self.project.function(name)
             if f is None:

@@ -41,6 +41,8 @@ _ELEMENTS = frozenset("get pop popitem setdefault __getitem__ __next__ popleft".
 _SHOWN = frozenset("data T mT H mH real imag __array_interface__".split())
 #: Parts of torch whose functions fill what they are given first.
 _FILLING = ("torch.distributed.", "torch.ops.")
+#: What puts containers together.
+_JOINING = (ast.Add, ast.BitOr)
 _LIBRARIES = ("torch.", "numpy.", "np.", "math.")
 _HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".split())
 _TELLING = frozenset("debug info warning warn error exception critical log print format".split())
@@ -127,6 +129,9 @@ class Touches:
             ast.Subscript: self._subscript,
             ast.Call: self._call,
             ast.Return: self._return,
+            ast.Yield: self._return,
+            ast.YieldFrom: self._return,
+            ast.Lambda: self._lambda,
         }
         for kind, look in looks.items():
             for n in syntax.by_type[kind]:
@@ -150,6 +155,9 @@ class Touches:
         nodes = (*by_type[ast.For], *by_type[ast.AsyncFor], *by_type[ast.comprehension])
         for n in nodes:
             self._bind(n.target, element_of(n.iter))
+        for n in by_type[ast.AugAssign]:
+            if isinstance(n.op, _JOINING):
+                self._bind(n.target, ast.BinOp(n.value, n.op, n.value))
         for n in by_type[ast.withitem]:
             if n.optional_vars is not None:
                 self._bind(n.optional_vars, n.context_expr)
@@ -284,6 +292,8 @@ class Touches:
             case ast.BoolOp(values=parts):
                 for part in parts:
                     yield from self.sources(part)
+            case ast.BinOp(left=a, op=ast.Add() | ast.BitOr(), right=b):  # of containers; of tensors a new one is made
+                yield from (s for part in (a, b) for s in self.sources(part) if s[0] == "*" or s[2] > 0)
             case ast.Starred(value=value) | ast.Await(value=value):
                 yield from self.sources(value)
 
@@ -291,8 +301,8 @@ class Touches:
         """What an element of ``held`` may come from, or a view of it."""
         for place, owners, depth in self.sources(held):
             if place == "*":
-                named = isinstance(index, ast.Constant) and isinstance(index.value, str)
-                yield (index.value if named else place), owners, 0  # type: ignore[union-attr]
+                named = _pattern(index)
+                yield (place if named in _SWEEPING else named), owners, 0
                 continue
             yield place, owners, max(depth - 1, -1)
             if depth == 0:
@@ -323,6 +333,11 @@ class Touches:
                 yield from self.sources(func.value)
             elif last in self._defined or last not in QUIET_METHODS:
                 yield f"{last}()", (), 0
+        elif isinstance(func, ast.Call) and self._imported(func.func) == "operator.attrgetter":
+            for name in func.args:
+                yield _pattern(name).rpartition(".")[2], (), 0
+        elif what == "functools.reduce" and args and last_name(args[0]) == "getattr":
+            yield "*", (), 0
         elif last == "cls" and (own := self.syntax.class_of(call)) is not None:
             yield f"{own.name}()", (), 0
         elif last:
@@ -330,7 +345,8 @@ class Touches:
 
     def _builtin(self, name: str, args: list[ast.expr]) -> Iterator[Source]:
         if name == "getattr" and len(args) > 1:
-            yield _pattern(args[1]), self.owners(args[0]), 0
+            named = _pattern(args[1])
+            yield ("*" if named in _SWEEPING else named), self.owners(args[0]), 0
         elif name == "vars" and args:
             if not suggests_configuration(last_name(args[0])):
                 yield "*", self.owners(args[0]), 0
@@ -628,10 +644,21 @@ class Touches:
             return f"super.{func.attr}" if supers else f".{func.attr}"
         return "?"
 
-    def _return(self, n: ast.Return) -> None:
+    def _return(self, n: ast.Return | ast.Yield | ast.YieldFrom) -> None:
         function = self.syntax.function_of(n)
-        if n.value is not None and function is not None:
-            self._goes(n, n.value, f"{function.name}()")
+        if n.value is None or function is None:
+            return
+        value = ast.List([n.value]) if isinstance(n, ast.Yield) else n.value
+        self._goes(n, value, f"{function.name}()")
+        own = self.syntax.class_of(function) if function.name == "__iter__" else None
+        if own is not None:  # who goes through the object gets them
+            self._goes(n, value, f"{own.name}()")
+
+    def _lambda(self, n: ast.Lambda) -> None:
+        """What is returned by a function of a name: ``tensors = lambda m: m.buffers()``."""
+        around = self.syntax.parents[n]
+        for target in around.targets if isinstance(around, ast.Assign) and around.value is n else ():
+            self._goes(n, n.body, f"{last_name(target)}()")
 
 
 def _flags(function: FunctionNode) -> Iterator[str]:

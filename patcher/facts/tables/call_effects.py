@@ -73,6 +73,9 @@ CALLING = {
     "heapq.nsmallest": (2, "key"),
     "heapq.merge": (-1, "key"),
     "operator.call": (0, ""),
+    "torch.utils._pytree.tree_map": (0, "func"),
+    "torch.utils._pytree.tree_map_": (0, "func"),
+    "torch.utils._pytree.tree_map_only": (1, "func"),
 }
 FOLDING = _set("functools.reduce itertools.accumulate")
 #: Methods of Python's containers that change them; NumPy's array methods that do.
