@@ -149,6 +149,11 @@ ASSIGNED = {
     "the dict, updated": "def f(m, **more):\n    vars(m).update(more)",
     "the buffers": "def f(m):\n    m._buffers['hop'] = 5",
     "the buffers of the dict": "def f(m):\n    m.__dict__['_buffers']['hop'] = 5",
+    "patched for a while": "from unittest import mock\n"
+    "def f(m):\n    with mock.patch.object(m, 'hop', 5):\n        m()",
+    "patched by its path": "from unittest import mock\n@mock.patch('model.Cut.hop', 5)\ndef f(m):\n    m(3)",
+    "patched with others": "from unittest import mock\ndef f(m):\n    mock.patch.multiple(m, hop=5).start()",
+    "patched by a fixture": "def f(m, mocker):\n    mocker.patch.object(m, 'hop', 5)",
     "the buffers, by getattr": "def f(m):\n    getattr(m, '_buffers')['hop'] = 5",
 }
 NOT_ASSIGNED = {
@@ -157,6 +162,9 @@ NOT_ASSIGNED = {
     "another class": "class Other:\n    def f(self):\n        self.hop = 5",
     "another class, registered": "import torch.nn as nn\nclass Other(nn.Module):\n    def f(self):\n"
     "        self.register_buffer('hop', None)",
+    "another one patched": "from unittest import mock\n"
+    "def f(m):\n    with mock.patch.object(m, 'win', 5):\n        m()",
+    "a dispatch of that name": "def f(m):\n    m.patch('hop')\n    m.dispatch('hop')",
     "another computed name": "def f(m, k):\n    setattr(m, f'_{k}', 5)",
     "names in a list": "def f(m):\n    for k in ('win', 'width'):\n        setattr(m, k, 5)",
     "a subclass with the constructor": "from model import Cut\nclass Wide(Cut):\n    def __init__(self):\n"

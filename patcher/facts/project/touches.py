@@ -43,6 +43,8 @@ _SHOWN = frozenset("data T mT H mH real imag __array_interface__".split())
 _FILLING = ("torch.distributed.", "torch.ops.")
 #: What puts containers together.
 _JOINING = (ast.Add, ast.BitOr)
+#: How ``unittest.mock`` puts something in the place of an attribute for a while.
+_PATCHING = re.compile(r"(^|\.)patch(\.object|\.multiple)?$")
 _LIBRARIES = ("torch.", "numpy.", "np.", "math.")
 _HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".split())
 _TELLING = frozenset("debug info warning warn error exception critical log print format".split())
@@ -506,6 +508,9 @@ class Touches:
             self._write(n, owner)
         elif last in _BY_NAME or last in REGISTRATIONS:
             self._by_name(n, last)
+        elif _PATCHING.search(dotted(func) or ""):
+            self._patched(n, last)
+            self._handed(n, last, what)
         elif last == "__new__":
             if args and not (isinstance(func, ast.Attribute) and last_name(func.value) == "super"):
                 self._add(n, [("*", (self._resolved(dotted(args[0]) or "?"),), 0)], How.SET)
@@ -580,6 +585,17 @@ class Touches:
             self._add(n, [(name, owners, 0)], How.SET, listed=last in REGISTRATIONS)
             for value in rest[1:2]:
                 self._goes(n, value, name, owners)
+
+    def _patched(self, n: ast.Call, last: str) -> None:
+        """``patch.object(o, "name", value)``, ``patch("module.Class.name")``, ``patch.multiple(o, name=value)``."""
+        owner = n.args[0] if n.args and last != "patch" else None
+        owners = self.owners(owner) if owner is not None else ()
+        if owner is not None and not owners:
+            self._add(n, self.sources(owner), How.WITHIN)
+        names = [k.arg or "*" for k in n.keywords] if last == "multiple" else [_pattern(a) for a in n.args[1:2]]
+        if last == "patch":  # of a path, with the name last
+            names = [_pattern(a).rpartition(".")[2] for a in n.args[:1] if "." in _pattern(a)]
+        self._add(n, [(name, owners, 0) for name in names], How.SET)
 
     def _is_layer(self, value: ast.expr) -> bool:
         """Whether ``value`` is a parameter that is to be a module."""
