@@ -93,7 +93,10 @@ ARGUMENTS = {
     "numpy.polyfit": "[1.0, 2.0], [1.0, 2.0], 1", "numpy.polyval": "[1.0], 2.0", "numpy.roots": "[1.0, 2.0]",
     "numpy.promote_types": "np.float32, np.float64", "numpy.ravel_multi_index": "(1, 1), (2, 2)",
     "numpy.unravel_index": "3, (2, 2)", "numpy.select": "[a > 0], [a]", "numpy.trim_zeros": "a[0]",
-    "numpy.vectorize": "abs",
+    "numpy.vectorize": "abs", "numpy.isscalar": "3", "numpy.ndim": "(1, 2)", "numpy.size": "a",
+    **{f"numpy.{name}": "a, a" for name in ("allclose", "array_equal", "array_equiv", "result_type")},
+    "numpy.can_cast": "np.int32, np.int64", "numpy.errstate": "all='ignore'", "numpy.seterr": "all='ignore'",
+    "numpy.base_repr": "3", "numpy.binary_repr": "3",
 }  # fmt: skip
 #: What a method is called on, where that needs gradients.
 RECEIVERS = {"backward": "(x * MODULE.weight[0, 0]).sum()", "retain_grad": "(x * MODULE.weight[0, 0])"}

@@ -32,7 +32,8 @@ class ItemCall(Rule):
         ``x[:, where[0] : where[1]]``) are taken from what the array was made of. Where the number only goes into
         arithmetic with the tensor that it was computed from (``x - x.max().item()``), lets the 0-d tensor go there,
         detached where gradients may be recorded. In ``assert t.item()``, drops the call: Dynamo has an operator for
-        asserting a tensor. Reports every other read.
+        asserting a tensor. Reports every other read, also of numbers that NumPy makes there (``int(np.prod(sizes))``;
+        not ``float(np.sqrt(width))``, which Dynamo works out).
 
     Why it breaks compilation:
         A number that is read out of a tensor does not exist while Dynamo traces: the graph ends, and Python goes on
@@ -66,6 +67,7 @@ class ItemCall(Rule):
         b"Tensor([",
         b"tensor(",
         b"array(",
+        b".tolist()",
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Subscript)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)

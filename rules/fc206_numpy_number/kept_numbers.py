@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
+from patcher.facts.numbers.asked_numbers import ASKING, AskedNumbers
 from patcher.facts.project.attributes import UNCANNY
 from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import Store, attribute_of, self_name
 from patcher.facts.syntax.written import short
-from patcher.facts.values.sizes import Sizes
 
 #: With one argument, they make one number of whatever they are given.
 _REDUCING = frozenset("prod sum max min amax amin mean median std var product ptp count_nonzero".split())
@@ -21,7 +21,6 @@ _TYPES = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp int_ 
 _OF_NUMBERS = frozenset("sqrt ceil floor log2 log exp power round rint gcd lcm cumprod".split())
 #: What takes the dtype of a number of NumPy, and another one for a number of Python.
 _TYPED = frozenset(f"torch.{name}" for name in ("tensor", "as_tensor", "asarray")) | {"numpy.array", "numpy.asarray"}
-_TRIED = ("range", "round", "abs", "divmod", "min", "max", "sum", "math.ceil", "math.floor")
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,6 @@ class KeptNumbers(ClassAnalysis):
 
     def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
         super().__init__(facts, cls)
-        self.sizes = facts.ask(Sizes)
         init = self.members.methods.get("__init__") if facts.is_module_class(cls) else None
         stores = [s for found in self.members.stores.values() for s in found if s.method is init] if init else []
         ordered = sorted(stores, key=lambda s: s.statement.lineno)
@@ -52,8 +50,7 @@ class KeptNumbers(ClassAnalysis):
             return
         reads = self._reads(store.name)
         compiled = [read for read in reads if self.facts.compiled(read)]
-        uses = (self._use(read, asked) for asked in (self.sizes.is_size, self._is_number) for read in compiled)
-        use = next((u for u in uses if u is not None), None)
+        use = next((u for read in compiled if (u := self._use(read)) is not None), None)
         if use is None:
             return
         told = [f.told for f in self.project.attributes.touched(self.name, store.name, (How.SET,))]
@@ -80,28 +77,21 @@ class KeptNumbers(ClassAnalysis):
                 if attribute_of(node, me) == name:
                     yield node
 
-    def _is_number(self, e: ast.expr) -> bool:
-        return self.inference.of(e).is_number
-
-    def _use(self, e: ast.expr, asked: Callable[[ast.expr], bool], depth: int = 3) -> ast.expr | None:
-        """Arithmetic with what is ``asked`` for, a comparison or a test: what makes an array of ``e`` in the graph."""
-        parent = self.syntax.parents[e]
-        match parent:
-            case ast.BinOp(left=left, right=right):
-                other = right if left is e else left
-                if self.inference.of(other).is_tensor:
-                    return None
-                parts = (n for n in ast.walk(other) if isinstance(n, ast.expr) and not isinstance(n, ast.Constant))
-                return parent if any(map(asked, parts)) else self._use(parent, asked, depth)
-            case ast.Compare():
-                return parent
-            case ast.Call(args=args) if e in args:
-                name = self.syntax.builtin(parent) or self.syntax.qualified(parent.func)
-                return parent if name in _TRIED else None
-            case ast.Assign(targets=[ast.Name() as target]) if depth:
-                readers = self.readers(target) or ()
-                return next((u for r in readers if (u := self._use(r, asked, depth - 1)) is not None), None)
-        return e if isinstance(parent, ast.expr | ast.stmt) and self.syntax.only_truth(e) else None
+    def _use(self, e: ast.expr, depth: int = 3) -> ast.expr | None:
+        """What is made of ``e`` and asked for its number, in the same function: there the graph ends."""
+        asked = self.facts.ask(AskedNumbers)
+        inside: set[ast.AST] = {e}
+        for parent in self.syntax.ancestors(e):
+            found = asked.at(parent) if isinstance(parent, ASKING) else None
+            if found is not None and found.asked in inside:
+                return found.asked
+            if isinstance(parent, ast.Assign) and depth and len(parent.targets) == 1:
+                readers = self.readers(parent.targets[0]) or ()
+                return next((u for r in readers if (u := self._use(r, depth - 1)) is not None), None)
+            if isinstance(parent, ast.stmt):
+                break
+            inside.add(parent)
+        return None
 
     def _typed(self, e: ast.expr, depth: int = 3) -> ast.expr | None:
         """A tensor or array that takes its dtype from the number ``e``, or from what a local name holds of it."""

@@ -24,7 +24,9 @@ class HiddenRead(Rule):
         Reports where a tensor is asked for its number though no ``.item()`` says so: bounds of slices, 0-d tensors as
         indices, ``range``, sizes (``torch.zeros(n, 3)``, ``view``, ``expand``, ``repeat``, ``split``, ``pad``),
         functions of ``math``, ``any`` and ``all`` of Python, ``in``, ``and`` and ``not``, lists that are
-        repeated, text (``str(n)``, ``"%d" % n``), ``torch.equal``, arrays of NumPy that are made of tensors or sizes;
+        repeated, text (``str(n)``, ``"%d" % n``), ``torch.equal``; numbers and arrays of NumPy, which
+        are tensors in a graph (``if array.any()``, ``range(np.max(sizes))``, ``x.permute(*np.argsort(dims))``), where
+        Dynamo does not know what they hold: of ``np.sqrt(width)`` it does, of ``np.prod(sizes)`` it does not;
         and where data decides how many rows there are (``torch.where(mask)``, ``unique``, ``x[y != 0]``) or whether a
         branch is taken, as far as other rules do not tell of it.
         It says what the line costs, and which setting of PyTorch takes it into the graph. Iterating over a tensor or
@@ -51,8 +53,8 @@ class HiddenRead(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = tuple(
         word.encode()
         for word in "[ range( math. while any( all( where( unique nonzero zeros( ones( empty( arange( linspace( full( "
-        "view( reshape( expand( repeat( tile( split( chunk( pad( roll( topk( equal allclose str( repr( sorted( assert "
-        "Tensor:".split()
+        "numpy view( reshape( expand( repeat( tile( split( chunk( pad( roll( topk( equal allclose str( repr( sorted( "
+        "assert Tensor:".split()
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)

@@ -17,6 +17,7 @@ from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.numbers.likely_masks import LikelyMasks
 from patcher.facts.numbers.likely_tensors import ORDER, LikelyTensors
+from patcher.facts.numbers.numpy_values import NumpyValues
 from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import integer, parsed
@@ -32,6 +33,7 @@ from patcher.facts.tables.number_takers import (
     SIZED_BY_DATA,
     Arguments,
 )
+from patcher.facts.tables.numpy_api import ROUNDING
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Category, Kind, Value
 
@@ -50,9 +52,9 @@ ASKING = (
     ast.Assert,
 )
 _TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
-#: Functions of NumPy that give one number for numbers of Python.
-_OF_NUMBERS = frozenset(f"numpy.{n}" for n in "prod ceil floor sqrt log log2 log10 round rint exp power".split())
 _READING = ("int", "float")
+#: Functions of Python that ask a value of NumPy -> the way.
+_OF_ARRAYS = {"range": "range of an array", "bool": "bool", "str": "text of a tensor", "repr": "text of a tensor"}
 _DICTIONARIES = frozenset(
     "dict Dict defaultdict DefaultDict OrderedDict Counter Mapping MutableMapping ModuleDict ParameterDict".split()
 )
@@ -124,12 +126,13 @@ class AskedNumbers(Analysis):
                         yield other, "list as often as a tensor says"
             case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=right):
                 parts = right.elts if isinstance(right, ast.Tuple) else [right]
-                yield from ((p, "percent of a tensor") for p in parts if self.is_tensor(p))
+                for p in parts:
+                    yield from self._asked(p, "percent of a tensor", "percent of a tensor")
             case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[held]):
                 if self._is_truly(held):
                     yield held, "number in a tensor"
-                elif isinstance(held, (ast.List, ast.Tuple)) and self._is_tested(node) and self.is_tensor(left):
-                    yield left, "if of a tensor"
+                elif isinstance(held, (ast.List, ast.Tuple)) and self._is_tested(node):
+                    yield from self._asked(left, "if of a tensor", "if of a tensor")
             case ast.Compare(left=left, comparators=[first, _, *_]) if not self._is_tested(node):
                 yield from ((e, "chain of a tensor") for e in (left, first) if self.is_tensor(e))
             case ast.BoolOp(values=[*first, _]) if not self._is_tested(node):
@@ -138,14 +141,16 @@ class AskedNumbers(Analysis):
                 if self._is_truly(operand):
                     yield operand, "not of a tensor"
             case ast.If(test=test) | ast.IfExp(test=test) if not self.facts.ask(Conditions).reads_data(test):
-                asked = (p for p in _tested(test) if self._is_asked(p))
-                yield from ((p, "if of a tensor") for p in asked if self.is_tensor(p))
+                for p in _tested(test):
+                    if (self._is_asked(p) and self.is_tensor(p)) or self._ends(p, "if of a tensor"):
+                        yield p, "if of a tensor"
             case ast.Assert(test=test, msg=message) if not self.facts.ask(Conditions).reads_data(test):
                 asked = (p for p in _decided(test, message) if isinstance(p, (ast.Call, ast.Compare, ast.BinOp)))
                 yield from ((p, "if of a tensor") for p in asked if not self.syntax.builtin(p) and self.is_tensor(p))
             case ast.While(test=test):
-                truly = (p for p in _tested(test) if self._is_truly(p) or isinstance(p, ast.Compare))
-                yield from ((p, "while of a tensor that is made") for p in truly if self.is_tensor(p))
+                for p in _tested(test):
+                    if self._is_truly(p) or isinstance(p, ast.Compare):
+                        yield from self._asked(p, "while of a tensor that is made", "while of a tensor that is made")
 
     def _is_asked(self, test: ast.expr) -> bool:
         """Whether ``test`` is for more than whether there is anything: a call, a comparison, an item of a loop."""
@@ -157,14 +162,18 @@ class AskedNumbers(Analysis):
     def _indexed(self, value: ast.expr, index: ast.expr) -> Iterator[tuple[ast.expr, str]]:
         if all(isinstance(p, (ast.Constant, ast.Slice)) for p in _parts(index)):
             return
-        if isinstance(value, (ast.List, ast.Tuple)) or self.inference.of(value).python == "container":
-            if not isinstance(index, (ast.Slice, ast.Tuple)) and self.is_tensor(index) and not self._is_key(value):
-                yield index, "tensor as index of a list"
+        held = self.inference.of(value)
+        if isinstance(value, (ast.List, ast.Tuple)) or held.python == "container" or held.kind is Kind.MODULE:
+            if self._is_key(value):
+                if self._ends(index, "if of a tensor"):  # what Python has to find by its hash
+                    yield index, "tensor as index of a list"
+            elif not isinstance(index, (ast.Slice, ast.Tuple)):
+                yield from self._asked(index, "tensor as index of a list", "tensor as index of a list")
         elif self.is_tensor(value):
             for part in _parts(index):
                 held = self.inference.of(part)
                 one = held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part)
-                if one or self._is_listed_place(part):
+                if one or self._is_listed_place(part) or self._ends(part, "tensor as index of one row"):
                     yield part, "tensor as index of one row"
 
     def _is_compared(self, value: ast.expr, index: ast.expr) -> bool:
@@ -203,6 +212,8 @@ class AskedNumbers(Analysis):
 
     def _is_key(self, held: ast.expr) -> bool:
         """Whether ``held`` is a dictionary: a tensor that is a key of one is not asked for anything."""
+        if isinstance(held, ast.Dict):
+            return True
         if isinstance(held, ast.Name):
             found = self.inference.definitions(held)
             return any(self._makes_dict(d.value) or _is_said_dict(getattr(d.node, "annotation", None)) for d in found)
@@ -221,7 +232,7 @@ class AskedNumbers(Analysis):
         if name in BUILTINS:
             for given in call.args:
                 over = given.elt if isinstance(given, ast.GeneratorExp) and name in ("any", "all") else given
-                yield from self._asked(over, BUILTINS[name], "range of an array" if name == "range" else "")
+                yield from self._asked(over, BUILTINS[name], _OF_ARRAYS.get(name, ""))
         elif name in _READING:
             for given in call.args[:1]:
                 yield from self._asked(given, "int", "int of an array")
@@ -231,13 +242,14 @@ class AskedNumbers(Analysis):
         elif name == "slice":
             yield from ((a, "tensor as end of a slice") for a in call.args if self.is_tensor(a))
         elif what.startswith("math.") and what[5:] not in MATH_IN_GRAPH:
-            yield from ((a, "math of a tensor") for a in call.args if self.is_tensor(a))
+            asked = "if of a tensor" if what[5:] in ROUNDING else "math of a tensor"
+            yield from ((a, "math of a tensor") for a in call.args if self.is_tensor(a) or self._ends(a, asked))
         elif what in ANSWERING:
             yield from ((a, "equal") for a in call.args[:1] if what.startswith("torch.") or self.is_tensor(a))
         elif what == "torch.nn.functional.one_hot" and _is_open(call):
             yield from ((a, "one_hot") for a in call.args[:1])
         elif what in ("numpy.where", "numpy.nonzero", "numpy.argwhere", "numpy.flatnonzero", "numpy.unique"):
-            if len(call.args) == 1 and self.is_array(call.args[0]):
+            if len(call.args) == 1 and self._ends(call.args[0], "int of an array"):
                 yield call.args[0], "where"
         elif what == "torch.where" and len(call.args) == 1 and not call.keywords:
             yield call.args[0], "where"
@@ -255,7 +267,7 @@ class AskedNumbers(Analysis):
                 yield _deciding(call, held, method), method
             elif method in ANSWERING_METHODS and self.is_tensor(held):
                 yield held, "equal"
-            elif method == "tolist" and self.is_array(held):
+            elif method in ("tolist", "item") and not call.args and self._ends(held, "int of an array"):
                 yield held, "int of an array"
 
     def _sized(self, call: ast.Call, which: Arguments, way: str) -> Iterator[tuple[ast.expr, str]]:
@@ -265,9 +277,10 @@ class AskedNumbers(Analysis):
         for at, given in placed:
             if at in which or (isinstance(at, int) and ... in which):
                 spread = given.value if isinstance(given, ast.Starred) else given
-                for part in spread.elts if isinstance(spread, (ast.List, ast.Tuple)) else [self._listed(spread)]:
-                    if not self._is_input(part) or way not in _FREE_FOR_INPUTS:
-                        yield from self._asked(part, way, "array as size")
+                for part in spread.elts if isinstance(spread, (ast.List, ast.Tuple)) else [spread]:
+                    of = self._listed(part) if part is spread else part
+                    if not self._is_input(of) or way not in _FREE_FOR_INPUTS:
+                        yield from ((part, found) for _, found in self._asked(of, way, "array as size"))
 
     def _listed(self, e: ast.expr) -> ast.expr:
         """What is made a list of: ``x`` of ``list(x)``, also where that has a name."""
@@ -281,7 +294,7 @@ class AskedNumbers(Analysis):
     def _asked(self, e: ast.expr, tensors: str, arrays: str) -> Iterator[tuple[ast.expr, str]]:
         if self.is_tensor(e):
             yield e, tensors
-        elif arrays and self.is_array(e):
+        elif arrays and self._ends(e, arrays):
             yield e, arrays
 
     # --- what is asked ------------------------------------------------------------------------------------------------
@@ -294,36 +307,9 @@ class AskedNumbers(Analysis):
         """As `is_tensor`, where None is as good: what may be that is asked whether it is."""
         return not isinstance(e, ast.Constant) and self.inference.of(e).is_tensor
 
-    def is_array(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> bool:
-        """Whether ``e`` is what NumPy made of a tensor's data, or of sizes: in a graph, a tensor."""
-        match e:
-            case ast.Name():
-                found = self.inference.definitions(e) - seen
-                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
-                return (
-                    bool(values) and len(values) == len(found) and all(self.is_array(v, seen | found) for v in values)
-                )
-            case ast.Attribute() if (own := self.inference.instance_attribute(e)) is not None:
-                stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
-                made = [s.value.func for s in stores if isinstance(s.value, ast.Call)]
-                return (
-                    bool(made)
-                    and len(made) == len(stores)
-                    and all(self.syntax.qualified(f) in _OF_NUMBERS for f in made)
-                )
-            case ast.Subscript(value=value):
-                return self.is_array(value, seen)
-            case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
-                return self.is_array(left, seen) or self.is_array(right, seen)
-            case ast.Call(func=ast.Attribute(value=held, attr="numpy"), args=[]):
-                return self.is_tensor(held) or not self.inference.of(held).python
-            case ast.Call(func=func, args=[first, *_]) if (self.syntax.qualified(func) or "").startswith("numpy."):
-                return self.is_array(first, seen) or (
-                    self.syntax.qualified(func) in _OF_NUMBERS and self.inference.of(first).python == "size"
-                )
-            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method != "tolist":
-                return self.syntax.qualified(held) is None and self.is_array(held, seen)
-        return False
+    def _ends(self, e: ast.expr, way: str) -> bool:
+        """Whether ``e`` is a number or an array of NumPy, at which the graph ends when it is asked in this ``way``."""
+        return self.facts.ask(NumpyValues).ends(e, way)
 
     def _is_known(self, node: ast.Subscript, mask: ast.expr) -> bool:
         """Whether it is plain to see that ``node`` goes through a mask."""

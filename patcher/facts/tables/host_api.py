@@ -87,7 +87,8 @@ NOT_TRACED_OF_NUMPY = frozenset(
     "ix_ lexsort nanargmax nanargmin nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile "
     "nanstd nansum nanvar packbits unpackbits piecewise place putmask poly poly1d polyadd polyfit polyval "
     "promote_types ravel_multi_index unravel_index require roots select trim_zeros unwrap vectorize spacing cov "
-    "corrcoef".split()
+    "corrcoef isscalar ndim size allclose array_equal array_equiv can_cast result_type isrealobj iscomplexobj errstate "
+    "seterr base_repr binary_repr".split()
 )
 #: The same of other libraries, as runs of docs/results/forecast.md have shown.
 NOT_TRACED_ELSEWHERE = frozenset(
