@@ -24,6 +24,7 @@ from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.given_back import given_back
+from patcher.facts.project.given_functions import GivenFunctions
 from patcher.facts.project.handed import is_given_one, mishandled
 from patcher.facts.project.handed_over import handed_over
 from patcher.facts.project.offsets import offset_parameters
@@ -171,7 +172,7 @@ class ModuleSummary:
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
-    files that were read for what ``*`` brings.
+    files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them.
     """
 
     path: str
@@ -198,6 +199,7 @@ class ModuleSummary:
     read_otherwise: frozenset[str] = frozenset()
     hands: frozenset[tuple[str, str]] = frozenset()
     relies: frozenset[str] = frozenset()
+    given: frozenset[tuple[str, str]] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -548,6 +550,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         *collector.pipelines(),
         frozenset(handed_over(collector.syntax)),
         frozenset(map(str, collector.syntax.package.read)),
+        frozenset(GivenFunctions(collector.syntax, collector.module, collector.resolve).found()),
     )
 
 

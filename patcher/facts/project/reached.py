@@ -35,6 +35,8 @@ class Reaching:
         for s in project.modules.values():
             for name, what in s.aliases:
                 self.aliases[f"{s.module}.{name}"].append(what)
+            for name, what in s.given:
+                self.aliases[name].append(what)
 
     def functions(self, start: Iterable[str]) -> set[str]:
         """The dotted functions that run when those in ``start`` do, these too."""
@@ -66,7 +68,7 @@ class Reaching:
         for mention in summary.here:
             if mention.startswith("self."):
                 if self.project.known_class(owner) is not None:
-                    yield from self._of_instance(owner, mention[5:], exactly)
+                    yield from self._of_instance(owner, mention[5:], exactly, module)
             elif mention in (".__init__", ".__new__") or (exactly and self._is_inherited(mention, summary)):
                 for base in self._bases(exactly or owner):
                     yield from ((m, exactly) for m in self.project.inherited(base, mention[1:]))
@@ -91,24 +93,31 @@ class Reaching:
         calls = {call.lstrip("=") for call in summary.does.calls}
         return f"super{mention}" in calls and calls.isdisjoint({mention, f"?{mention}", f"?{mention[1:]}"})
 
-    def _meant(self, mention: str, module: ModuleSummary, depth: int = 4) -> Iterator[Run]:
-        """The functions that the dotted ``mention`` may run."""
-        if self.project.function(mention) is not None:
-            yield mention, None
-            return
-        cls, _, last = mention.rpartition(".")
-        if last == "apply" and self._is_function(cls):
-            for name in _OF_FUNCTION:
-                yield from ((m, None) for m in self.project.methods(cls, name))
-        elif mention in self.aliases and depth:
-            for what in self.aliases[mention]:
-                yield from self._meant(what, module, depth - 1)
-                yield from self._running(what)
-        else:
-            found = self.project.re_exported(mention) or self.project.starred(mention, module)
-            yield from ((m, None) for m in found)
+    def _meant(self, mention: str, module: ModuleSummary) -> Iterator[Run]:
+        """The functions that the dotted ``mention`` may run, or stand for."""
+        stack, seen = [mention], set[str]()
+        while stack:
+            name = stack.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            cls, _, last = name.rpartition(".")
+            if self.project.function(name) is not None:
+                yield name, None
+            elif last == "apply" and self._is_function(cls):
+                for part in _OF_FUNCTION:
+                    yield from ((m, None) for m in self.project.methods(cls, part))
+            elif name in self.aliases:
+                stack += self.aliases[name]
+                for what in self.aliases[name]:
+                    yield from self._running(what)
+            elif name.endswith("()"):
+                stack += [f"{found}()" for found in self.project.re_exported(name[:-2])]
+            else:
+                found = self.project.re_exported(name) or self.project.starred(name, module)
+                yield from ((m, None) for m in found)
 
-    def _of_instance(self, owner: str, name: str, exactly: str | None) -> Iterator[Run]:
+    def _of_instance(self, owner: str, name: str, exactly: str | None, module: ModuleSummary) -> Iterator[Run]:
         """What ``self.name`` may run in the class ``owner``; ``exactly``: the class that the instance is of."""
         if exactly is not None and (own := self.project.inherited(exactly, name)):
             yield from ((m, exactly) for m in own)
@@ -125,6 +134,8 @@ class Reaching:
                 yield from ((m, None) for m in self.project.methods(owner, what[5:]))
             else:
                 yield from self._running(what)
+                if self.project.known_class(what) is None:
+                    yield from self._meant(what, module)
 
     def _named(self, owner: str, name: str) -> list[str]:
         """What ``name`` stands for in the class ``owner``, or in one of its family."""
