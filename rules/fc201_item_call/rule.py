@@ -71,7 +71,7 @@ class ItemCall(Rule):
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Subscript)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
+    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC615")  # strategies of the first answer for a cache
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it reads a number out of a tensor, or makes a 0-d tensor that something else reads."""

@@ -67,6 +67,7 @@ class HiddenRead(Rule):
         "FC404",
         "FC405",
         "FC614",
+        "FC615",
         "FC711",
     )
 

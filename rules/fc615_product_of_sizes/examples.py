@@ -230,6 +230,63 @@ class Deep(nn.Module):
 """,
         run="def make(): return Deep()\n" + _RUN,
     ),
+    Example(
+        title="of the size of a kernel, made a float",
+        before="""\
+import math
+import numpy as np
+
+
+class Pool(nn.Module):
+    def __init__(self, kernel_size=(2, 3)):
+        super().__init__()
+        self.kernel_size = kernel_size
+
+    def forward(self, x):
+        n_pool = np.prod(self.kernel_size)
+        return x.sin() / float(n_pool)
+""",
+        after="""\
+import math
+import numpy as np
+
+
+class Pool(nn.Module):
+    def __init__(self, kernel_size=(2, 3)):
+        super().__init__()
+        self.kernel_size = kernel_size
+
+    def forward(self, x):
+        n_pool = math.prod(self.kernel_size)
+        return x.sin() / float(n_pool)
+""",
+        run="def make(): return Pool()\n" + _RUN,
+        unsafe=True,
+    ),
+    Example(
+        title="of the sizes of a tensor, made a float",
+        before="""\
+import math
+import numpy as np
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        x = x.sin()
+        return x.sum() / float(np.prod(x.shape))
+""",
+        after="""\
+import math
+import numpy as np
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        x = x.sin()
+        return x.sum() / float(math.prod(x.shape))
+""",
+        run="def make(): return Mean()\n" + _RUN,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -391,5 +448,21 @@ class math(nn.Module):
         return x.sin().reshape(np.prod(x.shape))
 """,
         reported=True,
+    ),
+    NearMiss(
+        title="one number, and what else is done with the product",
+        source="""\
+import numpy as np
+
+
+class Pool(nn.Module):
+    def __init__(self, sizes=(2, 3)):
+        super().__init__()
+        self.sizes = sizes
+
+    def forward(self, x):
+        n = np.prod(self.sizes)
+        return x.sin() / n, float(n), float(np.prod(len(self.sizes)))
+""",
     ),
 )

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.numbers.asked_numbers import ASKING, AskedNumbers
+from patcher.facts.numbers.likely_tensors import LikelyTensors
+from patcher.facts.numbers.numpy_values import NumpyValues
 from patcher.facts.syntax.written import integer
 from patcher.facts.values.sizes import Sizes
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc615_product_of_sizes.examples import INVALID, VALID
 
 _PRODUCTS = frozenset({"numpy.prod", "numpy.product", "numpy.multiply.reduce"})
@@ -24,7 +27,8 @@ class ProductOfSizes(Rule):
 
     What it does:
         Multiplies them in Python: ``math.prod(x.shape[1:])``, and ``x.shape[1] * x.shape[2]`` for a list of two. Where
-        ``math.prod`` is given a generator, it gets a list: ``math.prod([x.shape[i] for i in dims])``.
+        ``math.prod`` is given a generator, it gets a list: ``math.prod([x.shape[i] for i in dims])``. Also of other
+        numbers, where ``int`` or ``float`` alone are made of the product: ``float(np.prod(self.kernel_size))``.
 
     Why it breaks compilation:
         Dynamo traces NumPy as operations on tensors. The product is a 0-d tensor there, and where it is needed as a
@@ -39,7 +43,9 @@ class ProductOfSizes(Rule):
         but a number that is not 0, of which NumPy makes 0 and Python an error. ``x.shape[1:].numel()`` would do the
         same, but has no symbols: sizes that ``torch.export`` and ``make_fx`` are to keep open would become numbers. A
         list of all that a generator gives has the same product; a ``StopIteration`` of what it calls, which a generator
-        makes a ``RuntimeError``, stays one. An ``int`` around numbers that only their annotation calls integers stays.
+        makes a ``RuntimeError``, stays one. Unsafe for what an attribute or a name holds: that it is a list or a tuple
+        of integers, nothing says; ``math.prod`` of a single number is an error. An ``int`` around numbers that only
+        their annotation calls integers stays.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
@@ -65,14 +71,54 @@ class ProductOfSizes(Rule):
         product = _product(node.args[0], facts)
         replaced = _as_size(node, facts)
         if product is None or replaced is None:
+            yield from _read_back(node, product, facts)
             return
         if facts.syntax.builtin(replaced) == "int" and not _is_whole(node.args[0], facts):
             replaced = node
         message = "NumPy multiplies sizes, and the product is read back as a size: the graph ends"
         yield Finding(node, message, Fix((Replace(replaced, product),)))
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether what ``node`` asks for its number is a product that is reported there."""
+        asked = facts.ask(AskedNumbers).at(node) if isinstance(node, ASKING) else None
+        if asked is None:
+            return False
+        inside = set(ast.walk(asked.node))
+        products = (n for n in ast.walk(asked.asked) if isinstance(n, ast.Call))
+        named = facts.inference.definitions(asked.asked) if isinstance(asked.asked, ast.Name) else ()
+        made = (d.value for d in named if isinstance(d.value, ast.Call))
+        return any(found.node in inside for call in (*products, *made) for found in self.check(call, facts))
+
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _read_back(product: ast.Call, sizes: Code | None, facts: Facts) -> Iterator[Finding]:
+    """Report ``product`` of sizes, or of whatever a name holds, of which ``int`` or ``float`` alone are made."""
+    reads, given = _reads(product, facts), product.args[0]
+    if not reads:
+        return
+    message = "NumPy multiplies numbers, and the product is read back: the graph ends"
+    if sizes is not None:
+        yield Finding(reads[0], message, Fix((Replace(product, sizes),)))
+        return
+    number = facts.value(given).is_number or facts.ask(NumpyValues).of(given) is not None
+    if isinstance(given, (ast.Name, ast.Attribute)) and not number and not facts.ask(LikelyTensors).of(given):
+        prod = facts.writing.spelling("math.prod", product)
+        fix = Fix((Replace(product, Code(f"{prod}({{0}})", (given,))),), Applicability.UNSAFE)
+        yield Finding(reads[0], message, fix, f"`{ast.unparse(given)}` is a list or a tuple of integers")
+
+
+def _reads(product: ast.Call, facts: Facts) -> list[ast.Call]:
+    """The calls of ``int`` and ``float`` that alone get ``product``, by its name where it has one; none: others do."""
+    parent = facts.syntax.parents[product]
+    uses: list[ast.expr] = [product]
+    if isinstance(parent, ast.Assign):
+        single = parent.targets[0] if len(parent.targets) == 1 else None
+        uses = [*(facts.ask(NumpyValues).readers(single) or ())] if isinstance(single, ast.Name) else []
+    around = [facts.syntax.parents[use] for use in uses]
+    calls = [c for c in around if isinstance(c, ast.Call) and facts.syntax.builtin(c) in ("int", "float")]
+    return calls if len(calls) == len(around) and all(len(c.args) == 1 and not c.keywords for c in calls) else []
 
 
 def _as_list(call: ast.Call, given: ast.GeneratorExp) -> Fix | None:
