@@ -6,6 +6,27 @@ from patcher.rule import Example, NearMiss
 
 INVALID: tuple[Example, ...] = (
     Example(
+        title="how likely it is, kept in a buffer object",
+        before="""\
+class Net(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(layers)])
+        self.shares = nn.Buffer(torch.ones(layers))
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            if i > 0 and (self.training or self.shares[i] > 0):
+                x = layer(x)
+        return x
+""",
+        after=None,
+        run="""\
+def make(): return Net(2).eval()
+calls = [(torch.randn(2, 3),), (torch.randn(4, 3),)]
+""",
+    ),
+    Example(
         title="dimensions in an order that a tensor says",
         before="""\
 class Net(nn.Module):

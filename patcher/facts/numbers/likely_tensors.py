@@ -171,6 +171,8 @@ class LikelyTensors(Analysis):
     def _is_made_by_torch(self, call: ast.Call) -> bool:
         """Whether a function of PyTorch that gives one tensor is called."""
         package, _, name = (self.syntax.qualified(call.func) or "").rpartition(".")
+        if name == "Buffer" and package in ("torch.nn", "torch.nn.parameter"):
+            return True
         if package not in _TORCH or not name.islower() or name.startswith(("is_", "get_", "set_")):
             return False
         return name not in (_NO_RESULT if len(call.args) == 1 and not call.keywords else _NO_RESULT | _PAIRS)

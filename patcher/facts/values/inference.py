@@ -883,6 +883,8 @@ class Inference:
         if what in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
             inner = self.of(e.args[0]) if e.args else UNKNOWN
             return replace(inner if inner.is_tensor else tensor(), trainable=True)
+        if what in ("torch.nn.Buffer", "torch.nn.parameter.Buffer"):
+            return UNKNOWN  # a tensor that ``state_dict`` has: rules that move tensors know those of `register_buffer`
         if what.startswith("torch.nn.") and what.rpartition(".")[2][:1].isupper():
             return Value(Kind.MODULE, module=what)
         if (built := self._project_module(what)) is not None:
