@@ -264,7 +264,7 @@ train = True
     Example(
         title="`len` may be another name",
         before="""\
-from math import *
+from numpy import *
 
 
 class Joined(nn.Module):
@@ -274,7 +274,7 @@ class Joined(nn.Module):
         return torch.cat(parts) * pi
 """,
         after="""\
-from math import *
+from numpy import *
 
 
 class Joined(nn.Module):
@@ -328,7 +328,7 @@ calls = [(torch.linspace(-1, 1, 8).reshape(2, 4), torch.ones(4))]
     Example(
         title="the last part, where `len` may be another name",
         before="""\
-from math import *
+from numpy import *
 
 
 class Sum(nn.Module):
@@ -338,7 +338,7 @@ class Sum(nn.Module):
         return torch.cat(parts) * pi
 """,
         after="""\
-from math import *
+from numpy import *
 
 
 class Sum(nn.Module):

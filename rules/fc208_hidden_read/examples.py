@@ -90,7 +90,7 @@ calls = [(torch.randn(4, 3), ids), (torch.randn(4, 3), ids * 0 + torch.tensor([0
     Example(
         title="bounds in buffers whose names are put together, behind a star import",
         before="""\
-from math import *
+from numpy import *
 
 class Net(nn.Module):
     def __init__(self):
