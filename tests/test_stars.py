@@ -85,6 +85,13 @@ def test_a_file_beside_a_script(tmp_path: Path) -> None:
         assert syntax.imports["helper"] == "common.helper" and not syntax.has_star
 
 
+def test_two_that_may_be_meant(folder: Path) -> None:
+    """``common`` is the one beside the file where that is run as a script, and the one above where it is imported."""
+    (folder.parent / "common.py").write_text(COMMON)
+    assert names(of(folder, "from common import *\n")) is not None
+    assert names(of(folder, "from common import *\n", common="def sum(x):\n    return 0\n")) is None
+
+
 def test_what_is_listed(folder: Path) -> None:
     listed = COMMON + '\n__all__ = ["helper", "_hidden"]\n__all__ += ("nn",)\n'
     assert names(of(folder, common=listed)) == {

@@ -43,18 +43,18 @@ def of_python(module: str) -> Mapping[str, str] | None:
 
 
 def file_of(folder: Path, package: str, level: int, module: str) -> Path | None:
-    """The file that ``module`` means, ``level`` dots before it, to a file in ``folder``, which is in ``package``."""
-    if level:
-        tops = islice((folder, *folder.parents), level - 1, level)
-    else:
-        depth = package.count(".") + 1 if package else 0
-        tops = islice((folder, *folder.parents), depth, depth + 1 + _ABOVE)
-    for top in tops:
+    """The file that ``module`` means, ``level`` dots before it, to a file in ``folder``, which is in ``package``.
+
+    None also where several may be meant: which folder a program starts from, nothing says.
+    """
+    depth = package.count(".") + 1 if package else 0
+    first, last = (level - 1, level) if level else (0, depth + 1 + _ABOVE)
+    found: list[Path] = []
+    for top in islice((folder, *folder.parents), first, last):
         at = top.joinpath(*module.split(".")) if module else top
-        for file in (at / "__init__.py", at.with_name(f"{at.name}.py")):
-            if file.is_file():
-                return file
-    return None
+        files = (at / "__init__.py", at.with_name(f"{at.name}.py"))
+        found += [file for file in files if file.is_file()][:1]  # a package comes before a module
+    return found[0] if len(found) == 1 else None
 
 
 def said(file: Path) -> Said | None:
