@@ -663,13 +663,13 @@ class _Form:
             return caught  # compiled code checks when its handlers have been passed; who calls it gets the error
         lines = []
         rows, index = (
-            self.facts.writing.fresh_name("_rows", self.node),
-            self.facts.writing.fresh_name("_index", self.node),
+            self.facts.writing.fresh_local("_rows", self.node),
+            self.facts.writing.fresh_local("_index", self.node),
         )
         lines.append(Code(f"{rows} = {{0}}", (self.node.value,)))
         mask = Code("{0}", (self.mask,))
         if not isinstance(self.mask, ast.Name):
-            named = self.facts.writing.fresh_name("_mask", self.node)
+            named = self.facts.writing.fresh_local("_mask", self.node)
             lines.append(Code(f"{named} = {{0}}", (self.mask,)))
             mask = Code(named)
         message = '"rows must fit the mask"'

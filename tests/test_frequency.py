@@ -66,6 +66,12 @@ class Model(nn.Module):
 
 def mark(text):
     pass
+
+def default(value, other):
+    return value if value is not None else other
+
+def counted(value, other):
+    return value + other
 """
 
 
@@ -101,6 +107,12 @@ def reached(body: str) -> dict[str, dict[str, str]]:
         ("if not debug:\n    return x\nmark('m')", "only when `debug` is set"),
         ("if wanted:\n    mark('m')", "only when `wanted` is set"),
         ("wanted = wanted if wanted is not None else x.shape[0] > 2\nif wanted:\n    mark('m')", "some calls"),
+        ("if default(wanted, debug):\n    mark('m')", "only when `debug` or `wanted` is set"),
+        ("mask = default(mask, debug)\nif mask:\n    mark('m')", "only when `debug` or `mask` is set"),
+        ("if default(mask, x):\n    mark('m')", "some calls"),
+        ("if default(mask, TALKS):\n    mark('m')", "some calls"),  # left out, it is another than where it is given
+        ("if counted(debug, wanted):\n    mark('m')", "some calls"),
+        ("if (wanted if x.shape[0] > 2 else debug):\n    mark('m')", "only when `debug` or `wanted` is set"),
         ("if SHOWN:\n    mark('m')", "only when the environment variable 'SHOWN' is set"),
         ("if QUIET:\n    mark('m')", "only when `QUIET` is set"),
         (

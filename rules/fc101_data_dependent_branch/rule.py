@@ -175,7 +175,7 @@ class _Writer:
         lines = []
         if len(merge.results) > 1 or merge.test_first:
             for condition in dict.fromkeys(c for _, choice in merge.results for c in choice.conditions()):
-                self.names[condition] = name = facts.writing.fresh_name("_condition", merge.replaced[0])
+                self.names[condition] = name = facts.writing.fresh_local("_condition", merge.replaced[0])
                 lines.append(Code(f"{name} = {{0}}", (_tensor(condition.tensor),)))
         lines += [Code("{0} = {1}", (t.target, t.value)) for t in merge.temporaries]
         targets = [target for target, _ in merge.results if target is not None]
@@ -193,7 +193,7 @@ class _Writer:
     def kept(self, chosen: ChosenState, facts: Facts, node: ast.If) -> list[Code]:
         lines = []
         if chosen.test_first:
-            self.names[chosen.condition] = name = facts.writing.fresh_name("_condition", node)
+            self.names[chosen.condition] = name = facts.writing.fresh_local("_condition", node)
             lines.append(Code(f"{name} = {{0}}", (_tensor(chosen.condition.tensor),)))
         lines += [_again(s) for s in chosen.prepared]
         for one, other in chosen.kept:

@@ -159,9 +159,9 @@ def _edits(rejoined: Rejoined, facts: Facts) -> Iterator[Edit]:
     anchor = facts.syntax.statement_of(read)
     torch = facts.writing.spelling("torch", anchor)
     compiling = f"{torch}.compiler.is_compiling()"
-    fits, lines, lengths = facts.writing.fresh_name("_fits", anchor), [], Code("{0}", (rejoined.lengths,))
+    fits, lines, lengths = facts.writing.fresh_local("_fits", anchor), [], Code("{0}", (rejoined.lengths,))
     if not isinstance(rejoined.lengths, ast.Name):
-        sizes = facts.writing.fresh_name("_sizes", anchor)
+        sizes = facts.writing.fresh_local("_sizes", anchor)
         several = rejoined.lengths.end_lineno != rejoined.lengths.lineno
         lines.append(Code(f"{sizes} = ({{0}})" if several else f"{sizes} = {{0}}", (rejoined.lengths,)))
         lengths = Code(sizes)

@@ -79,13 +79,13 @@ def _lines(node: ast.Assign | ast.AugAssign, target: ast.Attribute, facts: Facts
         if method is not None and always and (value.is_tensor or value.is_number):
             yield Code(f"{{0}}.{method}({{1}})", (target, node.value))
             return
-        name = facts.writing.fresh_name(f"new_{target.attr.lstrip('_')}", node)
+        name = facts.writing.fresh_local(f"new_{target.attr.lstrip('_')}", node)
         yield Code(f"{name} = {{0}}", (target,))
         sign = ast.unparse(ast.AugAssign(ast.Name("x", ast.Store()), node.op, ast.Name("y", ast.Load()))).split()[1]
         yield Code(f"{name} {sign} {{0}}", (node.value,))
     elif isinstance(node.value, ast.Name):
         name = node.value.id
     else:
-        name = facts.writing.fresh_name(f"new_{target.attr.lstrip('_')}", node)
+        name = facts.writing.fresh_local(f"new_{target.attr.lstrip('_')}", node)
         yield Code(f"{name} = {{0}}", (node.value,))
     yield Code(f"if {name} is not {{0}}:\n    {{0}} = {name}", (target,))

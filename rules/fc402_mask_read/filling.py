@@ -62,7 +62,7 @@ class Filling(Analysis):
         if not isinstance(base, ast.Name) and (name == "mean" or self._is_shaped(read)):
             if getattr(statement, "value", None) not in (call, read.node):
                 return f"`{ast.unparse(read.base)}` is not a plain name"
-            base = Code(self.writing.fresh_name("_values", statement))  # nothing is evaluated before it
+            base = Code(self.writing.fresh_local("_values", statement))  # nothing is evaluated before it
             made.append(Code("{0} = {1}", (base, read.base)))
         kept, lines = self._kept(read, base, spread=name == "mean")
         selected = Code(f"{where}({{0}}, {{1}}, 0)", (kept, base))
@@ -152,7 +152,7 @@ class Filling(Analysis):
         mask: ast.expr | Code = read.mask
         if not self._is_shaped(read) and (not spread or read.row == 0):
             return mask, ()
-        name = Code(self.writing.fresh_name("_kept", self.syntax.statement_of(read.node)))
+        name = Code(self.writing.fresh_local("_kept", self.syntax.statement_of(read.node)))
         if isinstance(read.node, ast.Call):  # it fits by broadcasting, either way
             torch = self.writing.spelled("torch", read.node)
             return name, (Code(f"{{0}} = {{1}} & {torch}.ones_like({{2}}, dtype={torch}.bool)", (name, mask, base)),)

@@ -233,13 +233,13 @@ class _Form:
         dimensions = [facts.ask(MaskedReads).row(t.value, rows.mask) for t in rows.targets]
         if None in dimensions:
             return f"`{rows.mask.id}` is not known to have the leading shape of what is assigned to"
-        places, index = facts.writing.fresh_name("_places", rows.mask), facts.writing.fresh_name("_rows", rows.mask)
+        places, index = facts.writing.fresh_local("_places", rows.mask), facts.writing.fresh_local("_rows", rows.mask)
         arange = f"{torch}.arange({places}.numel(), device={places}.device)"
         lines = [Code(f"{places} = {rows.mask.id}.flatten()")]
         lines.append(Code(f"{index} = {torch}.where({places}, {arange}, {places}.int().argmax())"))
         picked = f"{{0}}.flatten(0, {rows.mask.id}.ndim - 1)[{index}]"
         call = filled(rows.call, {r: Code(picked, (r.value,)) for r in rows.reads})
-        names = [facts.writing.fresh_name("_values", rows.mask) for _ in rows.targets]
+        names = [facts.writing.fresh_local("_values", rows.mask) for _ in rows.targets]
         several = isinstance(rows.statement.targets[0], ast.Tuple)
         lines.append(Code(", ".join(names) + ("," if several and len(names) == 1 else "") + " = {0}", (call,)))
         for target, name, row in zip(rows.targets, names, dimensions, strict=True):
@@ -258,7 +258,7 @@ class _Form:
         facts, first = self.facts, region.statements[0]
         if facts.writing.spelled("torch", first) != "torch":
             return "`torch` is not imported here"
-        rows, picked = facts.writing.fresh_name("_rows", first), facts.writing.fresh_name("_picked", first)
+        rows, picked = facts.writing.fresh_local("_rows", first), facts.writing.fresh_local("_picked", first)
         masks = " and ".join(f"`{m}`" for m in sorted(region.masks))
         taken = f", and takes {' and '.join(f'`{t}`' for t in region.taken_for)} row by row" if region.taken_for else ""
         self.assumption = f"compiled code computes all rows for {masks}{taken}: more work and other rounding"

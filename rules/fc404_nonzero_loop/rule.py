@@ -81,7 +81,7 @@ class NonzeroLoop(Rule):
         compiling = "torch.compiler.is_compiling()"
         chosen = facts.syntax.statement_of(static.chosen)
         together = chosen is not node and facts.syntax.following(chosen)[:1] == [node]
-        mask, weights, rows = (facts.writing.fresh_name(wish, node) for wish in ("_picked", "_weights", "_rows"))
+        mask, weights, rows = (facts.writing.fresh_local(wish, node) for wish in ("_picked", "_weights", "_rows"))
         loop = StaticForm(static, mask, weights, rows).loop()
         header = stacked(block(Code(f"if {compiling}:"), [loop]), Code("else:"))
         edits: list[Edit] = [Enclose((chosen, node) if together else (node,), header)]

@@ -95,7 +95,7 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
         return Finding(node, message, assumption=reason)
     if direct and not _of_a_number(subscripts[0], facts):
         return Finding(node, message, assumption="the value would be evaluated after the condition")
-    name = facts.writing.fresh_name("_places", node)
+    name = facts.writing.fresh_local("_places", node)
     if (listed := facts.writing.spelled("torch.where", node)) is None:
         return Finding(node, message, assumption="`torch` is not imported here")
     either = Code(f"{name} if {name}.ndim else {listed}({name})")  # a condition of no dimension is listed as of one

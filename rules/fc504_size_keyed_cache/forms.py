@@ -62,7 +62,7 @@ def _missing(lookup: Lookup, test: ast.If, store: ast.Assign, facts: Facts, comp
     later = {n for s in (*test.body[test.body.index(store) + 1 :], *syntax.following(test)) for n in syntax.subtree(s)}
     if not lookup.reads or any(read not in later for read in lookup.reads):
         return "what is found is read in another way"
-    name = facts.writing.fresh_name("cached", test)
+    name = facts.writing.fresh_local("cached", test)
     reads = tuple(Replace(read, Code(name)) for read in lookup.reads)
     asked = Insert(test, (Code(f"{name} = None if {compiling} else {{0}}.get({{1}})", (lookup.held, lookup.key)),))
     kept = block(Code(f"if not {compiling}:"), [Code(f"{{0}} = {name}", (store.targets[0],))])

@@ -121,11 +121,11 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
         whole = f"[{{1}}.shape[{split.dim}]] if {compiling} else {{0}}"
         yield Replace(split.sizes, Code(whole, (split.sizes, split.tensor)))
     mask, total, fits, chunk = (
-        facts.writing.fresh_name(f"_{wish}", anchor) for wish in ("mask", "total", "fits", "chunk")
+        facts.writing.fresh_local(f"_{wish}", anchor) for wish in ("mask", "total", "fits", "chunk")
     )
     lengths, source, lines = walk.first.lengths, walk.first.source, []
     if not isinstance(lengths, ast.Name):
-        named = facts.writing.fresh_name("_sizes", anchor)
+        named = facts.writing.fresh_local("_sizes", anchor)
         several = lengths.end_lineno != lengths.lineno
         lines.append(Code(f"{named} = ({{0}})" if several else f"{named} = {{0}}", (lengths,)))
     held = Code("{0}", (lengths,)) if isinstance(lengths, ast.Name) else Code(named)
@@ -163,7 +163,7 @@ def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
         yield Finding(found.loop, message, assumption=obstacle)
         return
     wishes = ("bounds", "inside", "size", "place")
-    bounds, inside, size, place = (facts.writing.fresh_name(f"_{wish}", found.loop) for wish in wishes)
+    bounds, inside, size, place = (facts.writing.fresh_local(f"_{wish}", found.loop) for wish in wishes)
     sides = [
         Code(f"{place} = {torch}.arange({size}, device={bounds}.device)"),
         Code(f"{place} = {torch}.where({bounds} < 0, {place} - {size}, {place})"),

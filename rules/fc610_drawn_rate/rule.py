@@ -63,7 +63,7 @@ class DrawnRate(Rule):
         elif found.above is None:
             yield Finding(node, message, Fix((asked,), Applicability.UNSAFE), _NOT_DRAWN)
         else:
-            name = facts.writing.fresh_name("drawn", node)
+            name = facts.writing.fresh_local("drawn", node)
             drawn = Insert(found.above, (Code(f"{name} = {{0}}", (found.draw,)),))
             compared = ast.unparse(node).replace(ast.unparse(found.draw), name)
             renamed = Code(compared.replace("{", "{{").replace("}", "}}"))

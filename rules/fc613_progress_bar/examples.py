@@ -256,10 +256,9 @@ from tqdm import tqdm
 
 class Solver(nn.Module):
     def forward(self, x, shown: bool = True):
-        _items = list(range(3))
+        bar = list(range(3))
         if not torch.compiler.is_compiling():
-            _items = tqdm(_items, desc="down to where it is flat", disable=True)
-        bar = _items
+            bar = tqdm(bar, desc="down to where it is flat", disable=True)
         for _ in bar:
             if shown:
                 if isinstance(bar, tqdm):

@@ -86,12 +86,26 @@ def _without(bar: Bar, compiling: str, facts: Facts) -> tuple[Edit, ...]:
     statement = bar.named_above
     if statement is None:
         return ()
-    name = facts.writing.fresh_name("_items", statement)
+    if (named := _named(statement, bar.call)) is not None:
+        if isinstance(parts[0], ast.Name):
+            return (Replace(bar.call, either),)
+        told = block(Code(f"if not {compiling}():"), [Code(f"{named} = {{0}}", (_over(bar.call, parts[0], named),))])
+        return (Replace(bar.call, Code("{0}", parts)), Insert(statement, (told,), after=True))
+    name = facts.writing.fresh_local("_items", statement)
     if isinstance(parts[0], ast.Name):
         return (Insert(statement, (Code(f"{name} = {{0}}", (either,)),)), Replace(bar.call, Code(name)))
     shown = Code(f"{name} = {{0}}", (_over(bar.call, parts[0], name),))
     made = Insert(statement, (Code(f"{name} = {{0}}", parts), block(Code(f"if not {compiling}():"), [shown])))
     return (made, Replace(bar.call, Code(name)))
+
+
+def _named(statement: ast.stmt, call: ast.Call) -> str | None:
+    """The one name that ``statement`` gives to the bar, where that bar is told nothing of what had the name before."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
+            asked = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
+            return name if name not in asked else None
+    return None
 
 
 def _over(call: ast.Call, items: ast.expr, name: str) -> Code:

@@ -146,12 +146,27 @@ class Writing(Analysis):
     def fresh_name(self, wish: str, at: ast.AST) -> str:
         """``wish``, with a number when the function or its class uses that name already. Not given out twice."""
         scope: ast.AST = self.syntax.class_of(at) or self.syntax.function_of(at) or self.syntax.tree
-        if scope not in self._taken:
-            self._taken[scope] = self.syntax.names_in(scope)
-        taken, name, n = self._taken[scope], wish, 2
-        while name in taken:
+        return self._fresh(wish, scope, self._outermost(at))
+
+    def fresh_local(self, wish: str, at: ast.AST) -> str:
+        """``wish``, with a number when the function around ``at`` uses that name already. Not given out there twice."""
+        return self._fresh(wish, self._outermost(at))
+
+    def _outermost(self, at: ast.AST) -> ast.AST:
+        functions = [
+            n for n in (at, *self.syntax.ancestors(at)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+        ]
+        return functions[-1] if functions else self.syntax.tree
+
+    def _fresh(self, wish: str, *scopes: ast.AST) -> str:
+        for scope in scopes:
+            if scope not in self._taken:
+                self._taken[scope] = self.syntax.names_in(scope)
+        name, n = wish, 2
+        while any(name in self._taken[scope] for scope in scopes):
             name, n = f"{wish}_{n}", n + 1
-        taken.add(name)
+        for scope in scopes:
+            self._taken[scope].add(name)
         return name
 
     def fresh_attribute(self, wish: str, cls: ast.ClassDef) -> str:

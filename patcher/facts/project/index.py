@@ -15,6 +15,7 @@ from patcher.facts.project.aliases import aliases
 from patcher.facts.project.attributes import Attributes
 from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
+from patcher.facts.project.chosen import chosen_parameters
 from patcher.facts.project.closure import Closure
 from patcher.facts.project.compiling_tests import asks_for_compiling
 from patcher.facts.project.conditions_taken import conditions_taken, may_check
@@ -70,8 +71,8 @@ class FunctionSummary:
     another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
     of its class, names. ``casts_back``: as `sines_cast_back` has it.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
-    `offset_parameters` has them. ``gives``: as `given_back` has it. ``mishandles``: as `mishandled` has it, in a file
-    in which something grows.
+    `offset_parameters` has them. ``gives``: as `given_back` has it. ``chosen``: as `chosen_parameters` has them.
+    ``mishandles``: as `mishandled` has it, in a file in which something grows.
     """
 
     qualname: str
@@ -92,6 +93,7 @@ class FunctionSummary:
     grows: frozenset[int] = frozenset()
     offsets: frozenset[str] = frozenset()
     gives: frozenset[str] = frozenset()
+    chosen: frozenset[str] = frozenset()
     mishandles: str = ""
 
     @property
@@ -420,6 +422,7 @@ class _Collector:
                 grown_dims(node, (n for n in nodes if isinstance(n, ast.Call)), self.syntax),
                 offset_parameters(node, self.syntax),
                 given_back(nodes, self.resolve),
+                chosen_parameters(node, nodes),
             )
             yield node, summary
 

@@ -15,6 +15,7 @@ from patcher.facts.running.callers import Callers
 from patcher.facts.syntax.classes import INITIALISERS, parameter_at
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.syntax.written import defaults, is_none, short
+from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -72,8 +73,10 @@ class ByDefault(Analysis):
                 return held and Default(not held.value, held.flags, held.unset)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 held = self.of(test, depth)
-                taken = held and self.of(body if held.value else orelse, depth)
-                return taken and held and _joined(taken.value, [held, taken])
+                if held is None:
+                    return self._either([body, orelse], depth)
+                taken = self.of(body if held.value else orelse, depth)
+                return taken and _joined(taken.value, [held, taken])
             case ast.BoolOp(op=op, values=values):
                 return self._chain([self.of(v, depth) for v in values], isinstance(op, ast.Or))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARING:
@@ -85,7 +88,7 @@ class ByDefault(Analysis):
             case ast.Attribute():
                 return self._attribute(e, depth)
             case ast.Call(func=func, args=args, keywords=[]):
-                return self._call(func, args, depth)
+                return self._call(func, args, depth) or self._chosen(e, depth)
         return None
 
     def _chain(self, parts: list[Default | None], until: bool) -> Default | None:
@@ -127,6 +130,35 @@ class ByDefault(Analysis):
             case ast.Attribute(attr="isEnabledFor"), [level] if last_name(level) in ("DEBUG", "INFO"):
                 return Default(False, frozenset({"the logger's level"}))
         return None
+
+    def _chosen(self, call: ast.Call, depth: int) -> Default | None:
+        """What a function of the project hands back of its arguments, where all that it may be are alike."""
+        functions = [self.project.function(name) for name in self.facts.ask(Callees).of(call)]
+        if len(functions) != 1 or functions[0] is None:
+            return None
+        given = dict(zip(functions[0].positional, call.args, strict=False))
+        chosen = functions[0].chosen
+        return self._either([given[name] for name in sorted(chosen)], depth) if chosen <= given.keys() else None
+
+    def _either(self, parts: list[ast.expr], depth: int) -> Default | None:
+        """One of ``parts``, which are all true or all false; an argument that is left out beside a flag is one, too."""
+        held = [self.of(part, depth) for part in parts]
+        flags = any(h is not None and isinstance(h.value, bool) for h in held)
+        held = [h or (self._left_out(part) if flags else None) for h, part in zip(held, parts, strict=True)]
+        known = [h for h in held if h is not None]
+        if not known or len(known) < len(held) or len({bool(h.value) for h in known}) != 1:
+            return None
+        return _joined(known[0].value, known)
+
+    def _left_out(self, e: ast.expr) -> Default | None:
+        """None, where ``e`` is a parameter that is None by default."""
+        found = list(self.inference.definitions(e)) if isinstance(e, ast.Name) else []
+        if len(found) != 1 or found[0].how != "parameter" or not isinstance(found[0].node, ast.arg):
+            return None
+        function = self.syntax.parents[self.syntax.parents[found[0].node]]
+        default = defaults(function.args).get(found[0].name) if isinstance(function, _FUNCTIONS) else None
+        left_out = default is not None and is_none(default)
+        return Default(None, frozenset({f"`{found[0].name}`"})) if left_out else None
 
     def _is_text(self, e: ast.expr, depth: int) -> bool:
         held = self.of(e, depth)
