@@ -59,7 +59,7 @@ class Patch:
 
     def __init__(self, text: str, first: int, length: int) -> None:
         self.offset = first - 1
-        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        wrapper = MetadataWrapper(_without_header(cst.parse_module(text)), unsafe_skip_copy=True)
         self.module = wrapper.module
         self.line_length = length
         self.lines = split_lines(text)
@@ -423,6 +423,15 @@ def _left_over(removed: list[cst.CSTNode], follower: cst.CSTNode | None) -> list
         lines += [cst.EmptyLine(comment=c.deep_clone()) for c in _comments(node)]
     spaced = follower is None or any(line.comment is None for line in getattr(follower, "leading_lines", ()))
     return [line for line in lines if line.comment is not None or not spaced]
+
+
+def _without_header(module: cst.Module) -> cst.Module:
+    """``module`` with the comments at its top as those of its first statement."""
+    first = next(iter(module.body), None)
+    if first is None or not any(line.comment for line in module.header):
+        return module
+    above = first.with_changes(leading_lines=[*module.header, *first.leading_lines])
+    return module.with_changes(header=(), body=[above, *module.body[1:]])
 
 
 def _blank_end(node: cst.CSTNode) -> list[cst.EmptyLine]:

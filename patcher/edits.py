@@ -47,7 +47,7 @@ def apply(text: str, fixes: Sequence[Fix], imports: Collection[str] = (), limit:
     lines = split_lines(text)
     length = line_length(text, limit)
     edits = list(dict.fromkeys(edit for fix in fixes for edit in fix.edits))
-    regions = _regions(tree, edits)
+    regions = [(_commented(first, lines, here), last, here) for first, last, here in _regions(tree, edits)]
     for first, last, here in reversed(regions):
         old = lines[first - 1 : last]
         lines[first - 1 : last] = as_around(old, split_lines(Patch("".join(old), first, length).apply(here)))
@@ -73,6 +73,21 @@ def _regions(tree: ast.Module, edits: Sequence[Edit]) -> list[tuple[int, int, li
         merged = (regions[i][0], regions[j][1], [e for _, _, es in regions[i : j + 1] for e in es] + [edit])
         regions[i : j + 1] = [merged]
     return [region for region in regions if region[2]]
+
+
+def _commented(first: int, lines: Sequence[str], edits: Sequence[Edit]) -> int:
+    """Where the comments begin that stand above the definition in line ``first``, where new code goes between them.
+
+    What is written right below another statement is about that one.
+    """
+    anchors = [edit.anchor for edit in edits if isinstance(edit, Insert) and not edit.after]
+    starts = {min([a.lineno, *(d.lineno for d in getattr(a, "decorator_list", ()))]) for a in anchors}
+    top, at = first, first - 1
+    while first in starts and at > 0 and (line := lines[at - 1].rstrip())[:1] in ("", "#"):
+        if line and at > 1 and not lines[at - 2].strip():
+            top = at
+        at -= 1
+    return top
 
 
 def _import(tree: ast.Module, lines: list[str], name: str, changed: int) -> None:

@@ -550,6 +550,20 @@ calls = [(torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(1))]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="what is a tensor is compared once more, whatever it is",
+        source="""\
+class Rooted(nn.Module):
+    def forward(self, x, gain):
+        check_positive(gain)
+        return x * gain
+
+def check_positive(value):
+    if (isinstance(value, torch.Tensor) and torch.any(value < 0)) or value < 0:
+        raise ValueError(f"{value} should be positive")
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="below a loop that reads: no graph is made there",
         source="""\
 class Late(nn.Module):

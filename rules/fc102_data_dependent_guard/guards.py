@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
@@ -266,7 +267,19 @@ class Guards(Analysis):
             if isinstance(demands, str):
                 return demands
             found += demands
+        asked = {name for v in values for name in self._asked_for_tensors(v)}
+        for v in (d.expr for d in found if isinstance(d, Plain)):
+            if isinstance(v, ast.Compare) and isinstance(v.ops[0], _ORDER) and asked & set(_operands(v)):
+                return f"`{ast.unparse(v)}` reads the tensor on the host, where it is one"
         return tuple(found)
+
+    def _asked_for_tensors(self, test: ast.expr) -> Iterator[str]:
+        """The names that ``test`` asks whether they are tensors."""
+        for n in ast.walk(test):
+            match n:
+                case ast.Call(args=[ast.Name(id=name), kinds]) if self.syntax.builtin(n) == "isinstance":
+                    if any(self.syntax.qualified(k) == "torch.Tensor" for k in ast.walk(kinds)):
+                        yield name
 
     def _any(self, values: list[ast.expr], truth: bool) -> tuple[Demand, ...] | str:
         """One of ``values`` has to be ``truth``: Python stops looking there."""
@@ -373,6 +386,10 @@ def _expressions(s: ast.stmt) -> list[ast.expr]:
     return [n for n in ast.iter_child_nodes(s) if isinstance(n, ast.expr)] + [
         e for n in ast.iter_child_nodes(s) if isinstance(n, ast.stmt) for e in _expressions(n)
     ]
+
+
+def _operands(test: ast.Compare) -> Iterator[str]:
+    return (side.id for side in (test.left, *test.comparators) if isinstance(side, ast.Name))
 
 
 def _binds(e: ast.expr) -> bool:

@@ -139,6 +139,30 @@ calls = [(torch.randn(2, 3),), (torch.randn(2, 3),)]
 """,
     ),
     Example(
+        title="steps of training, for a bar that nobody takes out for them",
+        before="""\
+import tqdm
+
+class Fitted(nn.Module):
+    def __init__(self, loss=nn.MSELoss()):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+        self.loss = loss
+
+    def forward(self, x):
+        for _ in tqdm.trange(2, disable=True):
+            with torch.enable_grad():
+                error = self.loss(self.net(x), x)
+                error.backward()
+        return self.net(x)
+""",
+        after=None,
+        run="""\
+def make(): return Fitted()
+calls = [(torch.randn(2, 3),), (torch.randn(2, 3),)]
+""",
+    ),
+    Example(
         title="a layer that is made anew each time",
         before="""\
 class Net(nn.Module):

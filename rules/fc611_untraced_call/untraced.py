@@ -118,7 +118,7 @@ class UntracedCalls(Analysis):
         elif self.facts.ask(HostObjects).changes_listed(call):
             yield Untraced(call, func, Why.LISTED)
         elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_METHODS:
-            if self.facts.ask(LikelyTensors).of(func.value):
+            if self.facts.ask(LikelyTensors).of(func.value) or self._goes_backward(call, func):
                 yield Untraced(call, func, Why.CALL)
         elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES:
             if not self.facts.ask(Callees).of(call):  # no method of the project's
@@ -127,6 +127,12 @@ class UntracedCalls(Analysis):
             yield Untraced(call, made, Why.LEFT_OUT_CALL)
         if (following := self._where_held(call)) is not None:
             yield Untraced(following, func, Why.HELD)
+
+    def _goes_backward(self, call: ast.Call, func: ast.Attribute) -> bool:
+        """Whether that is a step of training: of a loss, or by what takes it, ``engine.backward(loss)``."""
+        if func.attr != "backward" or self.facts.ask(Callees).of(call) or self.syntax.qualified(func) is not None:
+            return False
+        return isinstance(func.value, (ast.Name, ast.Attribute)) or self.inference.of(func.value).is_tensor
 
     def _is_copied(self, e: ast.expr) -> bool:
         """Whether Dynamo cannot copy ``e``: a tensor, or a module, which has some."""

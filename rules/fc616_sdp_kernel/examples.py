@@ -48,6 +48,8 @@ class Attention(nn.Module):
 Config = namedtuple("Config", ["enable_flash", "enable_math", "enable_mem_efficient"])
 
 
+# The model itself.
+
 class Attend(nn.Module):
     def __init__(self):
         super().__init__()
@@ -67,6 +69,8 @@ Config = namedtuple("Config", ["enable_flash", "enable_math", "enable_mem_effici
 
 
 {FUNCTION}
+
+# The model itself.
 
 class Attend(nn.Module):
     def __init__(self):
