@@ -39,7 +39,11 @@ from patcher.harness.examples import (
     text_of,
 )
 
+#: The version of PyTorch that is installed: what a rule says of it is what a run shows.
+INSTALLED = (int(torch.__version__.split(".")[0]), int(torch.__version__.split(".")[1]))
+
 __all__ = [
+    "INSTALLED",
     "PREAMBLE",
     "SEED",
     "Call",

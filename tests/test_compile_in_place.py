@@ -13,10 +13,11 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 
 from patcher.engine import patch
+from patcher.facts.compiling.in_place import WHOLE_SINCE
 from patcher.settings import Settings
 from rules.fc703_wrapped_module.rule import WrappedModule
 from rules.fc704_discarded_compile.rule import DiscardedCompile
-from tests.dynamo import compiled, text_of
+from tests.dynamo import INSTALLED, compiled, text_of
 
 
 class Net(nn.Module):
@@ -63,9 +64,56 @@ def test_in_place_compiles_the_same_graphs(cls: type[Net]) -> None:
     assert WrappedModule.costs == ()  # so no break is counted as gone
 
 
-@pytest.mark.parametrize("make", [lambda: nn.Linear(2, 2), lambda: nn.Sequential(nn.Linear(2, 2)), Called])
-def test_in_place_compiles_nothing_of_pytorch_s_own_forward_or_another_call(make: Callable[[], nn.Module]) -> None:
-    assert (graphs(make(), True), graphs(make(), False)) == (0, 1)
+#: Whether this torch compiles in place whatever it does from outside.
+WHOLE = INSTALLED >= WHOLE_SINCE
+
+
+@pytest.mark.parametrize("make", [lambda: nn.Linear(2, 2), lambda: nn.Sequential(nn.Linear(2, 2))])
+def test_what_in_place_compiles_of_pytorch_s_own_forward(make: Callable[[], nn.Module]) -> None:
+    assert (graphs(make(), True), graphs(make(), False)) == (int(WHOLE), 1)
+
+
+def test_in_place_compiles_nothing_of_another_call() -> None:
+    assert (graphs(Called(), True), graphs(Called(), False)) == (0, 1)
+
+
+OF_PYTORCH = """import torch
+from torch import nn
+
+
+class Chain(nn.Sequential):
+    pass
+
+
+class Net(nn.Module):
+    @torch.compile
+    def forward(self, x):
+        return x + 1
+
+
+def script(x):
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    net = torch.compile(net)
+    chain = Chain(nn.Linear(2, 2))
+    torch.compile(chain)
+    compiled = Net()
+    compiled.compile()
+    return net(chain(compiled(x)))
+"""
+
+
+def test_what_is_said_of_pytorch_s_own_forward_is_that_of_the_version() -> None:
+    before, since = (
+        patch(OF_PYTORCH, "m.py", (WrappedModule(), DiscardedCompile()), Settings(unsafe=True, target_torch=version))
+        for version in ((2, 13), WHOLE_SINCE)
+    )
+    assert before.text == OF_PYTORCH
+    assert any("PyTorch's would not be compiled" in f.assumption for f in before.found)
+    assert any(f.message.endswith("this call changes nothing") for f in before.found)
+    assert since.text == OF_PYTORCH.replace("net = torch.compile(net)", "net.compile()").replace(
+        "torch.compile(chain)", "chain.compile()"
+    )
+    assert any(f.message.endswith("one of the two counts for nothing") for f in since.found)
 
 
 def test_a_method_does_not_know_of_the_wrapper() -> None:
@@ -136,8 +184,10 @@ def test_a_decorator_on_forward_and_a_call_for_an_instance() -> None:
 
     wrapped, placed = Decorated(), Decorated()
     assert graphs(wrapped, False) == 1
-    assert graphs(placed, True) == 0
-    assert counter.frame_count == 1
+    assert graphs(placed, True) == int(WHOLE)  # by the call for the instance, or by the decorator
+    assert counter.frame_count == 1 - int(WHOLE)
+    counter.clear()
+    Decorated()(torch.ones(2, 2))
     operators = counter.op_count
     hooked = Decorated()
     hooked.register_forward_hook(lambda module, given, out: out * 2)

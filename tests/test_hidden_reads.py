@@ -18,6 +18,7 @@ from patcher.finding import find
 from patcher.harness.worker import Listener, listening
 from patcher.settings import Settings
 from rules import load_rules
+from tests.dynamo import INSTALLED
 
 HEAD = """\
 import math
@@ -578,7 +579,7 @@ def source(row: str) -> str:
 
 
 def told(text: str) -> set[int]:
-    result = find(text, "example.py", RULES, Settings())
+    result = find(text, "example.py", RULES, Settings(target_torch=INSTALLED))
     assert not result.bugs
     return {f.line - FIRST + 1 for f in result.found if f.code in TELLING and f.line >= FIRST}
 

@@ -8,10 +8,12 @@ import pytest
 import torch
 
 from patcher.facts.project.index import Project, summarise
+from patcher.facts.tables.host_api import LISTS_OF_TEXTS_SINCE
 from patcher.finding import find
 from patcher.harness.worker import Listener, listening
 from patcher.settings import Settings
 from rules import load_rules
+from tests.dynamo import INSTALLED
 
 HEAD = """\
 import re
@@ -42,12 +44,17 @@ class Own(torch.nn.Module):
         {does}
         return y * 2
 """
-BREAKING = (
+#: From PyTorch 2.14 on, graphs change these lists.
+LISTED = (
     "text.split(',').pop()",
     "names = text.split(','); names.append('d')",
     "names = text.rsplit(',')[1:]; names.pop(0)",
     "names = text.splitlines(); y = [names.pop(i) for i in (0,)] and y",
+)
+BREAKING = (
     "names = data.split(b','); names.reverse()",
+    "names = data.splitlines(); names.append(b'd')",
+    "names = text.encode().rsplit(b','); names.pop()",
     "str(x.shape[0])",
     "n = x.shape[0]; repr(n)",
     "str(x.shape)",
@@ -85,15 +92,17 @@ def breaks(does: str) -> bool:
     return bool(listener.breaks)
 
 
-def told(does: str) -> list[str]:
-    result = find(HEAD.format(does=does), "example.py", load_rules(), Settings())
+def told(does: str, version: tuple[int, int] = INSTALLED) -> list[str]:
+    result = find(HEAD.format(does=does), "example.py", load_rules(), Settings(target_torch=version))
     assert not result.bugs
     return [f.code for f in result.found]
 
 
-@pytest.mark.parametrize("does", BREAKING)
-def test_it_is_told(does: str) -> None:
-    assert set(told(does)) == {"FC611"}
+@pytest.mark.parametrize("version", [(2, 13), (2, 14)])
+@pytest.mark.parametrize("does", (*LISTED, *BREAKING))
+def test_it_is_told(does: str, version: tuple[int, int]) -> None:
+    taken = does in LISTED and version >= LISTS_OF_TEXTS_SINCE
+    assert set(told(does, version)) == (set() if taken else {"FC611"})
 
 
 @pytest.mark.parametrize(
@@ -113,6 +122,12 @@ def test_it_is_not(does: str) -> None:
 @pytest.mark.parametrize("does", BREAKING)
 def test_the_graph_ends(does: str) -> None:
     assert breaks(does)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("does", LISTED)
+def test_a_list_of_texts_is_changed(does: str) -> None:
+    assert breaks(does) is (INSTALLED < LISTS_OF_TEXTS_SINCE)
 
 
 @pytest.mark.slow

@@ -69,6 +69,19 @@ def test_what_would_be_rejected_all_the_same_is_told_and_not_merged() -> None:
     assert "list_mode_options" in known.text
 
 
+@pytest.mark.parametrize(("version", "taken"), [((2, 13), "shapes_spec"), ((2, 14), "dynamic_shapes")])
+def test_an_argument_that_another_version_calls_otherwise(version: tuple[int, int], taken: str) -> None:
+    (rule,) = (rule for rule in load_rules() if rule.code == "FC705")
+    text = "import torch\n\n\ndef f(net):\n    net.compile(dynamic=None, {0}=None)\n"
+    text += "    return torch.compile(net, {0}=None)\n"
+    both = {
+        name: [f.message for f in patch(text.format(name), "m.py", (rule,), Settings(target_torch=version)).found]
+        for name in ("shapes_spec", "dynamic_shapes")
+    }
+    other = next(name for name in both if name != taken)
+    assert both == {taken: [], other: [f"torch.compile takes no argument `{other}`"] * 2}
+
+
 REJECTED: list[dict[str, Any]] = [
     {"dynamic": "auto"},
     {"dynamic": 1},
@@ -109,7 +122,8 @@ def test_a_setting_that_is_not_there_raises(name: str) -> None:
 
 
 def test_what_another_version_has_is_no_misspelling() -> None:
-    assert version_with("isolate_recompiles", "arguments") == "torch 2.13"
-    assert version_with("nested_graph_breaks", "settings", "torch._dynamo.config") == "torch 2.13"
-    assert version_with("max_autotune", "options") == "torch 2.13"
+    assert version_with("shapes_spec", "arguments") == "torch 2.13"
+    assert version_with("_shapes_spec", "settings", "torch._dynamo.config") == "torch 2.13"
+    assert version_with("isolate_recompiles", "arguments") == version_with("dynamic_shapes", "arguments")
+    assert version_with("max_autotune", "options") == "torch 2.14"
     assert version_with("of_its_own", "options") is None

@@ -14,6 +14,7 @@ from patcher.finding import find
 from patcher.harness.worker import Listener, listening
 from patcher.settings import Settings
 from rules import load_rules
+from tests.dynamo import INSTALLED
 
 HEAD = """\
 import array, base64, binascii, bisect, bz2, contextvars, copy, datetime, decimal, gc, glob, gzip, hashlib, heapq
@@ -178,8 +179,8 @@ def breaks(call: str) -> bool:
     return bool(listener.breaks)
 
 
-def told(call: str) -> list[str]:
-    result = find(HEAD.format(call=call), "example.py", load_rules(), Settings())
+def told(call: str, version: tuple[int, int] = INSTALLED) -> list[str]:
+    result = find(HEAD.format(call=call), "example.py", load_rules(), Settings(target_torch=version))
     assert not result.bugs
     return [f.code for f in result.found if f.code in ("FC603", "FC607", "FC611", "FC612", "FC613")]
 
@@ -188,8 +189,10 @@ def told(call: str) -> list[str]:
 @pytest.mark.parametrize("name", [n for n in (*FUNCTIONS, *NUMPY, *METHODS, *MODULES) if n not in NOT_RUN])
 def test_what_is_not_traced_ends_the_graph_and_is_told(name: str) -> None:
     call = called(name)
-    assert breaks(call)
-    assert told(call)
+    traced = host_api.may_be_traced(name, INSTALLED)
+    assert breaks(call) is not traced
+    assert bool(told(call)) is not traced
+    assert told(call, (2, 13))
 
 
 def test_libraries_that_dynamo_does_not_look_into_are_told() -> None:
@@ -205,8 +208,27 @@ def test_libraries_that_dynamo_does_not_look_into_are_told() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("call", ["pow(x, 2)", "pow(0.1 * x.max(), 2)"])
 def test_the_function_of_an_operator(call: str) -> None:
+    traced = host_api.may_be_traced("pow", INSTALLED)
+    assert breaks(call) is not traced
+    assert told(call) == ([] if traced else ["FC611"])
+    assert told(call, (2, 13)) == ["FC611"]
+
+
+#: Calls of what some version traces, that none does.
+NOT_ALL = (
+    "pow(x, 2, None)",
+    "pow(base=x, exp=2)",
+    "heapq.nlargest(2, [3, 1, 2, 5, 4])",
+    "heapq.nsmallest(2, [3, 1, 2, 5, 4], key=lambda n: -n)",
+    "heapq.nlargest(2, (n + 1 for n in [3, 1, 2]))",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", NOT_ALL)
+def test_not_all_calls_of_it_are_traced(call: str) -> None:
     assert breaks(call)
-    assert told(call) == ["FC611"]
+    assert told(call) == told(call, (2, 13)) == ["FC611"]
 
 
 def test_the_setting_that_takes_gradients_is_named() -> None:

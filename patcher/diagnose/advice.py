@@ -6,6 +6,7 @@ out where it did not help: ``capture_scalar_outputs`` for a branch, or for NumPy
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -103,18 +104,31 @@ def _printing(told: _Told) -> Iterator[Advice]:
     function = _printed(told)
     if not function:
         return
-    yield Advice(
-        f"{_CONFIG}.reorderable_logging_functions.add({function})",
-        f"`{function}` is called when the graph has run, and does not break it.",
-        "A tensor that is changed in place afterwards shows its later values. Keyword arguments such as `end=` are"
-        " lost.",
-    )
+    refused = told.since(2, 14)  # before, the keyword arguments of a call were left out
+    if not refused or not _has_keywords(told.trigger):
+        keywords = "are refused: the call breaks the graph as before" if refused else "are lost"
+        yield Advice(
+            f"{_CONFIG}.reorderable_logging_functions.add({function})",
+            f"`{function}` is called when the graph has run, and does not break it.",
+            "A tensor that is changed in place afterwards shows its later values. Keyword arguments such as `end=`"
+            f" {keywords}.",
+        )
     if told.since(2, 11):
         yield Advice(
             f"{_CONFIG}.ignore_logging_functions.add({function})",
             f"Compiled code passes over `{function}`.",
             "Compiled code tells nothing any more.",
         )
+
+
+def _has_keywords(trigger: str) -> bool:
+    """Whether the line of a break is a call with keyword arguments, as far as one line tells."""
+    try:
+        (statement,) = ast.parse(trigger.strip()).body
+    except (SyntaxError, ValueError):
+        return False
+    called = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(called, ast.Call) and bool(called.keywords)
 
 
 def _printed(told: _Told) -> str:

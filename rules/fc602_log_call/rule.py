@@ -49,9 +49,10 @@ class LogCall(Rule):
     References:
         PyTorch, "Graph breaks": ``torch._dynamo.config.ignore_logging_functions`` (2.11; 2.6 as
         ``ignore_logger_methods``, for loggers: not called in compiled code) and ``reorderable_logging_functions`` (2.3:
-        called after the graph, with tensors, constants and formatted text alone). Measured on 2.13: the first removes
-        the break of ``print``, ``warnings.warn`` and loggers, the second not that of ``print(x.shape)``. GraphMend
-        (2025) moves such calls out of the graph.
+        called after the graph, with tensors, constants and formatted text alone; keyword arguments are lost, and from
+        2.14 on a call with some ends the graph). Measured on 2.13 and 2.14: the first removes the break of ``print``,
+        ``warnings.warn`` and loggers, the second not that of ``print(x.shape)``. GraphMend (2025) moves such
+        calls out of the graph.
     """
 
     code: ClassVar[str] = "FC602"

@@ -142,7 +142,8 @@ class Worth(Analysis):
 
     def _ends(self, call: ast.Call, statement: ast.stmt) -> bool:
         what = imported(self.syntax, call.func) or (dotted(call.func) if self._is_builtin(call.func) else None)
-        if what in host_api.NOT_TRACED or self._is_disabled(call.func):
+        traced = host_api.may_be_traced(what or "", self.facts.settings.target_torch)
+        if (what in host_api.NOT_TRACED and not traced) or self._is_disabled(call.func):
             return True
         return self.endings.any_here and any(e.sure for e in self.endings.called([call], statement))
 

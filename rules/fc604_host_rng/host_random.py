@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.tables import host_api
 from patcher.facts.values.types import Category
 
 #: Those of ``random`` that Dynamo does not trace; it does ``uniform``, ``randint`` and ``randrange``.
@@ -27,6 +28,8 @@ _UNIFORM = frozenset(
     "random.random numpy.random.random numpy.random.rand numpy.random.uniform numpy.random.random_sample "
     "numpy.random.ranf numpy.random.sample".split()
 )
+#: Functions of Python that ask for the number itself.
+_OF_THE_HOST = frozenset("int float round bool str".split())
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class HostRandom(Analysis):
     def of(self, call: ast.Call) -> Draw | None:
         """What becomes of the random number that ``call`` draws; None when it draws none."""
         what = self.syntax.qualified(call.func) or ""
-        if not self._draws(call):
+        if not self._draws(call) or self._is_taken_in(call, what):
             return None
         for parent, child in self._around(call):
             if self._matters(parent, child) is not None:
@@ -75,9 +78,49 @@ class HostRandom(Analysis):
         if what == "random.random" and not call.args and not call.keywords:
             # compiled, a tensor of integers becomes one of float64 by it
             found = replace(found, one=all(_compares(self.syntax.parents[u], u) or self._meets_floats(u) for u in uses))
+            if found.one and self._is_traced:  # nothing is gained by the other function
+                if not any(self._is_asked(u) and not self._is_below_flag(u) for u in uses):
+                    return None
+                found = replace(found, one=False)
         if self._seeded(call):
             return Draw(call, why="the host's generator is set up here, so that the number is not by chance")
         return found
+
+    @property
+    def _is_traced(self) -> bool:
+        return self.facts.settings.target_torch >= host_api.RANDOM_SINCE
+
+    def is_drawn_once(self, call: ast.Call) -> bool:
+        """Whether compiled code has drawn when it was compiled what ``call`` draws, on the torch that is meant."""
+        return self._is_traced and self.syntax.qualified(call.func) in host_api.DRAWN_ONCE
+
+    def _is_taken_in(self, call: ast.Call, what: str) -> bool:
+        """Whether the number is one that a graph holds, and nothing asks the host for it."""
+        return what == "random.random" and self._is_traced and not any(map(self._is_asked, self._uses(call) or ()))
+
+    def _is_below_flag(self, use: ast.expr) -> bool:
+        return any(self._matters(parent, child) is not None for parent, child in self._around(use))
+
+    def _is_asked(self, use: ast.expr) -> bool:
+        """Whether a branch depends on ``use``, or what the host computes: all of these end the graph."""
+        child: ast.AST = use
+        for parent, child in self._around(use):
+            match parent:
+                case ast.Compare():
+                    continue
+                case ast.If() | ast.While() | ast.IfExp():
+                    return child is parent.test
+                case ast.comprehension():
+                    return child in parent.ifs
+                case ast.BinOp(left=left, right=right):
+                    other = self.inference.of(right if child is left else left)
+                    return other.is_number and not other.data
+                case ast.Call():
+                    what = self.syntax.qualified(parent.func) or ""
+                    return what.startswith("math.") or self.syntax.builtin(parent) in _OF_THE_HOST
+                case _:
+                    return isinstance(parent, (ast.BoolOp, ast.UnaryOp, ast.FormattedValue))
+        return False
 
     def _seeded(self, call: ast.Call) -> bool:
         """Whether the function sets the state of a generator of the host."""
@@ -88,7 +131,7 @@ class HostRandom(Analysis):
     def is_first(self, call: ast.Call) -> bool:
         """Whether ``call`` is the first draw of its function."""
         function = self.syntax.function_of(call)
-        calls = [n for n in ast.walk(function or call) if isinstance(n, ast.Call) and self._draws(n)]
+        calls = [n for n in ast.walk(function or call) if isinstance(n, ast.Call) and self.of(n) is not None]
         return min(calls, key=lambda c: (c.lineno, c.col_offset)) is call
 
     def _draws(self, call: ast.Call) -> bool:

@@ -25,7 +25,9 @@ class HostRng(Rule):
     Why it breaks compilation:
         The graph ends at each number that ``random.random`` or ``numpy.random`` gives, used or not; inside of a loop
         over layers the whole frame runs eagerly. Arrays of numpy's, ``random.uniform`` and ``random.randint`` are
-        traced.
+        traced. From 2.14 on ``random.random`` is, as ``uniform`` is: told there where a branch, or arithmetic on the
+        host, depends on it. ``random.shuffle`` and ``random.sample`` do not end the graph there, but are drawn when the
+        code is compiled: each call has the same order, whatever the seed (seen on 2.14.1).
 
     Fix safety:
         Safe for ``random.random()``: ``uniform(a, b)`` is ``a + (b - a) * random()``. Of other functions unsafe, for
@@ -52,6 +54,8 @@ class HostRng(Rule):
         if draw is None:
             return
         message = "a random number of the host ends the graph"
+        if facts.ask(HostRandom).is_drawn_once(node):
+            message = "compiled code draws this once, when it is compiled: each call has the same"
         if draw.why and not facts.ask(HostRandom).is_first(node):
             return  # once is enough for a function that draws on and on
         if draw.why:

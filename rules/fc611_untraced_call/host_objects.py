@@ -10,6 +10,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.running.frequency import Frequency, Often
 from patcher.facts.syntax.classes import INITIALISERS, self_name
 from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.tables import host_api
 from patcher.facts.values.callees import Callees
 
 #: Methods of a list that change it.
@@ -30,6 +31,19 @@ class HostObjects(Analysis):
         func = call.func
         return isinstance(func, ast.Attribute) and func.attr in CHANGING and self._is_listed(func.value)
 
+    def _is_bytes(self, e: ast.expr) -> bool:
+        """Whether ``e`` surely is bytes: written, annotated, encoded."""
+        match e:
+            case ast.Constant(value=value):
+                return isinstance(value, bytes)
+            case ast.Call(func=ast.Attribute(attr="encode")):
+                return True
+            case ast.Name():
+                found = self.inference.definitions(e)
+                of = [d.node.annotation if isinstance(d.node, ast.arg) else None for d in found]
+                return bool(of) and all(isinstance(a, ast.Name) and a.id == "bytes" for a in of)
+        return False
+
     def _is_listed(self, e: ast.expr, depth: int = 3) -> bool:
         match e:
             case ast.Name():
@@ -43,7 +57,9 @@ class HostObjects(Analysis):
             case ast.Subscript(value=value, slice=ast.Slice()):
                 return self._is_listed(value, depth)
             case ast.Call(func=ast.Attribute(attr=method) as func) if method in LISTING:
-                return self.syntax.qualified(func) is None and not self.facts.ask(Callees).of(e)
+                traced = self.facts.settings.target_torch >= host_api.LISTS_OF_TEXTS_SINCE
+                lacking = not traced or any(map(self._is_bytes, (func.value, *e.args[:1])))
+                return lacking and self.syntax.qualified(func) is None and not self.facts.ask(Callees).of(e)
         return False
 
     def is_of_context(self, call: ast.Call) -> bool:

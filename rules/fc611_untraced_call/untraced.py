@@ -95,9 +95,21 @@ class UntracedCalls(Analysis):
     def _has_torch(self) -> bool:
         return any(what.partition(".")[0] == "torch" for _, what, _ in self.syntax.all_imports)
 
+    def _is_traced(self, what: str, call: ast.Call) -> bool:
+        """Whether the torch that is meant takes ``call`` of ``what`` in, which others did not."""
+        if not host_api.may_be_traced(what, self.facts.settings.target_torch):
+            return False
+        if what == "pow":
+            return len(call.args) == 2 and not call.keywords
+        if what.startswith("heapq."):
+            return bool(call.args) and isinstance(call.args[0], ast.Constant) and call.args[0].value == 1
+        return True
+
     def at(self, call: ast.Call) -> Iterator[Untraced]:
         """Where the graph ends because of ``call``."""
         what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
+        if self._is_traced(what, call):
+            return
         if (
             what in _NOT_TRACED
             or (what == "copy.deepcopy" and any(map(self._is_copied, call.args)))
@@ -105,7 +117,9 @@ class UntracedCalls(Analysis):
             or (what.partition(".")[0] in host_api.SKIPPED_LIBRARIES and "." in what)
         ):
             yield Untraced(call, func, Why.CALL, what)
-        elif what == "pow" and any(map(self.facts.ask(LikelyTensors).of, call.args)):
+        elif what == "pow" and any(
+            map(self.facts.ask(LikelyTensors).of, (*call.args, *(k.value for k in call.keywords)))
+        ):
             yield Untraced(call, func, Why.POWER)
         elif what in host_api.NOT_TRACED_SIZES:
             yield Untraced(call, func, Why.ROWS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.compiling.already import Already, CompiledAlready
-from patcher.facts.compiling.in_place import InPlace
+from patcher.facts.compiling.in_place import WHOLE_SINCE, InPlace
 from patcher.facts.compiling.placing import CHOICES
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.rule import Finding
@@ -32,7 +32,8 @@ def twice(site: CompileSite, facts: Facts) -> Finding | None:
     already: Already | None = facts.ask(CompiledAlready).of(site)
     if already is None or site.model is None:
         return None
-    comes, todo = _TWICE[already.how, site.call.kind == "in place"]
+    as_it_was = facts.settings.target_torch < WHOLE_SINCE or already.how != "forward"
+    comes, todo = _TWICE[already.how, site.call.kind == "in place" and as_it_was]
     plain = isinstance(site.model, (ast.Name, ast.Attribute))
     what = f"`{ast.unparse(site.model)}`" if plain else "what this is given"
     return Finding(site.node, f"{what} is compiled already ({already.where}): {comes}", assumption=todo)

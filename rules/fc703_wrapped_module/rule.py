@@ -49,7 +49,7 @@ class WrappedModule(Rule):
 
     Fix safety:
         Safe where the model is made in the same function or at the top of the same file, of a class of the
-        project whose ``forward`` is its own, and nothing that can be seen could tell the wrapper from the
+        project that is seen whole, and nothing that can be seen could tell the wrapper from the
         module: it is called, moved, trained, asked for parameters or attributes, also in functions of the file
         that get it. An item of a list (``model.blocks[i]``) is safe where the constructor of the model makes the list
         of one class, its methods only call the items, no names of what is in the model are read, and each item is
@@ -59,8 +59,9 @@ class WrappedModule(Rule):
         finding names the lines. Left alone: a model whose ``forward`` is called by name, which is copied, saved as a
         whole, compared, indexed, or asked for its type; ``_orig_mod`` read without a test before, or a wrapper asked
         for (``is_compiled_module``); another name for the model without compiling that is used; a class with a
-        ``compile`` or ``__call__`` of its own, or that runs a ``forward`` of PyTorch's own (``nn.Sequential``), which
-        in place is not compiled at all (seen on 2.13); functions; PyTorch before 2.2.
+        ``compile`` or ``__call__`` of its own; one that runs a ``forward`` of PyTorch's own (``nn.Sequential``) before
+        2.14, where it is not compiled in place at all (seen on 2.13; on 2.14.1, it is, with the same graphs);
+        functions; PyTorch before 2.2.
 
     References:
         musubi-tuner's and sd-scripts' key stripping; PyTorch, "Where to apply torch.compile".

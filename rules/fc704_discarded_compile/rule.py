@@ -44,9 +44,10 @@ class DiscardedCompile(Rule):
     Fix safety:
         Unsafe: what ran eagerly is compiled then, which rounds in other places, takes its time at the first call, and
         may fail with ``fullgraph=True``. It is what the statement asked for. Not rewritten are a class that has a
-        ``compile`` or ``__call__`` of its own, one that runs a ``forward`` of PyTorch's own (``nn.Sequential``):
-        there, ``model.compile()`` compiles nothing either (seen on 2.13), and a PyTorch that has no
-        ``Module.compile`` (before 2.2). Where an error is expected (``with pytest.raises(...)``), nothing is said.
+        ``compile`` or ``__call__`` of its own, one that runs a ``forward`` of PyTorch's own (``nn.Sequential``) before
+        2.14: there, ``model.compile()`` compiles nothing either (seen on 2.13, and not on 2.14.1), and a PyTorch that
+        has no ``Module.compile`` (before 2.2). Where an error is expected (``with pytest.raises(...)``), nothing is
+        said.
 
     References:
         toto, ``run_lsf_eval.py``; PyTorch, "Where to apply torch.compile".

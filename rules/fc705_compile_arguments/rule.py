@@ -37,7 +37,8 @@ class CompileArguments(Rule):
     Why it breaks compilation:
         ``torch.compile`` raises when it is called, and what catches that goes on eagerly, without a word
         (lerobot#4114); or it compiles in another way than the text says. Which modes, options, backends and settings
-        there are was asked of torch 2.13; of versions that nobody has asked, only misspellings are reported.
+        there are was asked of torch 2.11, 2.13 and 2.14; of versions that nobody has asked, only misspellings are
+        reported.
 
     Fix safety:
         Safe is what torch.compile always rejects and can be meant in one way only (``dynamic`` as a text or a number;

@@ -12,6 +12,9 @@ from patcher.facts.values.module_values import imported
 
 #: From here on `torch.nn.Module` has ``compile``.
 SINCE = (2, 2)
+#: From here on it compiles what PyTorch itself has defined, and what a decorator has made of ``forward``, as
+#: `torch.compile` of the module does: the same graphs, on 2.14.1.
+WHOLE_SINCE = (2, 14)
 
 
 class InPlace(Analysis):
@@ -44,15 +47,16 @@ class InPlace(Analysis):
     def why_not(self, site: CompileSite) -> str | None:
         """Why ``model.compile()`` would not do for this class what torch.compile does; None where nothing is known.
 
-        What PyTorch itself has defined, it does not compile from within (seen on 2.13): it would compile nothing.
+        What PyTorch itself has defined, it does not compile from within before 2.14: it would compile nothing.
         """
+        whole = self.facts.settings.target_torch >= WHOLE_SINCE
         if site.cls is None:
-            own = self._of_torch(site)
+            own = None if whole else self._of_torch(site)
             return None if own is None else f"`{own}` runs a `forward` of PyTorch's own, which would not be compiled"
         for method, what in (("compile", "a `compile`"), ("__call__", "a `__call__`")):
             if self.project.methods(site.cls, method):
                 return f"`{site.cls.rpartition('.')[2]}` has {what} of its own"
-        if not self.project.methods(site.cls, "forward"):
+        if not whole and not self.project.methods(site.cls, "forward"):
             return f"`{site.cls.rpartition('.')[2]}` has no `forward` of its own, and PyTorch's would not be compiled"
         return None
 

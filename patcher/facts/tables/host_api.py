@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 #: Operator -> arguments (position with the tensor as 0, or keyword) where a plain number stands, or a list of them.
 NUMBER_ARGUMENTS: dict[str, frozenset[int | str]] = {
     "eq": frozenset({1, "other"}),
@@ -78,6 +80,27 @@ NOT_TRACED = frozenset(
     "torch.cuda.synchronize torch.cuda.set_device torch.cuda.memory_stats torch.cuda.nvtx.range_push "
     "torch.cuda.nvtx.range_pop torch.accelerator.empty_cache".split()
 )
+#: Those of them, of `NOT_TRACED_SIZES` and of Python's own that are traced from that version of PyTorch on.
+TRACED_SINCE: Mapping[str, tuple[int, int]] = {
+    "torch.backends.mps.is_available": (2, 14),
+    "torch.combinations": (2, 14),
+    "pow": (2, 14),  # with two arguments, without their names
+    "heapq.nlargest": (2, 14),  # where one is asked for; of more, a heap is made
+    "heapq.nsmallest": (2, 14),
+}
+#: From here on a graph changes a list that a method of a text gave; one that bytes gave still ends it.
+LISTS_OF_TEXTS_SINCE = (2, 14)
+#: From here on ``random.random`` is in the graph as ``random.uniform`` is, and what puts things in an order by chance,
+#: or takes some of them, is drawn when the code is compiled: each call has the same.
+RANDOM_SINCE = (2, 14)
+DRAWN_ONCE = frozenset({"random.shuffle", "random.sample"})
+
+
+def may_be_traced(name: str, version: tuple[int, int]) -> bool:
+    """Whether that version of PyTorch takes calls of ``name`` into a graph, if not all of them."""
+    return name in TRACED_SINCE and version >= TRACED_SINCE[name]
+
+
 #: Functions of NumPy that PyTorch has nothing for, or that ask for a number, whatever they are given.
 NOT_TRACED_OF_NUMPY = frozenset(
     f"numpy.{name}"

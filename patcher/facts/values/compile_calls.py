@@ -25,7 +25,8 @@ CallKind = Literal[
 
 COMPILE = frozenset({"torch.compile", "torch._dynamo.optimize", "torch._dynamo.optimize_assert"})
 COMPILE_ARGUMENTS = frozenset(
-    "fullgraph dynamic backend mode options disable name recompile_limit isolate_recompiles shapes_spec".split()
+    "fullgraph dynamic backend mode options disable name recompile_limit isolate_recompiles "
+    "shapes_spec dynamic_shapes".split()  # the last is what the one before it is called from 2.14 on
 )
 #: Of those, the ones by which a ``compile`` of an unknown object is told to be PyTorch's.
 _TELLING = frozenset("fullgraph dynamic backend mode options".split())
