@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.syntax.tree import same_expression
 from patcher.facts.syntax.written import defaults
 from patcher.facts.values.certainty import Certainty, Grade
 
@@ -46,11 +48,25 @@ class Asking(Analysis):
             return Asked(tensor, value, f"`{ast.unparse(tensor)}` is not known to be a tensor")
         if not self._is_place(tensor) or not (self._is_place(value) or isinstance(value, ast.Constant)):
             return Asked(tensor, value, "the value is worked out before the tensor is looked up")
+        if self._is_left(statement, value):
+            return None
+        if reason := self.facts.ask(Unchanged).why_impure(value):
+            return Asked(tensor, value, reason)
         if not self._is_bool(value):
             return Asked(tensor, value, f"`{ast.unparse(value)}` is not known to be a bool")
         if isinstance(value, ast.Constant) and value.value is True:
             return Asked(tensor, value, "the method ends the graph as well, where a tensor begins to ask for gradients")
         return Asked(tensor, value, self.facts.writing.why_not_replaced(statement) or "")
+
+    def _is_left(self, statement: ast.stmt, value: ast.expr) -> bool:
+        """Whether ``statement`` is what is left for all but False."""
+        around = self.syntax.parents[statement]
+        if not isinstance(around, ast.If) or statement not in around.orelse:
+            return False
+        match around.test:
+            case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant(value=False)]):
+                return same_expression(left, value)
+        return False
 
     def _told(self, tensor: ast.expr, call: ast.Call) -> Asked | None:
         value: ast.expr = ast.Constant(True)

@@ -34,7 +34,10 @@ class Memory(nn.Module):
 
     def placed(self, rows, width, grad=False):
         t = torch.FloatTensor(torch.zeros(rows, width))
-        t.requires_grad_(grad)
+        if grad is False:
+            t.requires_grad_(False)
+        else:
+            t.requires_grad = grad
         return t
 
     def forward(self, x):
@@ -104,7 +107,10 @@ class Noise(nn.Module):
 class Noise(nn.Module):
     def forward(self, x, learned: bool = False):
         scale = torch.full_like(x, 0.5)
-        scale.requires_grad_(learned)
+        if learned is False:
+            scale.requires_grad_(False)
+        else:
+            scale.requires_grad = learned
         return x * scale
 """,
         run=f"def make(): return Noise()\ncalls = [({_ROWS},)]\n",

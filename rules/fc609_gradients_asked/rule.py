@@ -27,8 +27,9 @@ class GradientsAsked(Rule):
     """``t.requires_grad = False`` and ``x.requires_grad_(True)``: a function sets whether a tensor asks for gradients.
 
     What it does:
-        Writes ``t.requires_grad_(False)`` for ``t.requires_grad = False``: the same, said by a method. Where a tensor
-        that came from outside is told to ask for gradients, ``x.requires_grad_(True)``, only eager code says so.
+        Writes ``t.requires_grad_(False)`` for ``t.requires_grad = False``: the same, said by a method; and above
+        ``t.requires_grad = grad``, for ``grad is False``. Where a tensor that came from outside is told to ask for
+        gradients, ``x.requires_grad_(True)``, only eager code says so.
 
     Why it breaks compilation:
         Dynamo takes no assignment to ``requires_grad``, whatever is assigned, not even what holds already; the method
@@ -36,8 +37,10 @@ class GradientsAsked(Rule):
         graph at each of them, and a check that asks its input for gradients does so in front of everything.
 
     Fix safety:
-        Safe for the assignment: the method is what the attribute does, and what is no bool is an error either way. To
-        whom it belongs has to be a tensor: a module has both, and means another thing by each.
+        Safe for the assignment: for ``False``, the method does what the attribute does, and whatever else is given is
+        still assigned. (Told ``True``, a tensor that was computed is an error by the attribute, and none by the method;
+        of what is no bool, the errors differ.) To whom it belongs has to be a tensor: a module has both, and means
+        another thing by each.
         Only reported where it says ``True``: a tensor that begins to ask ends the graph by either.
         Unsafe for what is left to eager code: what comes out of compiled code needs gradients only where something else
         that went in does, and who compiles the model has to ask for its inputs' gradients before the call. Reported
@@ -65,8 +68,7 @@ class GradientsAsked(Rule):
             if asked.reason:
                 yield Finding(node, message, assumption=asked.reason)
                 return
-            code = Code("{0}.requires_grad_({1})", (asked.tensor, asked.value))
-            yield Finding(node, message, Fix((ReplaceStatements((node,), (code,)),)))
+            yield Finding(node, message, Fix((_by_method(node, asked),)))
             return
         message = "a graph cannot have a tensor ask for gradients: it ends here"
         compiling = facts.writing.spelled("torch.compiler.is_compiling", node)
@@ -77,6 +79,14 @@ class GradientsAsked(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _by_method(node: ast.Assign, asked: Asked) -> ReplaceStatements | Enclose:
+    """The method, where it does what the assignment does: for False. Of what was computed, only that one takes True."""
+    if isinstance(asked.value, ast.Constant):
+        return ReplaceStatements((node,), (Code("{0}.requires_grad_({1})", (asked.tensor, asked.value)),))
+    lines = "if {1} is False:\n    {0}.requires_grad_(False)\nelse:"
+    return Enclose((node,), Code(lines, (asked.tensor, asked.value)))
 
 
 def _left_to_eager(node: ast.Expr, compiling: str) -> Fix:
