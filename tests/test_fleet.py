@@ -145,6 +145,10 @@ def test_rows_are_kept_unless_they_failed_or_are_of_another_torch(tmp_path: Path
     again = Kept(kept.file)
     assert again.of([job], {"2.13"})["k"].told == "first"
     assert again.of([job], {"2.12"}) == {}
+    for ran, now, one in (("2.14.1+cu130", "2.14.1", True), ("2.14.1+cu130", "2.14.1+cpu", False)):
+        kept_of = Kept(tmp_path / f"{now}.jsonl")
+        kept_of.add(replace(ROW, torch=ran))
+        assert bool(Kept(kept_of.file).of([job], {now})) is one  # what a wheel says of itself has no "+cu130"
     again.add(ROW)
     assert Kept(kept.file).of([job], {"2.13"})["k"] == ROW  # the last one counts
     again.add(replace(ROW, answer="failed"))

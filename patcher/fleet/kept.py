@@ -29,7 +29,9 @@ class Kept:
         """
         known = {job.key: self._rows[job.key] for job in jobs if job.key in self._rows}
         return {
-            k: row for k, row in known.items() if row.answer != "failed" and (not row.torch or row.torch in torches)
+            k: row
+            for k, row in known.items()
+            if row.answer != "failed" and (not row.torch or any(_is_one(row.torch, torch) for torch in torches))
         }
 
     def add(self, row: Row) -> None:
@@ -37,3 +39,10 @@ class Kept:
         with self.file.open("a", encoding="utf-8") as stream:
             stream.write(("" if self._whole else "\n") + to_json(row) + "\n")
         self._whole = True
+
+
+def _is_one(torch: str, other: str) -> bool:
+    """Whether two versions are one: a wheel may say 2.14.1 of itself where `torch.__version__` is 2.14.1+cu130."""
+    public, _, local = torch.partition("+")
+    other_public, _, other_local = other.partition("+")
+    return public == other_public and (local == other_local or not local or not other_local)
