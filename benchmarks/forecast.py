@@ -255,7 +255,8 @@ def report(work: Path, into: Path | None, without: frozenset[str]) -> None:
     every = runs(work)
     said, read = findings(work, without)
     rows: list[list[object]] = []
-    for title, names in ZOOS.items():
+    listed = {name for names in ZOOS.values() for name in names}
+    for title, names in (ZOOS | {"their own tests": [name for name in every if name not in listed]}).items():
         own = [told for name, told in every.items() if name in names]
         if own:
             one = joined(own, said, read)

@@ -7,9 +7,10 @@ import ast
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.numbers.likely_tensors import LikelyTensors
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.syntax.written import is_none
 from patcher.facts.values.callees import Callees
+from patcher.facts.values.types import Kind
 
 Seen = frozenset[Definition]
 #: Methods that give a mask of a mask.
@@ -17,7 +18,12 @@ _KEEPING = frozenset(
     "repeat_interleave repeat reshape view flatten squeeze unsqueeze clone contiguous expand expand_as masked_fill "
     "transpose permute t roll flip".split()
 )
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOGIC = (ast.BitAnd, ast.BitOr, ast.BitXor)
+#: Functions that do so, of what they are given first.
+_KEPT_BY = frozenset({"einops.rearrange", "einops.repeat"} | {f"torch.{name}" for name in _KEEPING})
+#: Functions and methods whose first argument, or that of a method, is a condition.
+_TAKING = frozenset("where masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ logical_not".split())
 
 
 class LikelyMasks(Analysis):
@@ -38,7 +44,7 @@ class LikelyMasks(Analysis):
             case ast.Subscript(value=held, slice=index):
                 return not self._is_key(index) and self.of(held, seen)  # a row of it
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
-                return self.of(operand, seen)
+                return self.of(operand, seen) or self.inference.of(operand).kind is Kind.UNKNOWN
             case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _LOGIC):
                 return self.of(left, seen) or self.of(right, seen)
             case ast.Compare():
@@ -47,6 +53,10 @@ class LikelyMasks(Analysis):
                 return True
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _KEEPING and self.of(held, seen):
                 return True
+            case ast.Call(args=[held, *_]) if self.syntax.qualified(e.func) in _KEPT_BY:
+                return self.of(held, seen)
+            case ast.Call(args=[held, *_, ast.Constant(value="any" | "all")]):
+                return self.syntax.qualified(e.func) == "einops.reduce" and self.of(held, seen)
             case ast.Call():
                 return self._returned(e, None, seen)
         return False
@@ -54,6 +64,8 @@ class LikelyMasks(Analysis):
     def _bound(self, d: Definition, seen: Seen) -> bool:
         value, path = d.part
         if d.how == "parameter":
+            if self._is_said(d) or self._is_taken(d):
+                return True
             given = [e for e in self.facts.ask(Callees).given(d) if not is_none(e)]
             return bool(given) and all(self.of(e, seen) for e in given)
         if d.how == "iteration" and value is not None:
@@ -63,6 +75,39 @@ class LikelyMasks(Analysis):
         if path:
             return isinstance(value, ast.Call) and self._returned(value, path[0], seen)
         return self.of(value, seen)
+
+    def _is_said(self, d: Definition) -> bool:
+        """Whether the parameter is said to be a mask: ``Bool[Tensor, "b n"]``, ``BoolTensor``, or as it is called."""
+        annotation = getattr(d.node, "annotation", None)
+        for n in ast.walk(annotation) if annotation is not None else ():
+            said = n.value if isinstance(n, ast.Subscript) else n
+            if last_name(said) == ("Bool" if isinstance(n, ast.Subscript) else "BoolTensor"):
+                return True
+        return d.name.rpartition("_")[2] == "mask"
+
+    def _is_taken(self, d: Definition) -> bool:
+        """Whether the code takes the parameter as a condition: ``~keep``, ``x.masked_fill(keep, 0)``."""
+        function = self.syntax.function_of(d.node) or self.syntax.parents[self.syntax.parents[d.node]]
+        uses = self.flow_of(function).uses.get(d, []) if isinstance(function, _FUNCTIONS) else []
+        return any(self._is_condition(use) for use in uses)
+
+    def _is_condition(self, e: ast.expr) -> bool:
+        """Whether ``e``, or a form of it, is turned round, or handed over as a condition."""
+        parent = self.syntax.parents[e]
+        match parent:
+            case ast.Subscript(value=held) if held is e:
+                return self._is_condition(parent)
+            case ast.Attribute(attr=method) if method in _KEEPING:
+                call = self.syntax.parents[parent]
+                return isinstance(call, ast.Call) and call.func is parent and self._is_condition(call)
+            case ast.UnaryOp(op=ast.Invert()):
+                return True
+            case ast.Call(func=func, args=args) if (name := last_name(func)) in _TAKING and e in args:
+                behind = (
+                    name.startswith("masked") and self.syntax.qualified(func) is not None
+                )  # torch.masked_fill(x, m)
+                return args.index(e) == behind
+        return False
 
     def _returned(self, call: ast.Call, part: int | None, seen: Seen) -> bool:
         """Whether all functions that ``call`` may run return a mask, or one at ``part`` of what they return."""
