@@ -87,7 +87,8 @@ class Operations:
         dtype = self.dtype_of(keywords.get("dtype")) if "dtype" in keywords else None
         if rule == "like":
             like = self.of(e.args[0]) if e.args else UNKNOWN
-            return tensor(like.rank, dtype or (like.dtype if "dtype" not in keywords else None), like.shape)
+            shape = None if self._is_elsewhere(keywords.get("device")) else like.shape
+            return tensor(like.rank, dtype or (like.dtype if "dtype" not in keywords else None), shape)
         if "dtype" not in keywords:
             if rule == "float":
                 dtype = DEFAULT
@@ -212,7 +213,8 @@ class Operations:
         if name in api.CASTS:
             return tensor(x.rank, self._cast(api.CASTS[name]), x.shape)
         if name in ("to", "type"):
-            return tensor(x.rank, self._converted(x, arguments, keywords), x.shape)
+            moved = any(map(self._is_elsewhere, (*arguments[:1], keywords.get("device"))))
+            return tensor(x.rank, self._converted(x, arguments, keywords), None if moved else x.shape)
         if name in api.COMPLEX_METHODS:
             return tensor(x.rank if name != "view_as_complex" else None, OTHER)
         if name == "type_as" and arguments:
@@ -298,6 +300,16 @@ class Operations:
         """Whether an argument of ``to`` is a device: by its name, or a string such as "cuda:0"."""
         named = isinstance(e, ast.Constant) and isinstance(e.value, str) and e.value.islower() and "." not in e.value
         return named or (dotted(e) or "").rpartition(".")[2] == "device"
+
+    def _is_elsewhere(self, e: ast.expr | None) -> bool:
+        """Whether ``e`` names one device, whichever that of the module is.
+
+        What is put there has the shape that it had, but meets no tensor of that shape: it may be the index of one, as
+        ``x.cpu()`` may, and no operand beside it.
+        """
+        if isinstance(e, ast.Call):
+            return self._is_device(e.func) and self._is_elsewhere(next(iter(e.args), None))
+        return isinstance(e, ast.Constant) and isinstance(e.value, str)
 
     def _is_flag(self, e: ast.expr) -> bool:
         return isinstance(e, ast.Constant) and isinstance(e.value, bool)
