@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.running.by_default import ByDefault
 from patcher.facts.values.certainty import Certainty, Grade
 
 _MAKERS = frozenset(f"torch.{name}" for name in ("tensor", "zeros", "ones", "full", "zeros_like", "ones_like"))
@@ -42,6 +43,10 @@ class Leaves(Analysis):
                 bound = self.inference.definitions(asked)
                 given = bool(bound) and all(d.how == "parameter" for d in bound)
                 if known.python == "bool" or given:
+                    return Leaf(made, asked, self._why_needed(made))
+            case ast.Attribute():
+                held = self.facts.ask(ByDefault).of(asked)
+                if held is not None and held.value is True:
                     return Leaf(made, asked, self._why_needed(made))
         return None
 

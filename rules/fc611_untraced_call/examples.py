@@ -163,6 +163,38 @@ calls = [(torch.randn(2, 3),), (torch.randn(2, 3),)]
 """,
     ),
     Example(
+        title="a generator of the module's own, handed over and asked",
+        before="""\
+class Noisy(nn.Module):
+    def __init__(self, rng=None):
+        super().__init__()
+        self.rng = torch.Generator() if rng is None else rng
+
+    def forward(self, x):
+        self.rng.manual_seed(3)
+        rows = torch.randperm(x.shape[0], generator=self.rng)
+        return x[rows] + torch.empty_like(x).normal_(generator=self.rng)
+""",
+        after=None,
+        run="""\
+def make(): return Noisy()
+calls = [(torch.randn(4, 3),), (torch.randn(4, 3),)]
+""",
+    ),
+    Example(
+        title="the class taken off a tensor",
+        before="""\
+class Plain(nn.Module):
+    def forward(self, x):
+        return x.as_subclass(torch.Tensor) * 2
+""",
+        after=None,
+        run="""\
+def make(): return Plain()
+calls = [(torch.randn(4, 3),)]
+""",
+    ),
+    Example(
         title="a layer that is made anew each time",
         before="""\
 class Net(nn.Module):
@@ -235,6 +267,19 @@ class Net(nn.Module):
         parts = re.sub("a", "b", text.lower()).split(",")
         name = os.path.join("a", os.environ.get("HOME", "b"))
         return x * math.sqrt(len(parts)), name, text.encode("utf-8")
+""",
+    ),
+    NearMiss(
+        title="a generator that is left out, and what is seeded but no generator",
+        source="""\
+class Noisy(nn.Module):
+    def __init__(self, source):
+        super().__init__()
+        self.source = source
+
+    def forward(self, x, generator: torch.Generator | None = None):
+        self.source.manual_seed(3)
+        return x + torch.randn(x.shape, generator=generator)
 """,
     ),
     NearMiss(

@@ -91,6 +91,7 @@ _WHY = {
     Why.TEXT: 'a formatted string, `f"{n}"`, of a size by itself goes into the graph',
     Why.KEPT: "read it once before, in the constructor say, or keep the value there: then there is nothing to work out",
     Why.POWER: "`a ** b` is the same of tensors, and goes into the graph",
+    Why.DRAWN: "no graph holds a generator; PyTorch's own, without `generator=`, is drawn from in the graph",
     Why.SPARSE: "no graph holds a sparse tensor",
     Why.HELD: "no graph holds a sparse tensor",
     Why.GIVEN: "no graph holds a sparse tensor; the docstring says that it is one",
@@ -112,6 +113,8 @@ def _message(found: Untraced, facts: Facts) -> str:
             told = f"{what} is worked out at its first read, under a lock before Python 3.12: the graph ends there"
         case Why.WEIGHTS:
             told = f"{what} makes weights in compiled code: the graph ends"
+        case Why.DRAWN:
+            told = f"{what} uses a generator of random numbers: the graph ends"
         case Why.SPARSE:
             told = f"{what} makes a sparse tensor: the graph ends"
         case Why.HELD:

@@ -18,6 +18,7 @@ from patcher.facts.tables import host_api
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Kind
+from rules.fc611_untraced_call.generators import Generators
 from rules.fc611_untraced_call.host_objects import LISTING, TEXTS, HostObjects
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -44,6 +45,8 @@ WORDS_OF_UNTRACED = (
         "pow(",
         "cached_property",
         "ContextVar",
+        "enerator",
+        "as_subclass",
     }
     | {f"{name}(" for name in LISTING | TEXTS | {"join"}}
     | host_api.SKIPPED_LIBRARIES
@@ -61,6 +64,7 @@ class Why(Enum):
     TEXT = "a text of a size"
     KEPT = "a property that is worked out once, under a lock"
     POWER = "a function of Python that has an operator of the same meaning"
+    DRAWN = "a generator of random numbers is used"
     SPARSE = "a sparse tensor is made"
     HELD = "a sparse tensor is at hand"
     GIVEN = "a parameter is a sparse tensor"
@@ -114,6 +118,7 @@ class UntracedCalls(Analysis):
             what in _NOT_TRACED
             or (what == "copy.deepcopy" and any(map(self._is_copied, call.args)))
             or self.facts.ask(HostObjects).is_of_context(call)
+            or self._is_made_plain(call)
             or (what.partition(".")[0] in host_api.SKIPPED_LIBRARIES and "." in what)
         ):
             yield Untraced(call, func, Why.CALL, what)
@@ -121,6 +126,8 @@ class UntracedCalls(Analysis):
             map(self.facts.ask(LikelyTensors).of, (*call.args, *(k.value for k in call.keywords)))
         ):
             yield Untraced(call, func, Why.POWER)
+        elif self.facts.ask(Generators).ends(call):
+            yield Untraced(call, func, Why.DRAWN)
         elif what in host_api.NOT_TRACED_SIZES:
             yield Untraced(call, func, Why.ROWS)
         elif self.facts.ask(HostObjects).is_text_of_size(call):
@@ -141,6 +148,11 @@ class UntracedCalls(Analysis):
             yield Untraced(call, made, Why.LEFT_OUT_CALL)
         if (following := self._where_held(call)) is not None:
             yield Untraced(following, func, Why.HELD)
+
+    def _is_made_plain(self, call: ast.Call) -> bool:
+        """Whether that takes the class off a tensor: ``x.as_subclass(torch.Tensor)``."""
+        named = isinstance(call.func, ast.Attribute) and call.func.attr == "as_subclass" and len(call.args) == 1
+        return named and self.syntax.qualified(call.args[0]) == "torch.Tensor"
 
     def _goes_backward(self, call: ast.Call, func: ast.Attribute) -> bool:
         """Whether that is a step of training: of a loss, or by what takes it, ``engine.backward(loss)``."""
