@@ -798,13 +798,15 @@ class Inference:
         return known and all(self.syntax.qualified(value) in api.HANDING_BACK for value in values)
 
     def _is_converted(self, e: ast.expr) -> bool:
-        """Whether the code makes a tensor of what ``e`` is: it may be none yet."""
+        """Whether the code makes a tensor of what ``e`` is, or asks what it is: it may be none."""
         definitions = self.definitions(e) if isinstance(e, ast.Name) else ()
         for d in definitions:
             function = self._function_of_parameter(d) if d.how == "parameter" else self.syntax.function_of(d.node)
             uses = self.flow_of(function).uses.get(d, ()) if function is not None else ()
-            parents = (self.syntax.parents[u] for u in uses)
+            parents = [self.syntax.parents[u] for u in uses]
             if any(isinstance(p, ast.Call) and self.syntax.qualified(p.func) in api.CONVERTING for p in parents):
+                return True
+            if any(map(asks_what_it_is, parents)):
                 return True
         return False
 
