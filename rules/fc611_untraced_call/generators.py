@@ -11,10 +11,10 @@ from patcher.facts.syntax.written import defaults, is_none
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Methods of a tensor that draw, and methods of a generator that end the graph.
-DRAWING = frozenset(
+_DRAWING = frozenset(
     "normal_ uniform_ random_ bernoulli bernoulli_ exponential_ cauchy_ geometric_ log_normal_ multinomial".split()
 )
-ASKED = frozenset("manual_seed seed initial_seed get_state set_state clone_state".split())
+_ASKED = frozenset("manual_seed seed initial_seed get_state set_state clone_state".split())
 _DEEPEST = 4
 
 
@@ -24,9 +24,9 @@ class Generators(Analysis):
     def ends(self, call: ast.Call) -> bool:
         """Whether the graph ends at ``call``, for the generator that it is handed, or for the one that it asks."""
         func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in ASKED and self.is_one(func.value):
+        if isinstance(func, ast.Attribute) and func.attr in _ASKED and self.is_one(func.value):
             return True
-        draws = (self.syntax.qualified(func) or "").startswith("torch.") or last_name(func) in DRAWING
+        draws = (self.syntax.qualified(func) or "").startswith("torch.") or last_name(func) in _DRAWING
         return draws and any(k.arg == "generator" and self.is_one(k.value) for k in call.keywords)
 
     def is_one(self, e: ast.expr, depth: int = 0) -> bool:
@@ -46,12 +46,14 @@ class Generators(Analysis):
                 found = self.inference.definitions(e)
                 return any(self._is_bound(d, depth + 1) for d in found) or self._is_default(e)
             case ast.Attribute():
-                own = self.inference.instance_attribute(e)
-                stores = self.class_facts(own[0]).stores.get(own[1], ()) if own is not None else ()
-                return any(s.value is not None and self.is_one(s.value, depth + 1) for s in stores) or self._is_default(
-                    e
-                )
+                return self._is_default(e) or any(self.is_one(v, depth + 1) for v in self._stored(e))
         return False
+
+    def _stored(self, e: ast.Attribute) -> list[ast.expr]:
+        """What is stored in ``e``, an attribute of the instance."""
+        own = self.inference.instance_attribute(e)
+        stores = self.class_facts(own[0]).stores.get(own[1], ()) if own is not None else ()
+        return [s.value for s in stores if s.value is not None]
 
     def _is_default(self, e: ast.expr) -> bool:
         return self.syntax.qualified(e) in ("torch.default_generator", "torch.random.default_generator")

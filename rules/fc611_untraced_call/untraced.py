@@ -118,7 +118,7 @@ class UntracedCalls(Analysis):
             what in _NOT_TRACED
             or (what == "copy.deepcopy" and any(map(self._is_copied, call.args)))
             or self.facts.ask(HostObjects).is_of_context(call)
-            or self._is_made_plain(call)
+            or self._loses_class(call)
             or (what.partition(".")[0] in host_api.SKIPPED_LIBRARIES and "." in what)
         ):
             yield Untraced(call, func, Why.CALL, what)
@@ -149,7 +149,7 @@ class UntracedCalls(Analysis):
         if (following := self._where_held(call)) is not None:
             yield Untraced(following, func, Why.HELD)
 
-    def _is_made_plain(self, call: ast.Call) -> bool:
+    def _loses_class(self, call: ast.Call) -> bool:
         """Whether that takes the class off a tensor: ``x.as_subclass(torch.Tensor)``."""
         named = isinstance(call.func, ast.Attribute) and call.func.attr == "as_subclass" and len(call.args) == 1
         return named and self.syntax.qualified(call.args[0]) == "torch.Tensor"

@@ -103,10 +103,8 @@ class LikelyMasks(Analysis):
             case ast.UnaryOp(op=ast.Invert()):
                 return True
             case ast.Call(func=func, args=args) if (name := last_name(func)) in _TAKING and e in args:
-                behind = (
-                    name.startswith("masked") and self.syntax.qualified(func) is not None
-                )  # torch.masked_fill(x, m)
-                return args.index(e) == behind
+                is_function = self.syntax.qualified(func) is not None  # torch.masked_fill(x, mask), x.masked_fill(mask)
+                return args.index(e) == int(is_function and name.startswith("masked"))
         return False
 
     def _returned(self, call: ast.Call, part: int | None, seen: Seen) -> bool:
