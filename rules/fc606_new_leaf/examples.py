@@ -39,6 +39,41 @@ train = True
         unsafe=True,
     ),
     Example(
+        title="a flag of the constructor asks, which is on by default",
+        before="""\
+class Summed(nn.Module):
+    def __init__(self, derive=True):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.derive = derive
+
+    def forward(self, x):
+        total = torch.zeros(x.shape[0], 4, requires_grad=self.derive)
+        for _ in range(2):
+            total = total + self.lin(x)
+        return total
+""",
+        after="""\
+class Summed(nn.Module):
+    def __init__(self, derive=True):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.derive = derive
+
+    def forward(self, x):
+        total = torch.zeros(x.shape[0], 4, requires_grad=not torch.compiler.is_compiling() and self.derive)
+        for _ in range(2):
+            total = total + self.lin(x)
+        return total
+""",
+        run="""\
+def make(): return Summed()
+calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
         title="in each of several layers",
         before="""\
 class Layer(nn.Module):
@@ -266,6 +301,22 @@ train = True
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a flag of the constructor asks, which is off by default",
+        source="""\
+class Summed(nn.Module):
+    def __init__(self, derive=False):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.derive = derive
+
+    def forward(self, x):
+        total = torch.zeros(x.shape[0], 4, requires_grad=self.derive)
+        for _ in range(2):
+            total = total + self.lin(x)
+        return total
+""",
+    ),
     NearMiss(
         title="what is computed there is told so, and more is done with it",
         source="""\
