@@ -197,6 +197,94 @@ def test_nothing_is_read_from_this_environment(monkeypatch: pytest.MonkeyPatch) 
     assert reached("if SHOWN:\n    mark('m')")["Head"]["m"].startswith("only when")
 
 
+FLAGS = """
+import os
+DEBUG = False
+TOLD: bool = False
+READY = False
+COUNTED = False
+LOUD = True
+
+def from_environment():
+    global DEBUG
+    said = os.environ.get("FLAGS_DEBUG")
+    if said is not None:
+        DEBUG = said == "1"
+
+def tell(on):
+    global TOLD
+    TOLD = on
+
+def prepare():
+    global READY
+    READY = True
+
+COUNTED = True
+"""
+
+
+@pytest.mark.parametrize("ask", ["if {}:", "if {} and x.shape[0] > 2:"])
+@pytest.mark.parametrize(
+    ("flag", "often"),
+    [
+        ("DEBUG", "only when `DEBUG` is set"),
+        ("TOLD", "only when `TOLD` is set"),
+        ("READY", "some calls"),  # a state, which the module itself comes to
+        ("COUNTED", "some calls"),  # bound twice
+    ],
+)
+@pytest.mark.parametrize("imported", [False, True])
+def test_flags_of_modules_are_off_unless_somebody_asks(flag: str, often: str, ask: str, imported: bool) -> None:
+    model = f"""
+import torch
+from torch import nn
+{f"from flags import {flag}" if imported else ""}
+class Model(nn.Module):
+    def forward(self, x):
+        {ask.format(flag)}
+            print("shown")
+        return x
+"""
+    model, flags = (model, FLAGS) if imported else (FLAGS + model, "")
+    tree = ast.parse(model)
+    files = [summarise(tree, "model.py"), summarise(ast.parse(flags), "flags.py")]
+    facts = Facts(tree, "model.py", Project(files), Settings(), frozenset())
+    [shown] = [c for c in ast.walk(tree) if isinstance(c, ast.Call) and ast.unparse(c.func) == "print"]
+    assert str(facts.ask(Frequency).of(shown)) == often
+
+
+CONFIGURED = """
+from torch import nn
+{imports}
+
+class Head(nn.Module):
+    def forward(self, x, output_attentions: bool | None = None):
+        output_attentions = output_attentions if output_attentions is not None else self.config.{asked}
+        return self.model(x, output_attentions=output_attentions)
+
+class Model(nn.Module):
+    def forward(self, x, output_attentions: bool | None = None):
+        if output_attentions:
+            print("shown")
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "asked", "often"),
+    [
+        ("from transformers.modeling_utils import PreTrainedModel", "output_attentions", "only when"),
+        ("from transformers.modeling_utils import PreTrainedModel", "show_attentions", "some calls"),
+        ("from mine.modeling_utils import PreTrainedModel", "output_attentions", "some calls"),
+    ],
+)
+def test_what_configurations_of_transformers_hold_is_known(imports: str, asked: str, often: str) -> None:
+    tree = ast.parse(CONFIGURED.format(imports=imports, asked=asked))
+    facts = Facts(tree, "model.py", Project([summarise(tree, "model.py")]), Settings(), frozenset())
+    [shown] = [c for c in ast.walk(tree) if isinstance(c, ast.Call) and ast.unparse(c.func) == "print"]
+    assert str(facts.ask(Frequency).of(shown)).startswith(often)
+
+
 USED = """
 import torch
 from torch import nn

@@ -550,6 +550,30 @@ calls = [(torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(1))]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a check that somebody has to ask for",
+        source="""\
+class Checked(nn.Module):
+    def __init__(self, verify=False):
+        super().__init__()
+        self.verify = verify
+
+    def forward(self, x, rows):
+        if self.verify:
+            assert (rows >= 0).all(), f"negative: {rows}"
+        return x[rows]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a message that is written as a format, and fills nothing in",
+        source="""\
+class Plain(nn.Module):
+    def forward(self, x, rows):
+        assert (rows >= 0).all(), f"negative rows"
+        return x[rows]
+""",
+    ),
+    NearMiss(
         title="what is a tensor is compared once more, whatever it is",
         source="""\
 class Rooted(nn.Module):

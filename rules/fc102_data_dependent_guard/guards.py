@@ -12,6 +12,7 @@ from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.errors import error_name, raised, raises, said
 from patcher.facts.effects.conditions import Conditions
 from patcher.facts.effects.totality import Effects
+from patcher.facts.syntax.written import is_literal
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty, Grade
 from patcher.facts.values.types import INT64, Category, Kind, Value
@@ -123,7 +124,7 @@ class Guards(Analysis):
                 first = errors[0].args[0] if isinstance(errors[0], ast.Call) and errors[0].args else None
                 return self._guard(statement, test, False, said(first), names)
             case ast.Assert(test=test, msg=message) if self.reads_data(test):
-                if (message is None or isinstance(message, ast.Constant)) and self._is_plain(test):
+                if (message is None or is_literal(message)) and self._is_plain(test):
                     return None
                 return self._guard(statement, test, True, said(message), ["AssertionError"])
             case ast.Expr(value=ast.Call() as call) if self.syntax.qualified(call.func) in _CHECKS:

@@ -9,6 +9,8 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.checks.errors import literal
 from patcher.facts.checks.lasting import Lasting
+from patcher.facts.running.frequency import Frequency, Often
+from patcher.facts.syntax.written import is_literal
 from patcher.facts.zones.host_reads import HostReads
 from patcher.rule import (
     Applicability,
@@ -67,7 +69,9 @@ class DataDependentGuard(Rule):
         type). A condition that may be a number or an array for some caller is made a tensor; one that is not known to
         have rank 0 is reshaped to ``()``, which raises for several, as ``if`` does. Tensors that Python would not look
         at (after ``and``) are looked at only when that cannot fail. Numbers that ``.item()`` gave are compared as
-        tensors only where no digit is lost. Anything else is reported and left alone.
+        tensors only where no digit is lost. Anything else is reported and left alone,
+        and so is a check that runs only when a flag is set that is off by default (a parameter, an attribute, one of a
+        module, an environment variable): who sets it looks for errors, and not for speed.
 
     References:
         ``torch._assert_async``; PyTorch, "Data-dependent control flow" (graph break GB0170). The check function of
@@ -102,6 +106,10 @@ class DataDependentGuard(Rule):
             yield Finding(node, "a check reads numbers that the host knows from a tensor", Fix((known,)))
             return
         message = "a check of tensor data that raises ends the graph"
+        reach = facts.ask(Frequency).of(node)
+        if reach.often is Often.FLAG:
+            yield Finding(node, message, assumption=f"it runs {reach}")
+            return
         lasts = guard if isinstance(guard, str) else facts.ask(Lasting).why(node)
         edits = lasts if isinstance(guard, str) or lasts else _Writer(node, guard, facts).edits()
         if isinstance(edits, str):
@@ -145,7 +153,7 @@ class _Writer:
             return "the line holds more than this statement"
         if (
             isinstance(node, ast.Assert)
-            and (node.msg is None or isinstance(node.msg, ast.Constant))
+            and (node.msg is None or is_literal(node.msg))
             and all(map(self.splits, demands))
         ):
             self.said = "" if node.msg is None else ", {1}"

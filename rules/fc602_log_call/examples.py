@@ -353,6 +353,21 @@ calls = [(torch.ones(2, 3), torch.ones(2)), (torch.ones(4, 3), torch.ones(4))]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="what an argument asks for cannot be had",
+        source="""\
+import warnings
+
+THERE = torch.cuda.is_available()
+
+class Attending(nn.Module):
+    def forward(self, x, version=None):
+        if version is not None and version == 3 and not THERE:
+            warnings.warn("version 3 is not available, version 2 runs instead")
+        return torch.relu(x)
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="once for each size, where a cache is filled",
         source="""\
 class Tables(nn.Module):

@@ -24,6 +24,8 @@ _MISUSE = re.compile(
     r"can't|should (be|have|not)|must (be|have|not)|will be removed|please|does not support|incorrect|not implemented|"
     r"has been renamed|disabling"
 )
+#: What it says of something that was asked for and cannot be had.
+_UNAVAILABLE = re.compile(r"not available|unavailable|not installed")
 _OUTDATED = frozenset({"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"})
 
 
@@ -59,7 +61,8 @@ class Worth(Analysis):
         Not so where the tests on the way hold because an argument is left out: then the plainest call gets the message;
         nor where the project itself hands over the argument that the message is about.
         """
-        if not self._tells_of_misuse(call):
+        misuse = self._tells_of_misuse(call)
+        if not misuse and _UNAVAILABLE.search(_said(call)) is None:
             return None
         decisive: ast.expr | None = None
         decided = True
@@ -75,7 +78,8 @@ class Worth(Analysis):
             child = parent
         if decisive is None or (True in plainest and False not in plainest):
             return None
-        if self._when_left_out(decisive, decided) is False and self._is_handed(decisive):
+        asked = self._when_left_out(decisive, decided) is False
+        if (asked and self._is_handed(decisive)) or not (asked or misuse):
             return None
         return f"it tells of a call that is not meant to be made (`{short(decisive)}`)"
 
@@ -91,9 +95,8 @@ class Worth(Analysis):
         return not given.isdisjoint(self.project.hands)
 
     def _tells_of_misuse(self, call: ast.Call) -> bool:
-        said = " ".join(n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str))
         categories = {last_name(n) for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a)}
-        return _MISUSE.search(said.lower()) is not None or not categories.isdisjoint(_OUTDATED)
+        return _MISUSE.search(_said(call)) is not None or not categories.isdisjoint(_OUTDATED)
 
     def _when_left_out(self, test: ast.expr, outcome: bool) -> bool | None:
         """Whether ``test`` has that outcome when arguments that are None by default are left out; None: not known.
@@ -158,3 +161,8 @@ class Worth(Analysis):
 
     def _is_builtin(self, func: ast.expr) -> bool:
         return isinstance(func, ast.Name) and self.syntax.is_builtin(func)
+
+
+def _said(call: ast.Call) -> str:
+    """The text in ``call``, in small letters."""
+    return " ".join(n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str)).lower()

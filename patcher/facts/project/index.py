@@ -28,6 +28,7 @@ from patcher.facts.project.given_back import given_back
 from patcher.facts.project.given_functions import GivenFunctions
 from patcher.facts.project.handed import is_given_one, mishandled
 from patcher.facts.project.handed_over import handed_over
+from patcher.facts.project.module_flags import module_flags
 from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.pipelines import PACKAGES, Pipelines, Step
 from patcher.facts.project.printing import hands_on_print
@@ -174,7 +175,7 @@ class ModuleSummary:
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
-    files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them.
+    files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them. ``flags``: as `module_flags`.
     """
 
     path: str
@@ -202,6 +203,7 @@ class ModuleSummary:
     hands: frozenset[tuple[str, str]] = frozenset()
     relies: frozenset[str] = frozenset()
     given: frozenset[tuple[str, str]] = frozenset()
+    flags: frozenset[tuple[str, bool]] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -554,6 +556,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(handed_over(collector.syntax)),
         frozenset(map(str, collector.syntax.package.read)),
         frozenset(GivenFunctions(collector.syntax, collector.module, collector.resolve).found()),
+        frozenset(module_flags(collector.syntax)),
     )
 
 
@@ -652,6 +655,19 @@ class Project:
     def scripted(self) -> list[ModuleSummary]:
         """The files that name what only code for TorchScript needs."""
         return [s for s in self.modules.values() if s.scripted]
+
+    def flag(self, name: str) -> bool | None:
+        """What the flag of a module with that dotted name holds unless somebody sets it; None where it is none."""
+        found = self._flags.get(name, set())
+        return next(iter(found)) if len(found) == 1 and name.rpartition(".")[2] not in self.foreign_stores else None
+
+    @cached_property
+    def _flags(self) -> dict[str, set[bool]]:
+        found: defaultdict[str, set[bool]] = defaultdict(set)
+        for summary in self.modules.values():
+            for name, value in summary.flags:
+                found[f"{summary.module}.{name}"].add(value)
+        return found
 
     @cached_property
     def hands(self) -> frozenset[tuple[str, str]]:

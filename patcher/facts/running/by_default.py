@@ -6,20 +6,22 @@ import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.project.module_flags import ENVIRONMENT
 from patcher.facts.running.callers import Callers
 from patcher.facts.syntax.classes import INITIALISERS, parameter_at
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.syntax.written import defaults, is_none, short
+from patcher.facts.tables import host_api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_ENVIRONMENT = frozenset({"os.environ.get", "os.getenv", "environ.get", "getenv"})
 _COMPARING: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -56,13 +58,20 @@ class ByDefault(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._known: dict[ast.expr, Default | None] = {}
+        self._open: set[ast.expr] = set()
+        self._rounds = 0
 
     def of(self, e: ast.expr, depth: int = 0) -> Default | None:
         """What ``e`` holds where it stands; None when that is not known."""
-        if e not in self._known:
-            self._known[e] = None  # a value that is made of itself
-            self._known[e] = self._of(e, depth + 1) if depth < _DEEPEST else None
-        return self._known[e]
+        if e in self._known or e in self._open or depth >= _DEEPEST:
+            return self._known.get(e)
+        self._open.add(e)
+        before = self._rounds
+        found = self._of(e, depth + 1)
+        self._open.discard(e)
+        if before == self._rounds or not self._open:  # else it may hold only for what is being worked out
+            self._known[e] = found
+        return found
 
     def _of(self, e: ast.expr, depth: int) -> Default | None:
         match e:
@@ -114,7 +123,7 @@ class ByDefault(Analysis):
 
     def _call(self, func: ast.expr, args: list[ast.expr], depth: int) -> Default | None:
         what = imported(self.syntax, func) or dotted(func)  # also one that is imported in the function
-        if what in _ENVIRONMENT and args:
+        if what in ENVIRONMENT and args:
             held = self.of(args[1], depth) if len(args) > 1 else Default(None)
             named = frozenset({f"the environment variable {short(args[0])}"})
             return held and Default(held.value, held.flags | named, held.unset)
@@ -184,18 +193,22 @@ class ByDefault(Analysis):
         return self.of(value, depth) if d.how == "assign" and value is not None and not path else None
 
     def _global(self, name: ast.Name, depth: int) -> Default | None:
-        """What the module binds once, at its top level."""
+        """What the module binds once, at its top level, or what another one of the project does."""
         if name.id in self.syntax.imports:
-            return Default(False) if imported(self.syntax, name) == "typing.TYPE_CHECKING" else None
+            what = imported(self.syntax, name) or ""
+            held = False if what == "typing.TYPE_CHECKING" else self.project.flag(what)
+            return None if held is None else Default(held, frozenset({f"`{name.id}`"}))
+        if (held := self.project.flag(f"{self.module}.{name.id}")) is not None:
+            return Default(held, frozenset({f"`{name.id}`"}))
         if name.id in self.project.foreign_stores or any(name.id in g.names for g in self.syntax.by_type[ast.Global]):
             return None
         stores = [n for n in self.syntax.by_type[ast.Name] if n.id == name.id and isinstance(n.ctx, ast.Store)]
         stores = [n for n in stores if self.syntax.function_of(n) is None]
         match [self.syntax.parents[n] for n in stores]:
             case [ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value)]:
-                held = self.of(value, depth)
-                flags = held.flags if held is not None else frozenset()
-                return held and Default(held.value, flags or frozenset({f"`{name.id}`"}), held.unset)
+                made = self.of(value, depth)
+                flags = made.flags if made is not None else frozenset()
+                return made and Default(made.value, flags or frozenset({f"`{name.id}`"}), made.unset)
         return None
 
     def _parameter(self, function: FunctionNode, parameter: ast.arg, depth: int) -> Default | None:
@@ -208,6 +221,9 @@ class ByDefault(Analysis):
         if not flag and not (is_none(default) and "bool" in said.replace("boolean", "")):
             return self._never_given(function, parameter, depth) if is_none(default) else None
         for argument in self._given(function, parameter):
+            if argument in self._open:  # made of the parameter itself: it gives nothing new
+                self._rounds += 1
+                continue
             held = self.of(argument, depth)
             if held is None or bool(held.value) is not bool(default.value):  # type: ignore[attr-defined]
                 return None
@@ -249,7 +265,7 @@ class ByDefault(Analysis):
     def _attribute(self, e: ast.Attribute, depth: int) -> Default | None:
         own = self.inference.instance_attribute(e)
         if own is None:
-            return None
+            return self._of_configuration(e)
         stores = self.class_facts(own[0]).stores.get(own[1], [])
         first = [s for s in stores if s.method is not None and s.method.name in INITIALISERS]
         first = first or [s for s in stores if s.how == "declared"]
@@ -264,6 +280,19 @@ class ByDefault(Analysis):
             return None  # it is filled in, or counted: no flag
         flags = frozenset().union(*(h.flags for h in known)) or frozenset({f"`{ast.unparse(e)}`"})
         return Default(known[0].value, flags)
+
+    def _of_configuration(self, e: ast.Attribute) -> Default | None:
+        """What a configuration of transformers holds when nobody asks for more: ``self.config.output_attentions``."""
+        held = host_api.OF_CONFIGURATIONS.get(e.attr)
+        named = (last_name(e.value) or "").endswith("config")
+        if held is None or not named or not any(i.partition(".")[0] == "transformers" for i in self._modules):
+            return None
+        return Default(held, frozenset({f"`{ast.unparse(e)}`"}))
+
+    @cached_property
+    def _modules(self) -> frozenset[str]:
+        """What the file imports, or out of what."""
+        return frozenset(what for _, what, _ in self.syntax.all_imports)
 
 
 def _joined(value: object, parts: Iterable[Default]) -> Default:

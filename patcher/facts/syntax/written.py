@@ -19,6 +19,13 @@ def is_none(e: ast.expr) -> bool:
     return isinstance(e, ast.Constant) and e.value is None
 
 
+def is_literal(e: ast.expr) -> bool:
+    """A constant, also a text that is written as a format and fills nothing in: ``f"negative index"``."""
+    if isinstance(e, ast.JoinedStr):
+        return all(isinstance(v, ast.Constant) for v in e.values)
+    return isinstance(e, ast.Constant)
+
+
 def is_whole(e: ast.expr) -> bool:
     """``:`` or ``...``."""
     if isinstance(e, ast.Slice):

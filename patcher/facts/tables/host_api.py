@@ -26,6 +26,9 @@ NUMBER_ARGUMENTS: dict[str, frozenset[int | str]] = {
 #: Methods that nothing but a tensor has, of those that take such a number.
 NUMBER_METHODS = frozenset("masked_fill masked_fill_ index_fill index_fill_ eq ne not_equal new_full fill_".split())
 
+#: What a configuration of transformers holds unless somebody asks for more (``PretrainedConfig``, 4.x and 5.x).
+OF_CONFIGURATIONS: Mapping[str, bool] = {"output_attentions": False, "output_hidden_states": False}
+
 #: What an nn.Module keeps under a name with an underscore (2.13, with those of releases since 2.0).
 MODULE_PRIVATE = frozenset(
     "_apply _backward_hooks _backward_pre_hooks _buffers _call_impl _compiled_call_impl _forward_hooks "
