@@ -723,6 +723,28 @@ calls = [
 )
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="below a loop that reads and stays: what follows it runs eagerly as it is",
+        source="""\
+class Late(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, ids):
+        return self.fill(self.lin(x), ids)
+
+    def fill(self, x, ids):
+        for i in ids.unique():
+            x = self.lin(x) * i.item()
+        out = torch.zeros_like(x)
+        for n, i in enumerate(ids.unique().tolist()):
+            if ids[n].item() > 1:
+                out[n] = i
+        return out + x
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="a single read with nothing above it or below it, and one in the midst of much",
         source="""\
 def above(grid: torch.Tensor):

@@ -25,15 +25,15 @@ _CHEAP = frozenset(
     "cpu cuda cummax cummin cumprod cumsum detach diag diagonal diff dim div double empty empty_like eq equal expand "
     "expand_as eye fill_ fill_diagonal_ flatten flip float floor floor_divide fmod from_numpy full full_like gather "
     "ge get_device gt half histc hstack index_add index_add_ index_copy_ index_fill index_fill_ index_put index_put_ "
-    "index_select int is_floating_point is_tensor isfinite isin isinf isnan item le linspace logical_and logical_not "
-    "logical_or logical_xor long lt masked_fill masked_fill_ masked_scatter masked_select max maximum mean meshgrid "
-    "min minimum movedim mul narrow ndimension ne neg new_empty new_full new_ones new_tensor new_zeros nonzero "
-    "not_equal numel numpy one_hot ones ones_like outer pad pad_sequence permute pow prod ravel remainder repeat "
-    "repeat_interleave requires_grad_ reshape resolve_conj roll round scatter scatter_ scatter_add scatter_add_ "
-    "searchsorted select short sign size sort split squeeze stack stride sub sum swapaxes t take tensor tensor_split "
-    "tile to tolist topk transpose tril tril_indices triu triu_indices trunc type type_as unbind unflatten unfold "
-    "unique unique_consecutive unsqueeze view view_as vstack where zero_ zeros zeros_like Size device finfo "
-    "iinfo".split()
+    "index_select int is_floating_point is_tensor isfinite isin isinf isnan item kthvalue le linspace logical_and "
+    "logical_not logical_or logical_xor long lt masked_fill masked_fill_ masked_scatter masked_select max maximum "
+    "mean median meshgrid min minimum mode movedim mul nanmedian narrow ndimension ne neg new_empty new_full new_ones "
+    "new_tensor new_zeros nonzero not_equal numel numpy one_hot ones ones_like outer pad pad_sequence permute pow "
+    "prod ravel remainder repeat repeat_interleave requires_grad_ reshape resolve_conj roll round scatter scatter_ "
+    "scatter_add scatter_add_ searchsorted select short sign size sort split squeeze stack stride sub sum swapaxes t "
+    "take tensor tensor_split tile to tolist topk transpose tril tril_indices triu triu_indices trunc type type_as "
+    "unbind unflatten unfold unique unique_consecutive unsqueeze view view_as vstack where zero_ zeros zeros_like "
+    "Size device finfo iinfo".split()
 )
 #: Functions and methods of tensors that ask only, or give a number.
 _FREE = frozenset(

@@ -93,6 +93,8 @@ class Clusters(Analysis):
         body, at = function.body, 0
         while at < len(body):
             if body[at] not in tops or not self._is_bookwork(body[at], function):
+                if isinstance(body[at], (ast.For, ast.While)) and any(r.top is body[at] for r in reads):
+                    return None  # that loop stays: the graph ends in it, and what is below runs eagerly as it is
                 at += 1
                 continue
             end, last = at, at
