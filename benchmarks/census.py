@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.append(str(Path(__file__).resolve().parent))
 import torch
 import zoo
+import zoo_fourth
 import zoo_third
 import zoo_transformers
 import zoo_unseen
@@ -50,7 +51,9 @@ def seed() -> None:
 
 def made(name: str) -> tuple[Any, list[tuple[Any, Any]]]:
     """The model and its calls, as arguments and keywords."""
-    homes = [home for home in (zoo, zoo_wild2, zoo_third, zoo_unseen, zoo_transformers) if name in home.CLASSES]
+    homes = [
+        home for home in (zoo, zoo_wild2, zoo_third, zoo_fourth, zoo_unseen, zoo_transformers) if name in home.CLASSES
+    ]
     build, calls = homes[0].case(name)
     seed()
     model = build()

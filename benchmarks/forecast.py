@@ -36,6 +36,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import zoo
+import zoo_fourth
 import zoo_third
 import zoo_transformers
 import zoo_unseen
@@ -56,6 +57,7 @@ ZOOS: dict[str, Iterable[str]] = {
     "work": [name for name in zoo_wild2.SHUFFLED if name in zoo_wild2.WORK],
     "held": [name for name in zoo_wild2.SHUFFLED if name in zoo_wild2.HELD],
     "third": zoo_third.CLASSES,
+    "fourth": zoo_fourth.CLASSES,
 }
 #: Rules whose findings stand at the head of what breaks somewhere inside.
 REGIONS = frozenset({"FC104", "FC204", "FC207", "FC404"})
@@ -99,7 +101,7 @@ def check(work: Path, only: tuple[str, ...]) -> None:
     for name, told in runs(work).items():
         for what in (
             *zoo_unseen.COMPILED.get(name, "").split(),
-            *(zoo_wild2.COMPILED | zoo_third.COMPILED).get(name, ()),
+            *(zoo_wild2.COMPILED | zoo_third.COMPILED | zoo_fourth.COMPILED).get(name, ()),
         ):
             compiled.setdefault(what.partition(":")[0].partition(".")[0], []).append(what)
         for file in told["imported"]:

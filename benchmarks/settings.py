@@ -35,6 +35,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import zoo
+import zoo_fourth
 import zoo_third
 import zoo_transformers
 import zoo_wild2
@@ -47,6 +48,7 @@ ZOOS = {
     "transformers": zoo_transformers.CLASSES,
     "wild2": zoo_wild2.CLASSES,
     "third": zoo_third.CLASSES,
+    "fourth": zoo_fourth.CLASSES,
 }
 CLASSES = {name: one for each in ZOOS.values() for name, one in each.items()}
 #: In training mode something else happens in them, and there is nothing to train.
@@ -74,6 +76,7 @@ class Bench:
             "zoo": zoo.CLASSES,
             "zoo_wild2": zoo_wild2.CLASSES,
             "zoo_third": zoo_third.CLASSES,
+            "zoo_fourth": zoo_fourth.CLASSES,
             "zoo_transformers": zoo_transformers.CLASSES,
         }
         module = next(home for home, classes in homes.items() if name in classes)

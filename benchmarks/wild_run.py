@@ -21,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.append(str(Path(__file__).resolve().parent))
 import torch
+import zoo_fourth
 import zoo_third
 import zoo_wild2
 from census import compiled, forked, made, numbers, seed, warm_up
@@ -74,7 +75,10 @@ def _equal(old: list[Any], new: list[Any]) -> bool:
 
 def _files(name: str) -> set[str]:
     found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    tops = {package.partition(".")[0] for package in (zoo_wild2.CLASSES | zoo_third.CLASSES)[name].packages}
+    tops = {
+        package.partition(".")[0]
+        for package in (zoo_wild2.CLASSES | zoo_third.CLASSES | zoo_fourth.CLASSES)[name].packages
+    }
     paths = {file.rpartition("site-packages/")[2] for file in found if file and "site-packages/" in file}
     return {path for path in paths if path.partition("/")[0] in tops and path.endswith(".py")}
 

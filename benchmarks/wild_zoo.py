@@ -1,20 +1,21 @@
 """What fixes and settings do to the second wild zoo, half of which nobody looked at: docs/results/wild-zoo.md.
 
-    python benchmarks/wild_zoo.py count  --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
-    python benchmarks/wild_zoo.py patch  --python PY --work FOLDER [--half work|held|third] [--only NAMES]
-    python benchmarks/wild_zoo.py choose --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
-    python benchmarks/wild_zoo.py again  --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
-    python benchmarks/wild_zoo.py further --python PY --work FOLDER [--half work|held|third] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py count  --python PY --work FOLDER [--half HALF] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py patch  --python PY --work FOLDER [--half HALF] [--only NAMES]
+    python benchmarks/wild_zoo.py choose --python PY --work FOLDER [--half HALF] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py again  --python PY --work FOLDER [--half HALF] [--only NAMES] [--jobs N]
+    python benchmarks/wild_zoo.py further --python PY --work FOLDER [--half HALF] [--only NAMES] [--jobs N]
     python benchmarks/wild_zoo.py report --work FOLDER [--checked FOLDER2] [--into docs/results/wild-zoo.md]
 
-PY is the Python of an environment with the packages of ``zoo_wild2.txt``. ``count`` runs each class as it is
-(``wild_run.py``). ``patch`` copies the packages of the classes that break, and has ``fix-compile`` patch the files that
-these classes import, once by default and once with ``--unsafe``. ``choose`` has ``fix-compile diagnose --prove
---unsafe`` patch them in a copy for each class, with the class's calls as its case, and notes the settings of PyTorch
-that it keeps. ``again`` runs the classes that break in all three trees, the last one with these settings; outputs
-are compared with those of the packages as they are, gradients, state and errors as well (``wild_check.py``). A class
-whose files a tree leaves as they are is not run again for it. ``further`` tries each of some more settings on top of
-what was chosen. What is in FOLDER is not asked for again.
+PY is the Python of an environment with the packages of ``zoo_wild2.txt``, for HALF third or fourth (the others are work
+and held) of ``zoo_third.txt`` or ``zoo_fourth.txt``. ``count`` runs each class as it is (``wild_run.py``). ``patch``
+copies the packages of the classes that break, and has ``fix-compile`` patch the files that these classes import, once
+by default and once with ``--unsafe``. ``choose`` has ``fix-compile diagnose --prove --unsafe`` patch them in a copy for
+each class, with the class's calls as its case, and notes the settings of PyTorch that it keeps. ``again`` runs the
+classes that break in all three trees, the last one with these settings; outputs are compared with those of the packages
+as they are, gradients, state and errors as well (``wild_check.py``). A class whose files a tree leaves as they are is
+not run again for it. ``further`` tries each of some more settings on top of what was chosen. What is in FOLDER is not
+asked for again.
 
 A class breaks when its first call has a second graph, a break at a line of its packages, or a frame that is given up.
 A tree, or a choice, with which a class does not run or gives other outputs counts as if nothing had been done there.
@@ -42,6 +43,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 import forecast
 import settings
 import zoo
+import zoo_fourth
 import zoo_third
 import zoo_transformers
 import zoo_unseen
@@ -75,9 +77,14 @@ SECONDS = 1500  # for all that ``--prove`` does with a class
 #: Classes of other lists, from which rules have come.
 OTHERS = (*zoo.CLASSES.values(), *zoo_unseen.CLASSES.values(), *zoo_transformers.CLASSES.values())
 KNOWN = {package.partition(".")[0] for other in OTHERS for package in other.packages}
-HALVES = {"work": zoo_wild2.WORK, "held": zoo_wild2.HELD, "third": tuple(zoo_third.SHUFFLED)}
-CLASSES = zoo_wild2.CLASSES | zoo_third.CLASSES
-COMPILED = zoo_wild2.COMPILED | zoo_third.COMPILED
+HALVES = {
+    "work": zoo_wild2.WORK,
+    "held": zoo_wild2.HELD,
+    "third": tuple(zoo_third.SHUFFLED),
+    "fourth": tuple(zoo_fourth.SHUFFLED),
+}
+CLASSES = zoo_wild2.CLASSES | zoo_third.CLASSES | zoo_fourth.CLASSES
+COMPILED = zoo_wild2.COMPILED | zoo_third.COMPILED | zoo_fourth.COMPILED
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -300,7 +307,7 @@ def packages_of(name: str) -> set[str]:
 def shuffled(names: Iterable[str]) -> list[str]:
     """In the order of the zoo's shuffle."""
     wanted = set(names)
-    return [name for name in (*zoo_wild2.SHUFFLED, *zoo_third.SHUFFLED) if name in wanted]
+    return [name for name in (*zoo_wild2.SHUFFLED, *zoo_third.SHUFFLED, *zoo_fourth.SHUFFLED) if name in wanted]
 
 
 def exact(told: Json) -> bool:
