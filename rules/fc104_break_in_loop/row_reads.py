@@ -55,6 +55,8 @@ class RowReads(Analysis):
                     continue  # the counter, of which `_iterated` has made sure
                 if reason := unchanged.why_changed(part, since, r.node):
                     return reason
+            if reason := unchanged.why_written(r.tensor, [loop.iter]):  # which is evaluated below the new list
+                return reason
         return found
 
     def _counter(self, loop: ast.For) -> str | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.checks.caught import Caught
+from patcher.facts.checks.lasting import Lasting
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.numbers.asked_numbers import AskedNumbers
 from patcher.facts.numbers.known_numbers import Known, KnownNumbers
@@ -48,7 +50,9 @@ class ItemCall(Rule):
         take an integer as well. In arithmetic, the tensor takes the number's place when both have one dtype and the
         same tensor is their source, hence one device, for ``+``, ``-`` and ``*``: a division by a number is a
         multiplication on a GPU. An assertion that fails in compiled code raises RuntimeError, when the device gets
-        there; AssertionError in eager code, as before. Everything else is reported, without a fix.
+        there; AssertionError in eager code, as before. It stays where something may catch that error, or would see what
+        was set before it, and is unsafe where a docstring tells of it, as in FC102. Everything else is reported,
+        without a fix.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``); VITS and other models with WaveNet layers.
@@ -103,7 +107,10 @@ class ItemCall(Rule):
             fix = _replace(node, known, facts)
             yield Finding(node, message, fix, assumption="" if fix else "a builtin is another name here")
         elif (dropped := _dropped(node, tensor, facts)) is not None:
-            yield Finding(node, message, Fix((Replace(node, dropped),)))
+            kept, relied_on = _error_is_kept(node, facts)
+            safety = Applicability.UNSAFE if relied_on else Applicability.SAFE
+            fix = None if kept else Fix((Replace(node, dropped),), safety)
+            yield Finding(node, message, fix, assumption=kept or relied_on)
         else:
             yield Finding(node, message, assumption=_DATA)
 
@@ -179,6 +186,19 @@ def _dropped(node: ast.Call, tensor: ast.expr, facts: Facts) -> Code | None:
     if not facts.value(tensor).is_scalar_tensor or not all(_takes_tensor(u, tensor, facts) for u in uses):
         return None
     return Code("{0}" if facts.ask(GradientMode).off(node) else "{0}.detach()", (tensor,))
+
+
+def _error_is_kept(node: ast.Call, facts: Facts) -> tuple[str, str]:
+    """Why the error of the assertion that ``node`` is the condition of has to stay, and who relies on its type.
+
+    Compiled code raises it in the graph, as a RuntimeError.
+    """
+    statement = facts.syntax.statement_of(node)
+    if not isinstance(statement, ast.Assert):
+        return "", ""
+    caught, names = facts.ask(Caught), ["AssertionError"]
+    kept = caught.why(statement, names, around=True) or facts.ask(Lasting).why(statement)
+    return kept, caught.relied_on(statement, names)
 
 
 def _takes_tensor(use: ast.expr, tensor: ast.expr, facts: Facts) -> bool:

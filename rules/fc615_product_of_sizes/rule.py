@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.checks.caught import Caught
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.numbers.asked_numbers import ASKING, AskedNumbers
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.numbers.numpy_values import NumpyValues
@@ -38,14 +40,14 @@ class ProductOfSizes(Rule):
     Fix safety:
         Safe: the product is the same integer, and only where it is used as a size of ``reshape``, ``view``, ``zeros``
         and their like, alone or in arithmetic of integers, or made an ``int`` first: anywhere else the type of NumPy
-        might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made. Left
-        alone are products along an axis or of a given dtype, what is not known to be sizes, and divisions by anything
-        but a number that is not 0, of which NumPy makes 0 and Python an error. ``x.shape[1:].numel()`` would do the
-        same, but has no symbols: sizes that ``torch.export`` and ``make_fx`` are to keep open would become numbers. A
-        list of all that a generator gives has the same product; a ``StopIteration`` of what it calls, which a generator
-        makes a ``RuntimeError``, stays one. Unsafe for what an attribute or a name holds: that it is a list or a tuple
-        of integers, nothing says; ``math.prod`` of a single number is an error. An ``int`` around numbers that only
-        their annotation calls integers stays.
+        might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made: left
+        alone where this file catches that TypeError. Left alone are products along an axis or of a given dtype, what is
+        not known to be sizes, and divisions by anything but a number that is not 0, of which NumPy makes 0 and Python
+        an error. ``x.shape[1:].numel()`` would do the same, but has no symbols: sizes that ``torch.export`` and
+        ``make_fx`` are to keep open would become numbers. A list of all that a generator gives has the same product;
+        one whose turns may do more than give a number, or end another iterator, stays a generator. Unsafe for what an
+        attribute or a name holds: that it is a list or a tuple of integers, nothing says; ``math.prod`` of a single
+        number is an error. An ``int`` around numbers that only their annotation calls integers stays.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
@@ -63,8 +65,9 @@ class ProductOfSizes(Rule):
         if facts.syntax.qualified(node.func) == "math.prod" and len(node.args) == 1:
             if isinstance(given := node.args[0], ast.GeneratorExp):
                 message = "`math.prod` of a generator is not traced: the graph ends"
-                fix = _as_list(node, given)
-                yield Finding(node, message, fix, assumption="" if fix else "a list does not end it")
+                fix, why = _as_list(node, given), _why_apart(given, facts)
+                assumption = why or ("" if fix else "a list does not end it")
+                yield Finding(node, message, None if why else fix, assumption=assumption)
             return
         if facts.syntax.qualified(node.func) not in _PRODUCTS or len(node.args) != 1 or node.keywords:
             return
@@ -76,6 +79,9 @@ class ProductOfSizes(Rule):
         if facts.syntax.builtin(replaced) == "int" and not _is_whole(node.args[0], facts):
             replaced = node
         message = "NumPy multiplies sizes, and the product is read back as a size: the graph ends"
+        if replaced is node and (caught := _why_none_counts(node, facts)):
+            yield Finding(node, message, assumption=f"of no sizes NumPy makes a float, which is no size, and {caught}")
+            return
         yield Finding(node, message, Fix((Replace(replaced, product),)))
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
@@ -135,6 +141,20 @@ def _as_list(call: ast.Call, given: ast.GeneratorExp) -> Fix | None:
     start = [k.value for k in call.keywords]
     text = "{0}({1}, start={2})" if start else "{0}({1})"
     return Fix((Replace(call, Code(text, (call.func, made, *start))),))  # the generator shares the call's parentheses
+
+
+def _why_apart(given: ast.GeneratorExp, facts: Facts) -> str:
+    """What of ``given`` may be missed, or seen, when all of it is evaluated before the first multiplication."""
+    (turn, *_) = given.generators
+    reasons = map(facts.ask(Unchanged).why_impure, (given.elt, *turn.ifs))
+    return next((f"{reason}, turn by turn" for reason in reasons if reason), "")
+
+
+def _why_none_counts(product: ast.Call, facts: Facts) -> str | None:
+    """Who takes the error that a product of no sizes is, where there may be none; None where nobody does."""
+    if isinstance(product.args[0], (ast.List, ast.Tuple)):
+        return None
+    return facts.ask(Caught).why(facts.syntax.statement_of(product), ("TypeError",), here=True)
 
 
 def _product(sizes: ast.expr, facts: Facts) -> Code | None:

@@ -91,7 +91,8 @@ class Attributes:
     def reasons(self, cls: str, attribute: str) -> Iterator[str]:
         """Why ``attribute`` may be another than what the class itself makes it, as far as the project can be seen.
 
-        Classes that share instances with it set it too, or make them without its constructor; code outside sets it.
+        Classes that share instances with it set it too, or make them without its constructor; code outside sets it, or
+        runs a method that reads it for objects of other classes.
         """
         below = {child for child, _ in self.project.subclasses(cls)}
         for c in sorted(self.project.family(cls)[0]):
@@ -107,6 +108,11 @@ class Attributes:
                 calls = {m for m in start.mentions if m.endswith(".__init__") and not m.startswith("torch.")}
                 if not calls:
                     yield f"`{last}.__init__` does not call that of `{cls.rpartition('.')[2]}`"
+            for method in sorted(summary.methods):
+                function = self.project.function(f"{c}.{method}")
+                reads = function is not None and f"self.{attribute}" in function.mentions
+                if reads and self.project.is_taken(c, method):
+                    yield f"`{last}.{method}` is taken from its class, and may run for an object of another one"
         for found in self.touched(cls, attribute, (How.SET,)):
             yield found.told
 

@@ -36,6 +36,7 @@ from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.reached import Reaching
 from patcher.facts.project.scripted import prepared, scripted
+from patcher.facts.project.taken import Taken, is_taken
 from patcher.facts.project.tensor_fields import said_masks, said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.timestep_sines import sines_cast_back
@@ -175,7 +176,11 @@ class ModuleSummary:
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
+<<<<<<< HEAD
     files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them. ``flags``: as `module_flags`.
+=======
+    files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them. ``taken``: as `Taken` has them.
+>>>>>>> 079e865 (Methods taken from a class, ranges that write, errors that are caught: holes closed)
     """
 
     path: str
@@ -203,7 +208,11 @@ class ModuleSummary:
     hands: frozenset[tuple[str, str]] = frozenset()
     relies: frozenset[str] = frozenset()
     given: frozenset[tuple[str, str]] = frozenset()
+<<<<<<< HEAD
     flags: frozenset[tuple[str, bool]] = frozenset()
+=======
+    taken: frozenset[str] = frozenset()
+>>>>>>> 079e865 (Methods taken from a class, ranges that write, errors that are caught: holes closed)
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -556,7 +565,11 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(handed_over(collector.syntax)),
         frozenset(map(str, collector.syntax.package.read)),
         frozenset(GivenFunctions(collector.syntax, collector.module, collector.resolve).found()),
+<<<<<<< HEAD
         frozenset(module_flags(collector.syntax)),
+=======
+        Taken(collector.syntax, collector.imports, collector.owner).found,
+>>>>>>> 079e865 (Methods taken from a class, ranges that write, errors that are caught: holes closed)
     )
 
 
@@ -843,6 +856,11 @@ class Project:
             for method in c.kept:
                 found[method].add(name)
         return {method: frozenset(classes) for method, classes in found.items()}
+
+    def is_taken(self, cls: str, method: str) -> bool:
+        """Whether code takes ``method`` from the dotted class without an instance of it, or from one below it."""
+        classes = {c.rpartition(".")[2] for c in (cls, *(child for child, _ in self.subclasses(cls)))}
+        return is_taken(method, classes, (s.taken for s in self.modules.values()))
 
     def is_owned_otherwise(self, attribute: str) -> bool:
         """Whether some class has ``attribute`` for anything but a property that is kept."""

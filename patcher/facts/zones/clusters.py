@@ -208,6 +208,8 @@ class Clusters(Analysis):
         elsewhere = f"{self.module}.{self.syntax.qualname(function)}"
         if cls is not None and any(m == elsewhere for m, _, _ in self.project.mentions(function.name)):
             return True
+        if cls is not None and self.project.is_taken(elsewhere.rpartition(".")[0], function.name):
+            return True
         owners = [n.value for n in named if n.attr == function.name and isinstance(n.value, ast.Name)]
         classes = {c.name for c in self.syntax.by_type[ast.ClassDef]}
         return any(o.id in classes or (o.id in self.syntax.imports and o.id[:1].isupper()) for o in owners)
