@@ -29,8 +29,8 @@ class LogCall(Rule):
         error, where a property is set or in another thread, and where another break stays in the function whenever the
         message is written. So is one under a test for a call that is not meant to be made: it says that something is
         deprecated, ignored, not supported (or, where an argument asks for it, not available), and neither an argument
-        that is left out leads to it nor one that a class of the project hands over itself. The finding names the setting of PyTorch that does the same without an edit, as
-        far as the torch that is meant has it.
+        that is left out leads to it nor one that a class of the project hands over itself. The finding names the
+        setting of PyTorch that does the same without an edit, as far as the torch that is meant has it.
 
     Why it breaks compilation:
         Dynamo does not trace output: the graph ends at the call, each time that it runs. Inside of a loop, a ``try`` or

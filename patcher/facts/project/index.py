@@ -176,11 +176,8 @@ class ModuleSummary:
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
-<<<<<<< HEAD
     files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them. ``flags``: as `module_flags`.
-=======
-    files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them. ``taken``: as `Taken` has them.
->>>>>>> 079e865 (Methods taken from a class, ranges that write, errors that are caught: holes closed)
+    ``taken``: as `Taken` has them.
     """
 
     path: str
@@ -208,11 +205,8 @@ class ModuleSummary:
     hands: frozenset[tuple[str, str]] = frozenset()
     relies: frozenset[str] = frozenset()
     given: frozenset[tuple[str, str]] = frozenset()
-<<<<<<< HEAD
     flags: frozenset[tuple[str, bool]] = frozenset()
-=======
     taken: frozenset[str] = frozenset()
->>>>>>> 079e865 (Methods taken from a class, ranges that write, errors that are caught: holes closed)
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -565,11 +559,8 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(handed_over(collector.syntax)),
         frozenset(map(str, collector.syntax.package.read)),
         frozenset(GivenFunctions(collector.syntax, collector.module, collector.resolve).found()),
-<<<<<<< HEAD
         frozenset(module_flags(collector.syntax)),
-=======
         Taken(collector.syntax, collector.imports, collector.owner).found,
->>>>>>> 079e865 (Methods taken from a class, ranges that write, errors that are caught: holes closed)
     )
 
 
