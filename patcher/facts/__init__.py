@@ -19,6 +19,7 @@ from patcher.facts.syntax.tree import FunctionNode, Syntax, methods_of
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
 from patcher.facts.values.presumed import Presumed
+from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Value
 from patcher.settings import Settings
 
@@ -169,13 +170,19 @@ class Facts:
                 break
             path.append(child)
             if isinstance(parent, _DECIDING) and (
-                self.eager_tests.is_left_out(child, parent) or self.is_disabled(parent)
+                self.eager_tests.is_left_out(child, parent)
+                or self.is_disabled(parent)
+                or self._is_for_tensors(child, parent)
             ):
                 found = True
                 break
             child = parent
         self._eager.update(dict.fromkeys(path, found))
         return found
+
+    def _is_for_tensors(self, child: ast.AST, parent: ast.AST) -> bool:
+        """Whether ``child`` runs only where a number would be a tensor."""
+        return isinstance(parent, ast.If) and child in parent.body and self.ask(Sizes).is_no_tensor(parent.test)
 
     def compiled_only(self, node: ast.AST) -> bool:
         """Whether ``node`` stands under a test in its function that eager code never passes."""

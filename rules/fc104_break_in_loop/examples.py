@@ -485,6 +485,34 @@ class Tower(nn.Module):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a number that is asked whether it is a tensor, for torch.jit.trace",
+        source="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        times = 1 + 1 * (x.shape[0] > 1)
+        if isinstance(times, torch.Tensor):
+            times = times.item()
+        return self.lin(x).repeat(times, 1)
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.merger = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.merger(x).relu() + x
+        for block in self.blocks:
+            x = block(x)
+        return self.merger(x).tanh() * 2 + 1
+""",
+    ),
+    NearMiss(
         title="a row that is gone through and written to, or that is looked at below; a counter that changes",
         source="""\
 class Net(nn.Module):

@@ -8,13 +8,16 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.values.types import Kind
+
+if TYPE_CHECKING:
+    from patcher.facts import Facts
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Methods of a module that return the module.

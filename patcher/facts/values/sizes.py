@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.types import Kind
+
+if TYPE_CHECKING:
+    from patcher.facts import Facts
 
 
 class Sizes(Analysis):
@@ -79,6 +82,32 @@ class Sizes(Analysis):
         value = self.inference.of(e)
         whole = value.python in ("int", "size") and not value.data
         return (whole and self._certainty.is_number(e)) or self.is_count(e)
+
+    def is_number(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a number of Python's for sure: worked out of sizes and of numbers that are written there."""
+        match e:
+            case ast.Constant(value=value):
+                return isinstance(value, (bool, int, float))
+            case ast.Compare(left=left, comparators=others):
+                return all(map(self.is_number, (left, *others)))
+            case ast.BinOp(left=left, right=right):
+                return self.is_number(left) and self.is_number(right)
+            case ast.UnaryOp(operand=operand):
+                return self.is_number(operand)
+            case ast.Name() if not self.is_size(e):
+                return self._all(e, lambda d: not d.path and d.value is not None and self.is_number(d.value))
+        return self.is_count(e)
+
+    def is_no_tensor(self, test: ast.expr) -> bool:
+        """Whether ``test`` asks a number whether it is a tensor, which is so only where ``torch.jit.trace`` runs."""
+        match test:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as name, kind], keywords=[]):
+                return self.syntax.qualified(kind) == "torch.Tensor" and self.is_number(name)
+            case ast.Call(func=func, args=[ast.Name() as name], keywords=[]):
+                return self.syntax.qualified(func) in ("torch.is_tensor", "torch.overrides.is_tensor_like") and (
+                    self.is_number(name)
+                )
+        return False
 
     def _binds_size(self, d: Definition) -> bool:
         if d.value is None:
