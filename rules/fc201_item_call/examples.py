@@ -378,6 +378,16 @@ class Scaled(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="autocast makes float32 of these: the number has more digits than `x`, and may be too large for it",
+        source="""\
+class Scaled(nn.Module):
+    def forward(self, x):
+        x = x.relu()
+        return x * x.norm().item(), x - x.exp().max().item()
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="two dtypes: the result would have the other one",
         source="""\
 class Wide(nn.Module):

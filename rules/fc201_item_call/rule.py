@@ -13,6 +13,7 @@ from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.numbers.asked_numbers import AskedNumbers
 from patcher.facts.numbers.known_numbers import Known, KnownNumbers
 from patcher.facts.numbers.number_flow import sizes_in_tensors
+from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc201_item_call.array_bounds import ArrayBounds
@@ -49,10 +50,10 @@ class ItemCall(Rule):
         and when nothing changes the tensor in between; without ``.item()``, only when every use is a size and would
         take an integer as well. In arithmetic, the tensor takes the number's place when both have one dtype and the
         same tensor is their source, hence one device, for ``+``, ``-`` and ``*``: a division by a number is a
-        multiplication on a GPU. An assertion that fails in compiled code raises RuntimeError, when the device gets
-        there; AssertionError in eager code, as before. It stays where something may catch that error, or would see what
-        was set before it, and is unsafe where a docstring tells of it, as in FC102. Everything else is reported,
-        without a fix.
+        multiplication on a GPU; not where it went through what autocast makes float32 of (``norm``, ``exp``). An
+        assertion that fails in compiled code raises RuntimeError, when the device gets there; AssertionError in eager
+        code, as before. It stays where something may catch that error, or would see what was set before it, and is
+        unsafe where a docstring tells of it, as in FC102. Everything else is reported, without a fix.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``); VITS and other models with WaveNet layers.
@@ -221,8 +222,13 @@ def _takes_tensor(use: ast.expr, tensor: ast.expr, facts: Facts) -> bool:
 
 
 def _source(e: ast.expr) -> ast.Name | None:
-    """The name whose tensor ``e`` is made of, by methods without arguments: ``x`` for ``x.abs().max()``."""
+    """The name whose tensor ``e`` is made of, by methods without arguments: ``x`` for ``x.abs().max()``.
+
+    None where one of them gives another dtype under autocast: the tensor would be rounded to that of ``x`` again.
+    """
     while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and not e.args and not e.keywords:
+        if e.func.attr in api.AUTOCAST_TO_FLOAT32:
+            return None
         e = e.func.value
     return e if isinstance(e, ast.Name) else None
 

@@ -13,6 +13,7 @@ from itertools import takewhile
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.log_calls import log_call
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.project.protected import TRIES, WITHS
 from patcher.facts.syntax.classes import INITIALISERS
@@ -32,6 +33,7 @@ class Lasting(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.writes = facts.ask(Writes)
+        self.unchanged = facts.ask(Unchanged)
         self.callees = facts.ask(Callees)
         self.bindings = Bindings(self.syntax)
 
@@ -131,16 +133,23 @@ class Lasting(Analysis):
         return log_call(call, self.syntax, self.bindings) is not None
 
     def _above(self, guard: ast.stmt, function: FunctionNode) -> Iterator[ast.AST]:
-        """What sets attributes in ``function`` and may have run when the test of ``guard`` is made."""
+        """What sets attributes in ``function``, or writes, and may have run when the test of ``guard`` is made."""
         place = (guard.lineno, guard.col_offset)
         turns = {n for p in self.syntax.ancestors(guard) if isinstance(p, _LOOPS) for n in walk(p)}
-        for n in self.syntax.own(function, ast.Attribute, ast.Subscript):
+        for n in self.syntax.own(function, ast.Attribute, ast.Subscript, ast.Call, ast.AugAssign):
             stored = isinstance(getattr(n, "ctx", None), (ast.Store, ast.Del))
-            if stored and ((n.lineno, n.col_offset) < place or n in turns) and not self.facts.eager_only(n):
+            if (
+                (stored or isinstance(n, (ast.Call, ast.AugAssign)))
+                and ((n.lineno, n.col_offset) < place or n in turns)
+                and not self.facts.eager_only(n)
+            ):
                 yield n
 
     def _kept(self, nodes: Iterable[ast.AST], function: FunctionNode, *, sets_only: bool = False) -> Iterator[Write]:
-        """What ``nodes`` change that outlives the call of ``function``; ``sets_only``: without tensors and calls."""
+        """What ``nodes`` change that outlives the call of ``function``.
+
+        ``sets_only``: without calls of what is not read, and of tensors only those that others may hold.
+        """
         shared = {name for n in walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
         for n in nodes:
             for w in self.writes.of(n):
@@ -151,7 +160,8 @@ class Lasting(Analysis):
                         lasts = not sets_only and not isinstance(self.syntax.parents.get(n), ast.Raise)
                     case _:
                         lasts = not (w.objects and all(map(self._is_made_here, w.objects)))
-                        lasts = lasts and not (sets_only and w.how is not How.SETS and self._is_tensor(w))
+                        if lasts and sets_only and w.how is not How.SETS and self._is_tensor(w):
+                            lasts = any(self.unchanged.sharers(o).world for o in w.objects)
                 if lasts:
                     yield w
 
@@ -173,5 +183,5 @@ class Lasting(Analysis):
         return False
 
     def _is_tensor(self, w: Write) -> bool:
-        """Whether only tensors are written to: those are, in the graph, as far as it has run."""
+        """Whether only tensors are written to: in a graph that is made free of writes, these come at its end."""
         return all(self.inference.of(o).is_tensor for o in w.objects)
