@@ -353,6 +353,39 @@ calls = [(torch.ones(2, 3), torch.ones(2)), (torch.ones(4, 3), torch.ones(4))]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="an argument that will have to be given, and that the model gives",
+        source="""\
+import warnings
+
+class Attending(nn.Module):
+    def forward(self, x, turned=None):
+        if turned is None:
+            warnings.warn("`turned` will be mandatory, and what is made without it removed")
+            turned = x.flip(-1)
+        return torch.relu(x + turned)
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attending = Attending()
+
+    def forward(self, x, turned=None):
+        return self.attending(x, turned=turned)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer() for _ in range(2)])
+
+    def forward(self, x):
+        turned = x.flip(-1)
+        for layer in self.layers:
+            x = layer(x, turned=turned)
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="what an argument asks for cannot be had",
         source="""\
 import warnings

@@ -112,11 +112,25 @@ class Worth(Analysis):
                     return False if False in found else True if True in found else None
                 return True if True in found else False if None not in found else None
             case ast.Compare(left=ast.Name() as name, ops=[ast.Is() | ast.IsNot() as op], comparators=[other]):
-                known = is_none(other) and self._is_unset(name)
-                return isinstance(op, ast.Is) is outcome if known else None
+                if not is_none(other) or not self._is_unset(name):
+                    return None
+                return isinstance(op, ast.Is) is outcome and not self._is_always_given(name)
             case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as name, _]) | (ast.Name() as name):
                 return not outcome if self._is_unset(name) else None
         return None
+
+    def _is_always_given(self, name: ast.Name) -> bool:
+        """Whether the models of this file give their layers that argument by name, and none of them leaves it out.
+
+        What hands on its own argument of that name leaves it to its callers.
+        """
+        function = self.syntax.method_of(name)
+        if function is None or function.name != "forward":
+            return False
+        calls = [c for c in self.syntax.by_type[ast.Call] if not (last_name(c.func) or "")[:1].isupper()]  # no class
+        given = [k.value for c in calls for k in c.keywords if k.arg == name.id]
+        own = [v for v in given if not (isinstance(v, ast.Name) and self._is_unset(v))]
+        return bool(own) and not any(map(is_none, own))
 
     def _is_unset(self, name: ast.Name) -> bool:
         found = list(self.inference.definitions(name))
