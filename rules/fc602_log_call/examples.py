@@ -360,7 +360,7 @@ import warnings
 class Attending(nn.Module):
     def forward(self, x, turned=None):
         if turned is None:
-            warnings.warn("`turned` will be mandatory, and what is made without it removed")
+            warnings.warn("`turned` will be mandatory, and what is made here will be removed")
             turned = x.flip(-1)
         return torch.relu(x + turned)
 
