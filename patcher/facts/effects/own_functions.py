@@ -9,6 +9,8 @@ from patcher.facts.analysis import Analysis
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
+_IMPORTS = (ast.Import, ast.ImportFrom)
+
 
 class OwnFunctions(Analysis):
     """Answers for one module."""
@@ -33,11 +35,22 @@ class OwnFunctions(Analysis):
             tops.append(around[-1] if around else self._at_top(node))
         first = min(tops, key=lambda s: s.lineno)
         if not isinstance(first, _DEFINITIONS):
-            body = self.syntax.tree.body
-            above = [s for s in body if isinstance(s, (ast.Import, ast.ImportFrom)) and s.lineno < first.lineno]
-            return (above[-1], True) if above else (first, False)
+            return self._in_script(first)
         blocks = [self.syntax.block_of(s) for s in tops]
         return (first if all(b is blocks[0] for b in blocks) else self._at_top(first)), False
+
+    def _in_script(self, first: ast.stmt) -> tuple[ast.stmt, bool]:
+        """As `anchor`, above ``first``, which runs when the file is: by its functions, or else below its imports."""
+        body = self.syntax.tree.body
+        imports = [i for i, s in enumerate(body) if isinstance(s, _IMPORTS) and s.lineno < first.lineno]
+        if not imports:
+            return first, False
+        last = body[imports[-1]]
+        below = body[imports[-1] + 1 : body.index(first)]
+        if (function := next((s for s in below if isinstance(s, _DEFINITIONS)), None)) is not None:
+            return function, False
+        apart = not below or below[0].lineno > (last.end_lineno or last.lineno) + 1
+        return (last, True) if apart else (first, False)
 
     def _at_top(self, node: ast.AST) -> ast.stmt:
         """The statement at the top of the file that is or holds ``node``."""
