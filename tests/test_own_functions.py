@@ -1,4 +1,4 @@
-"""Where a function goes that a fix writes into a file: above what calls it, and not into the midst of what begins it."""
+"""Where a function goes that a fix writes into a file: above what calls it, not between what begins the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from patcher.settings import Settings
         # what directly follows the imports belongs to them
         ("import torch\ntorch.manual_seed(0)\n\ntorch.save(STATE, 'a')", "torch.save(STATE, 'a')", False),
         (
-            "import torch\ntorch.manual_seed(0)\n\n\ndef model():\n    pass\n\n\nif model():\n    torch.save(STATE, 'a')",
+            "import torch\ntorch.manual_seed(0)\n\ndef model():\n    pass\n\nif model():\n    torch.save(STATE, 'a')",
             "def model():\n    pass",
             False,
         ),
