@@ -10,7 +10,7 @@ from patcher.facts import Facts
 from patcher.facts.running.variations import Variations
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import torch_api as api
-from patcher.facts.zones.clusters import OWN, Clusters
+from patcher.facts.zones.clusters import Clusters
 from patcher.facts.zones.scripting import Scripting
 from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, Fix, NearMiss, Rule, Where
 from rules.fc207_scattered_breaks.examples import INVALID, VALID
@@ -31,8 +31,6 @@ _DESCRIPTORS = frozenset({"staticmethod", "classmethod", "property"})
 _MAKERS = frozenset({"torch", "triton", "numba", "jax", "typing", "typing_extensions", "abc", "contextlib"})
 #: Methods with names of Python's own that are called as any other.
 _CALLED = frozenset({"__call__", "__getitem__"})
-#: What tells of the functions around.
-_FRAMES = frozenset({"sys._getframe", "inspect.currentframe", "inspect.stack"})
 _HELD = frozenset({"forward", "__call__"})
 
 
@@ -130,21 +128,10 @@ def _why_not(function: FunctionNode, facts: Facts) -> str:
         what = syntax.qualified(called) or ast.unparse(called)
         if what not in _PLAIN | _DESCRIPTORS and what.partition(".")[0] in _MAKERS:
             return f"`@{ast.unparse(called)}` takes the function as it is"
-    if any(n.attr in OWN for n in syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute)):
-        return "this file asks functions for what is theirs alone"
-    if any(_calls_itself(n, function) for n in syntax.own(function, ast.Call)):
-        return f"`{name}` calls itself: each turn would take more of Python's stack"
-    if any(syntax.qualified(n) in _FRAMES for n in syntax.own(function, ast.Attribute, ast.Name)):
-        return f"`{name}` looks at what has called it"
+    if told := facts.ask(Clusters).why_not_wrapped(function):
+        return told
     line = facts.comments.about_compiling(function.lineno, function.end_lineno or function.lineno)
     return f"the comment in line {line} speaks of how it is compiled: whoever wrote it has looked" if line else ""
-
-
-def _calls_itself(call: ast.expr, function: FunctionNode) -> bool:
-    match call:
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)):
-            return name == function.name
-    return False
 
 
 def _is_model(function: FunctionNode, facts: Facts) -> bool:

@@ -9,9 +9,10 @@ from itertools import pairwise
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.project.touches import How as Touching
 from patcher.facts.running.preparation import Handed, Preparation
 from patcher.facts.syntax.imports import bindings_of_import
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.syntax.written import defaults, is_stored
 from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.bookwork import Bookkeepers
@@ -26,7 +27,9 @@ _LITTLE = 16
 #: So many names may go from a zone to what follows it.
 _NAMES = 4
 #: What a function has that a wrapper around it, as a decorator makes, has not.
-OWN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__", "getfullargspec"})
+_OWN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__", "getfullargspec"})
+#: What tells of the functions around.
+_FRAMES = frozenset({"sys._getframe", "inspect.currentframe", "inspect.stack"})
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,8 @@ class Clusters(Analysis):
             return f"another class of that name may have a `{function.name}` as well"
         if self._is_borrowed(function):
             return f"`{function.name}` is taken from its class by name"
+        if any(_calls_itself(n, function) for n in self.syntax.own(function, ast.Call)):
+            return f"`{function.name}` calls itself: each turn would take more of Python's stack"
         return self.preparation.cut(function, first, last)
 
     def _is_worth_it(self, reads: tuple[HostRead, ...], body: list[ast.stmt]) -> bool:
@@ -271,14 +276,43 @@ class Clusters(Analysis):
             return f"`{function.name}` is a coroutine"
         if self.facts.scripted:
             return "`torch.jit.script` is used in this file"
-        if any(n.attr in OWN for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute)):
-            return "this file asks functions for what is theirs alone"
+        if told := self.why_not_wrapped(function):
+            return told
         for d in function.decorator_list:
             called = d.func if isinstance(d, ast.Call) else d
             what = self.syntax.qualified(called) or ast.unparse(called)
             if what not in _PLAIN:
                 return f"what `@{ast.unparse(called)}` does with it is not known"
         return ""
+
+    def why_not_wrapped(self, function: FunctionNode) -> str:
+        """What would tell a wrapper around ``function``, as a decorator makes, from ``function``; "" if nothing."""
+        if any(n.attr in _OWN for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute)):
+            return "this file asks functions for what is theirs alone"
+        if self._is_handed_on(function) and self._asks_others():
+            return f"`{function.name}` is handed on, and code of the project asks functions for what is theirs alone"
+        if any(_calls_itself(n, function) for n in self.syntax.own(function, ast.Call)):
+            return f"`{function.name}` calls itself: each turn would take more of Python's stack"
+        named = self.syntax.own(function, ast.Attribute, ast.Name)
+        if any(self.syntax.qualified(n) in _FRAMES for n in named):
+            return f"`{function.name}` looks at what has called it"
+        return ""
+
+    def _is_handed_on(self, function: FunctionNode) -> bool:
+        """Whether code that is read hands ``function`` on, or keeps it, rather than to call it."""
+        for n in (*self.syntax.by_type[ast.Attribute], *self.syntax.by_type[ast.Name]):
+            if last_name(n) == function.name and not is_stored(n):
+                parent = self.syntax.parents[n]
+                if not (isinstance(parent, ast.Call) and parent.func is n):
+                    return True
+        places = {function.name, f"~{function.name}"}
+        touches = (t for s in self.project.modules.values() if s.module != self.module for t in s.touches)
+        return any(t.how is Touching.GOES and t.place in places for t in touches)
+
+    def _asks_others(self) -> bool:
+        """Whether a file of the project asks functions that it is given for what a wrapper has not."""
+        asked = any(not s.foreign_loads.isdisjoint(_OWN) for s in self.project.modules.values())
+        return asked or any(self.project.mentions(name) for name in _OWN)
 
     def _start(self, function: FunctionNode, sure: HostRead) -> ast.stmt | None:
         """The first statement below the last early return; None where nothing returns before the first sure read."""
@@ -343,6 +377,13 @@ class Clusters(Analysis):
     def _is_known_elsewhere(self, function: FunctionNode) -> bool:
         name = f"{self.module}.{function.name}"
         return any(m == name and module != self.module for m, module, _ in self.project.mentions(function.name))
+
+
+def _calls_itself(call: ast.AST, function: FunctionNode) -> bool:
+    match call:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)):
+            return name == function.name
+    return False
 
 
 def _is_docstring(s: ast.stmt) -> bool:
