@@ -69,7 +69,7 @@ class KernelCalls(Analysis):
             return "before PyTorch 2.4 it has other flags"
         if self.facts.scripted:
             return "this file is for TorchScript"
-        if "sdp_kernel" in self.project.foreign_stores or self.project.attributes.changed("sdp_kernel"):
+        if self.project.replaces("sdp_kernel"):
             return "the project puts something else in the place of `sdp_kernel`"
         for statement in self.syntax.by_type[ast.ImportFrom]:
             assert isinstance(statement, ast.ImportFrom)

@@ -52,7 +52,7 @@ class GraphBreaks(Analysis):
 
     def _stands_for(self, func: ast.expr, targets: frozenset[str]) -> bool:
         """Whether ``func`` is one of ``targets`` wherever it is called: by import, as an alias or as a method."""
-        if any(t.rpartition(".")[2] in self.project.foreign_stores for t in targets):
+        if any(self.project.replaces(t.rpartition(".")[2]) for t in targets):
             return False  # somebody replaces PyTorch's own
         if self._imported(func, targets) or self._is_method(func, targets):
             return True
@@ -141,7 +141,7 @@ class GraphBreaks(Analysis):
     def _is_ours(self, name: str) -> bool:
         """Whether no code of the project puts something else in the place of the attribute ``name`` of anything."""
         around = self.project.widened(frozenset({name}))
-        return around is not None and name not in around.foreign_stores
+        return around is not None and not around.replaces(name)
 
     def _meaning(self, node: ast.AST, name: str, targets: frozenset[str]) -> bool | None:
         """What binds the module's ``name``: a target (True), one that does nothing (None), or neither (False)."""

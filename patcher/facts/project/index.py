@@ -853,6 +853,10 @@ class Project:
         classes = {c.rpartition(".")[2] for c in (cls, *(child for child, _ in self.subclasses(cls)))}
         return is_taken(method, classes, (s.taken for s in self.modules.values()))
 
+    def replaces(self, name: str) -> bool:
+        """Whether code puts something in the place of ``name`` of a module, also by its path, as tests do."""
+        return name in self.foreign_stores or self.attributes.changed(name)
+
     def is_owned_otherwise(self, attribute: str) -> bool:
         """Whether some class has ``attribute`` for anything but a property that is kept."""
         homes = self.kept_properties.get(attribute, frozenset())
