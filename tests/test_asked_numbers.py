@@ -67,6 +67,8 @@ ASKING = {
     "parts = [c.sum() for c in rows]\nn = counts.unbind()\nx = x[: n[0]]": "tensor as end of a slice",
     "for row, n in zip(x, counts):\n    y = row[:n]": "tensor as end of a slice",
     "y = [x[i, :n] for i, n in enumerate(counts)]": "tensor as end of a slice",
+    "y = [c for c in counts if c > 1]": "if of a tensor",
+    "y = {c: x for c in counts if not c > 1}": "if of a tensor",
     "y = x[counts.argmax()]": "tensor as index of one row",
     "y = [1, 2, 3][counts.sum()]": "tensor as index of a list",
     "for i in range(counts.max()):\n    x = x + i": "range of a tensor",

@@ -41,6 +41,45 @@ calls = [(torch.randn(2, 3, 4),), (torch.randn(5, 3, 4),)]
 """,
     ),
     Example(
+        title="what a comprehension keeps, and what a class says that its objects have",
+        before="""\
+class Plane(nn.Module):
+    z: torch.Tensor
+
+    def __init__(self, z):
+        super().__init__()
+        self.register_buffer("z", torch.tensor(z))
+
+class Lens(Plane):
+    def forward(self, x):
+        return x * self.z
+
+def reference(z):
+    return Lens(z)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lenses = nn.ModuleList([Lens(1.0), Lens(2.0)])
+        self.first = Lens(0.5)
+
+    def forward(self, x, last: Lens):
+        kept = [lens for lens in self.lenses if lens.z > self.first.z]
+        if last.z > 3:
+            kept = kept[:1]
+        for lens in kept:
+            x = lens(x)
+        if reference(0.25).z < last.z:
+            x = x + 1
+        return x
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, 3), Lens(2.5)), (torch.randn(4, 3), Lens(3.5))]
+""",
+    ),
+    Example(
         title="the dimension of a sum",
         before="""\
 class Net(nn.Module):
@@ -299,6 +338,15 @@ calls = [(torch.linspace(-1, 2, 8).view(2, 4), 1), (torch.linspace(-2, 1, 12).vi
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="a comprehension that keeps what is there, or by its size",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor, parts: list[torch.Tensor], least: int):
+        kept = [p for p in parts if p is not None and p.shape[0] > least]
+        return x + sum(p.sum() for p in kept if isinstance(p, torch.Tensor))
+""",
+    ),
     NearMiss(
         title="a layer that is called like a method of tensors",
         source="""\

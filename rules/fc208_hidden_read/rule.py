@@ -27,8 +27,8 @@ class HiddenRead(Rule):
         repeated, text (``str(n)``, ``"%d" % n``), ``torch.equal``; numbers and arrays of NumPy, which
         are tensors in a graph (``if array.any()``, ``range(np.max(sizes))``, ``x.permute(*np.argsort(dims))``), where
         Dynamo does not know what they hold: of ``np.sqrt(width)`` it does, of ``np.prod(sizes)`` it does not;
-        and where data decides how many rows there are (``torch.where(mask)``, ``unique``, ``x[y != 0]``) or whether a
-        branch is taken, as far as other rules do not tell of it.
+        and where data decides how many rows there are (``torch.where(mask)``, ``unique``, ``x[y != 0]``), whether a
+        branch is taken, or what a comprehension keeps, as far as other rules do not tell of it.
         It says what the line costs, and which setting of PyTorch takes it into the graph. Iterating over a tensor or
         unpacking it, ``max`` and ``sum`` of tensors, formatted strings and ``.numpy()`` alone cost nothing, and are
         not reported.

@@ -50,6 +50,10 @@ ASKING = (
     ast.If,
     ast.IfExp,
     ast.Assert,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
 )
 _TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
 _READING = ("int", "float")
@@ -142,6 +146,10 @@ class AskedNumbers(Analysis):
                     yield operand, "not of a tensor"
             case ast.If(test=test) | ast.IfExp(test=test) if not self.facts.ask(Conditions).reads_data(test):
                 for p in _tested(test):
+                    if (self._is_asked(p) and self.is_tensor(p)) or self._ends(p, "if of a tensor"):
+                        yield p, "if of a tensor"
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                for p in (part for g in node.generators for test in g.ifs for part in _tested(test)):
                     if (self._is_asked(p) and self.is_tensor(p)) or self._ends(p, "if of a tensor"):
                         yield p, "if of a tensor"
             case ast.Assert(test=test, msg=message) if not self.facts.ask(Conditions).reads_data(test):
@@ -356,6 +364,8 @@ class AskedNumbers(Analysis):
         child: ast.AST = e
         for parent in self.syntax.ancestors(e):
             if isinstance(parent, _TESTING) and child is parent.test:
+                return True
+            if isinstance(parent, ast.comprehension) and child in parent.ifs:
                 return True
             if not isinstance(parent, (ast.BoolOp, ast.UnaryOp)):
                 return False

@@ -350,8 +350,8 @@ class LikelyTensors(Analysis):
         return any(e.attr in known.masks for known in self._known_classes(e.value, _NONE))
 
     def _known_classes(self, e: ast.expr, seen: Seen) -> Iterable[ClassSummary]:
-        found = map(self.project.known_class, self._classes(e, seen))
-        return (known for known in found if known is not None)
+        for name in self._classes(e, seen):
+            yield from self.project.lineage(name)
 
     def _classes(self, e: ast.expr, seen: Seen) -> Iterable[str]:
         """The dotted classes of the project that ``e`` may be an instance of."""
@@ -363,6 +363,8 @@ class LikelyTensors(Analysis):
                     yield from self._alike(d)
                 elif d.how == "assign" and isinstance(d.value, ast.Call) and not d.path:
                     yield from self._named(d.value.func)
+                    makers = map(self.project.handed_on, self._named(d.value.func))
+                    yield from (made for maker in makers if maker is not None for made in maker.returns)
         elif isinstance(e, ast.Attribute) and (own := self.inference.instance_attribute(e)) is not None:
             known = self.project.known_class(self.facts.qualname(own[0]) or own[0].name)
             yield from (cls for name, cls in (known.built if known is not None else ()) if name == e.attr)

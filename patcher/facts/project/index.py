@@ -871,6 +871,31 @@ class Project:
         """What ``name`` may be on an instance of ``cls`` or of a class below: its own or inherited, and overrides."""
         return self._method(cls, name)
 
+    def lineage(self, name: str) -> Iterator[ClassSummary]:
+        """The class ``name``, also where a package hands it on by that name, and the classes of the index above it."""
+        seen, stack = set[str](), [name]
+        while stack:
+            known = self._handed_on_class(above := stack.pop())
+            if known is not None and above not in seen:
+                yield known
+                stack += known.bases
+            seen.add(above)
+
+    def _handed_on_class(self, name: str) -> ClassSummary | None:
+        found = self._classes.get(name)
+        if found is not None or "." not in name:
+            return found
+        package, _, last = name.rpartition(".")
+        below = [c for c in self._by_last[last] if c.startswith(f"{package}.")]
+        return self._classes[below[0]] if len(below) == 1 else None
+
+    @cached_property
+    def _by_last(self) -> defaultdict[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self._classes:
+            found[name.rpartition(".")[2]].append(name)
+        return found
+
     def family(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         """Classes that share instances with ``name`` (bases, subclasses, their bases), and bases that are unknown."""
         known = self._families.get(name)
