@@ -182,6 +182,22 @@ calls = [(torch.randn(4, 3),), (torch.randn(4, 3),)]
 """,
     ),
     Example(
+        title="whether two tensors are one, by their addresses",
+        before="""\
+class Shared(nn.Module):
+    def forward(self, query, key, value):
+        y = query * 2
+        if query.data_ptr() == key.data_ptr() == value.data_ptr():
+            y = y + 1
+        return y
+""",
+        after=None,
+        run="""\
+def make(): return Shared()
+calls = [(torch.randn(4, 3), torch.randn(4, 3), torch.randn(4, 3)) for _ in range(2)]
+""",
+    ),
+    Example(
         title="the class taken off a tensor",
         before="""\
 class Plain(nn.Module):

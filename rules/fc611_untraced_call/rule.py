@@ -26,7 +26,7 @@ class UntracedCall(Rule):
         Reports, in code that gets compiled, calls of functions of Python, PyTorch and NumPy that Dynamo does not trace
         (time, files, JSON, compression, random state, packed sequences, hooks, ``torch.autograd.grad``, ``np.ndindex``,
         ``np.interp``, ``copy.deepcopy`` and ``pow`` of a tensor ...) and of libraries that it does not look into
-        (scikit-learn, SciPy, OpenCV, pandas ...), layers that are made there,
+        (scikit-learn, SciPy, OpenCV, pandas ...), addresses of tensors that are compared, layers that are made there,
         sparse tensors where they are made and where the function goes on with one, and functions that are marked
         ``@torch.compiler.disable`` while compiled code runs, with the calls of them. Of Python's own objects: lists
         that a method of a text gave and that are changed (``text.split(",").pop()``), texts of sizes (``str(n)``, not
@@ -91,6 +91,7 @@ _WHY = {
     Why.TEXT: 'a formatted string, `f"{n}"`, of a size by itself goes into the graph',
     Why.KEPT: "read it once before, in the constructor say, or keep the value there: then there is nothing to work out",
     Why.POWER: "`a ** b` is the same of tensors, and goes into the graph",
+    Why.ADDRESS: "a graph has no addresses: `a is b` of the tensors themselves goes into it",
     Why.DRAWN: "no graph holds a generator; PyTorch's own, without `generator=`, is drawn from in the graph",
     Why.SPARSE: "no graph holds a sparse tensor",
     Why.HELD: "no graph holds a sparse tensor",
@@ -113,6 +114,8 @@ def _message(found: Untraced, facts: Facts) -> str:
             told = f"{what} is worked out at its first read, under a lock before Python 3.12: the graph ends there"
         case Why.WEIGHTS:
             told = f"{what} makes weights in compiled code: the graph ends"
+        case Why.ADDRESS:
+            told = f"{what} compares the addresses of tensors: the graph ends"
         case Why.DRAWN:
             told = f"{what} uses a generator of random numbers: the graph ends"
         case Why.SPARSE:

@@ -13,7 +13,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.project.given_back import given_back
 from patcher.facts.syntax.docstrings import sparse_documented
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.tables import host_api
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
@@ -33,6 +33,7 @@ WORDS_OF_UNTRACED = (
     | host_api.NOT_TRACED_METHODS
     | host_api.NOT_TRACED_OF_MODULES
     | {
+        "data_ptr",
         "sparse",
         "coo",
         "csr",
@@ -64,6 +65,7 @@ class Why(Enum):
     TEXT = "a text of a size"
     KEPT = "a property that is worked out once, under a lock"
     POWER = "a function of Python that has an operator of the same meaning"
+    ADDRESS = "addresses of tensors are compared"
     DRAWN = "a generator of random numbers is used"
     SPARSE = "a sparse tensor is made"
     HELD = "a sparse tensor is at hand"
@@ -126,6 +128,8 @@ class UntracedCalls(Analysis):
             map(self.facts.ask(LikelyTensors).of, (*call.args, *(k.value for k in call.keywords)))
         ):
             yield Untraced(call, func, Why.POWER)
+        elif (compared := self._compares_addresses(call)) is not None:
+            yield Untraced(compared, compared, Why.ADDRESS)
         elif self.facts.ask(Generators).ends(call):
             yield Untraced(call, func, Why.DRAWN)
         elif what in host_api.NOT_TRACED_SIZES:
@@ -148,6 +152,14 @@ class UntracedCalls(Analysis):
             yield Untraced(call, made, Why.LEFT_OUT_CALL)
         if (following := self._where_held(call)) is not None:
             yield Untraced(following, func, Why.HELD)
+
+    def _compares_addresses(self, call: ast.Call) -> ast.Compare | None:
+        """The comparison of ``x.data_ptr()`` with another address, at the first of them."""
+        around = self.syntax.parents[call]
+        if not isinstance(around, ast.Compare):
+            return None
+        addresses = [p for p in (around.left, *around.comparators) if _is_address(p)]
+        return around if len(addresses) > 1 and addresses[0] is call else None
 
     def _loses_class(self, call: ast.Call) -> bool:
         """Whether that takes the class off a tensor: ``x.as_subclass(torch.Tensor)``."""
@@ -268,3 +280,7 @@ class UntracedCalls(Analysis):
     @cached_property
     def _lines(self) -> dict[FunctionNode, float]:
         return {}
+
+
+def _is_address(e: ast.expr) -> bool:
+    return isinstance(e, ast.Call) and not e.args and last_name(e.func) == "data_ptr"
