@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.caught import Caught
+from patcher.facts.checks.lasting import Lasting
 from patcher.facts.chunked.chunks import Chunks, is_plain, read_of
 from patcher.facts.chunked.packed_attention import PackedAttentions
 from patcher.facts.values.certainty import Certainty
@@ -48,12 +49,13 @@ class TolistLoop(Rule):
         Safe when the sizes are known to be one row of integers, and every chunk is followed, within the function, to
         ``torch.cat`` along the dimension of the split; on the way only casts and element-wise methods, and
         ``reshape(-1, x.shape[-1])``, may touch it. Sizes that do not add up are still a RuntimeError (on CUDA, a
-        device-side assertion). Unsafe when the chunks leave the function, in an attribute of what it returns or as what
-        it returns: then all readers in this file are followed, and compiled code elsewhere must not look at the chunks
-        one by one. Counting from 0 to a number of dimensions is safe; unsafe where ``torch.arange`` might be asked to
-        count downwards, which it refuses and ``range`` does not, and where the length of the list goes with a size of
-        a tensor: it is a loop whose turns compiled code has written out. Chunks that are read in any other way stay,
-        and so does every other use of the numbers.
+        device-side assertion); left alone where something is set, or written in place for others, above them. Unsafe
+        when the chunks leave the function, in an attribute of what it returns or as what it returns: then all readers
+        in this file are followed, and compiled code elsewhere must not look at the chunks one by one. Counting from 0
+        to a number of dimensions is safe; unsafe where ``torch.arange`` might be asked to count downwards, which it
+        refuses and ``range`` does not, and where the length of the list goes with a size of a tensor: it is a loop
+        whose turns compiled code has written out. Chunks that are read in any other way stay, and so does every other
+        use of the numbers.
 
     References:
         transformers' image features, which are split by image and concatenated by the caller; PyTorch, "Data dependent
@@ -141,6 +143,8 @@ def _why_not_written(rejoined: Rejoined, facts: Facts) -> str:
         return "the line holds more than this statement"
     if caught := facts.ask(Caught).why(facts.syntax.statement_of(rejoined.splits[0].call), ("RuntimeError",)):
         return caught
+    if lasts := facts.ask(Lasting).why(anchor):
+        return lasts
     if not facts.ask(Chunks).is_certain(rejoined.read):
         return "it may not be read at all"
     if not facts.ask(Chunks).is_followed_by(rejoined.read, rejoined.splits[0].call):

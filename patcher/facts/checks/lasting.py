@@ -148,7 +148,7 @@ class Lasting(Analysis):
     def _kept(self, nodes: Iterable[ast.AST], function: FunctionNode, *, sets_only: bool = False) -> Iterator[Write]:
         """What ``nodes`` change that outlives the call of ``function``.
 
-        ``sets_only``: without calls of what is not read, and of tensors only those that others may hold.
+        ``sets_only``: without calls of what is not read, and of memory and containers what others may hold.
         """
         shared = {name for n in walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
         for n in nodes:
@@ -160,10 +160,18 @@ class Lasting(Analysis):
                         lasts = not sets_only and not isinstance(self.syntax.parents.get(n), ast.Raise)
                     case _:
                         lasts = not (w.objects and all(map(self._is_made_here, w.objects)))
-                        if lasts and sets_only and w.how is not How.SETS and self._is_tensor(w):
-                            lasts = any(self.unchanged.sharers(o).world for o in w.objects)
+                        if lasts and sets_only and w.how is not How.SETS:  # backends write at the end of a graph
+                            lasts = not w.objects or any(self.unchanged.sharers(o).world for o in w.objects)
+                        elif lasts and sets_only and isinstance(n, ast.Call) and not w.objects:
+                            lasts = any(map(self._sets, self.callees.of(n)))
                 if lasts:
                     yield w
+
+    def _sets(self, function: str) -> bool:
+        """Whether the dotted ``function`` itself sets attributes, of more than the object that it is to make."""
+        summary = self.project.function(function)
+        made = function.rpartition(".")[2] in INITIALISERS
+        return summary is not None and not made and bool(summary.does.own or summary.does.sets)
 
     def _is_made_here(self, e: ast.expr) -> bool:
         """Whether ``e`` is an object that this call has made: a container, an instance, what a layer gives."""
@@ -181,7 +189,3 @@ class Lasting(Analysis):
                 values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
                 return bool(found) and len(values) == len(found) and all(map(self._is_made_here, values))
         return False
-
-    def _is_tensor(self, w: Write) -> bool:
-        """Whether only tensors are written to: in a graph that is made free of writes, these come at its end."""
-        return all(self.inference.of(o).is_tensor for o in w.objects)
