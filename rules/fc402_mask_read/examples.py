@@ -770,6 +770,28 @@ train = True
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a mask of each turn of a comprehension",
+        source="""\
+class Sums(nn.Module):
+    def forward(self, x: torch.Tensor, ids: torch.Tensor):
+        sums = {i: x[ids == i].sum() for i in range(3)}
+        means = sum(x[ids == i].mean() for i in range(3))
+        return sums[0] + means
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a mask that may be missing, asked for in the same line",
+        source="""\
+class Mean(nn.Module):
+    def forward(self, x: torch.Tensor, ids: torch.Tensor | None = None, most: int = 2):
+        y = x[ids > 0].mean() if ids is not None else x.mean()
+        z = ids is not None and x[ids > 1].mean()
+        return y + z
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="a loss of two tensors that different masks select",
         source="""\
 class Masks(nn.Module):

@@ -140,7 +140,7 @@ class Filling(Analysis):
         """Why the mask of ``read`` cannot be asked for in front of ``statement``, and again; "" where it can."""
         if self.writing.spelled("torch", statement) is None:
             return "`torch` is not imported here"
-        reason = self.facts.ask(Unchanged).why_impure(read.mask)
+        reason = self.facts.ask(Unchanged).why_impure(read.mask) or self.writing.why_not_ahead(read.node)
         return reason or self.writing.why_not_replaced(statement) or ""
 
     def _is_shaped(self, read: MaskedRead) -> bool:

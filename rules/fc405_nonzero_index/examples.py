@@ -209,6 +209,16 @@ calls = [(torch.linspace(-1, 1, 5),)]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a condition of each turn of a comprehension, and one that may be missing",
+        source="""\
+class Sums(nn.Module):
+    def forward(self, x: torch.Tensor, ids: torch.Tensor, other: torch.Tensor | None = None):
+        sums = [x[torch.where(ids == i)].sum() for i in range(3)]
+        return sums[0] + (x[torch.where(other > 0)].sum() if other is not None else x.sum())
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="the other torch.where",
         source="""\
 class Choice(nn.Module):

@@ -91,7 +91,7 @@ def _written(node: ast.Call, message: str, places: Places, subscripts: list[ast.
     if condition.rank is not None and condition.rank.least > 0:
         return Finding(node, message, Fix((Replace(places.whole, mask),)))
     statement = facts.syntax.statement_of(node)
-    if (reason := facts.writing.why_not_replaced(statement)) is not None:
+    if reason := facts.writing.why_not_replaced(statement) or facts.writing.why_not_ahead(places.whole):
         return Finding(node, message, assumption=reason)
     if direct and not _of_a_number(subscripts[0], facts):
         return Finding(node, message, assumption="the value would be evaluated after the condition")

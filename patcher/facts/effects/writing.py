@@ -132,6 +132,34 @@ class Writing(Analysis):
             child = parent
         return "it stands in no statement"
 
+    def why_not_ahead(self, e: ast.expr) -> str:
+        """What decides whether, or how often, ``e`` is evaluated in its statement; "" when it is once, and always.
+
+        Only there may a part of ``e``, which changes nothing, be evaluated above the statement: a comprehension and a
+        lambda have names of their own, and what an ``if`` keeps from being evaluated may fail.
+        """
+        child: ast.AST = e
+        statement = self.syntax.statement_of(e)
+        for parent in self.syntax.ancestors(e):
+            if parent is statement:
+                return ""
+            match parent:
+                case ast.IfExp(test=first) | ast.BoolOp(values=[first, *_]) if child is not first:
+                    return f"`{short(parent)}` decides whether it is evaluated"
+                case ast.Compare(comparators=[_, *later]) if child in later:
+                    return f"`{short(parent)}` decides whether it is evaluated"
+                case ast.Lambda():
+                    return f"`{short(parent)}` evaluates it"
+                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                    if child is not parent.generators[0] or not self._is_in_first(e, parent.generators[0]):
+                        return f"`{short(parent)}` evaluates it in each turn"
+            child = parent
+        return "it stands in no statement"
+
+    def _is_in_first(self, e: ast.expr, first: ast.comprehension) -> bool:
+        """Whether ``e`` is, or is a part of, what is gone through first."""
+        return first.iter in (e, *self.syntax.ancestors(e))
+
     def why_not_builtin(self, *names: str) -> str:
         """What keeps new code from saying the builtins ``names``; "" when each is Python's own in all of the file."""
         hidden = [n for n in names if not self.syntax.is_builtin(ast.Name(n, ast.Load()))]
