@@ -143,12 +143,14 @@ class Named(nn.Module):
     def forward(self, x, target, lengths):
         mask = torch.arange(3) < lengths[:, None]
         loss = F.mse_loss(self.lin(x), target, reduction="none")
+        _count = None
         if torch.compiler.is_compiling():
             _kept = mask[(..., *[None] * (loss.ndim - mask.ndim))].expand_as(loss)
+            _count = _kept.sum()
             loss = torch.where(_kept, loss, 0)
         else:
             loss = loss[mask]
-        return loss.sum() / _kept.sum() if torch.compiler.is_compiling() else loss.mean()
+        return loss.mean() if _count is None else loss.sum() / _count
 """,
         run="""\
 x = torch.linspace(-1, 1, 24).reshape(2, 3, 4)

@@ -66,19 +66,24 @@ class Filling(Analysis):
             made.append(Code("{0} = {1}", (base, read.base)))
         kept, lines = self._kept(read, base, spread=name == "mean")
         selected = Code(f"{where}({{0}}, {{1}}, 0)", (kept, base))
-        ahead = (*made, *lines)
+        ahead, count = (*made, *lines), ""
+        if name == "mean" and held is not None:  # the mask may be another one where the name is read
+            count = self.writing.fresh_local("_count", statement)
+            ahead = (*ahead, Code(f"{count} = {{0}}.sum()", (kept,)))
         whole = selected if name == "sum" and held is not None else Code("{0}.sum()", (selected,))
         assumption = _ORDER
         if name == "mean":
             assumption += "; that the elements are floats and that their sum fits their dtype is taken for granted"
             whole = selected if held is not None else Code("{0} / {1}.sum()", (whole, kept))
         edits = self.compiled(statement, ahead, read.node if held is not None else call, whole)
-        if isinstance(edits, str) or name == "sum" or held is None:
+        if isinstance(edits, str) or held is None or not count:
             return edits if isinstance(edits, str) else Filled(edits, assumption, read.node)
-        divided = Code("{0}.sum() / {1}.sum()", (held, kept))
-        if not self.facts.compiled_only(call):
-            divided = Code(f"{{0}} if {self._asking(call)} else {{1}}", (divided, call))
-        return Filled((*edits, Replace(call, divided)), assumption, read.node)
+        divided = Code(f"{{0}}.sum() / {count}", (held,))
+        if self.facts.compiled_only(statement):
+            return Filled((*edits, Replace(call, divided)), assumption, read.node)
+        # what the name holds is asked for, not once more who runs: behind a graph break that may be eager code
+        chosen = Replace(call, Code(f"{{0}} if {count} is None else {{1}}", (call, divided)))
+        return Filled((Insert(statement, (Code(f"{count} = None"),)), *edits, chosen), assumption, read.node)
 
     def _lost(self, loss: SelectedLoss) -> Filled | str:
         """A loss of what is selected of two tensors."""
@@ -117,6 +122,8 @@ class Filling(Analysis):
 
     def compiled(self, at: ast.stmt, ahead: tuple[Code, ...], old: ast.expr, new: Code) -> tuple[Edit, ...] | str:
         """``new`` for ``old`` in the statement ``at``, below ``ahead``."""
+        if ahead and isinstance(at, ast.If | ast.While | ast.With | ast.AsyncWith | ast.Match):
+            return "it is no assignment and no result"
         if self.facts.compiled_only(at):
             return (Insert(at, ahead), Replace(old, new)) if ahead else (Replace(old, new),)
         match at:

@@ -122,9 +122,9 @@ class Experts(nn.Module):
         with torch.no_grad():
             mask = F.one_hot(chosen, num_classes=self.count + 1)
             mask = mask.permute(2, 1, 0)
-            hit = () if torch.compiler.is_compiling() else (mask.sum((1, 2)) > 0).nonzero()
+            hit = None if torch.compiler.is_compiling() else (mask.sum((1, 2)) > 0).nonzero()
 
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or hit is None:
             for e in range(mask.shape[0]):
                 if e == self.count:
                     continue
@@ -436,8 +436,8 @@ class Experts(nn.Module):
     def forward(self, x):
         weights, chosen = self.router(x).softmax(-1).topk(2)
         out = torch.zeros_like(x)
-        counts = () if torch.compiler.is_compiling() else torch.bincount(chosen.flatten(), minlength=4).tolist()
-        if torch.compiler.is_compiling():
+        counts = None if torch.compiler.is_compiling() else torch.bincount(chosen.flatten(), minlength=4).tolist()
+        if torch.compiler.is_compiling() or counts is None:
             for i in range(len(self.experts)):
                 _picked = chosen == i
                 _weights = torch.where(_picked, weights[:, : _picked.shape[1]], 0).sum(-1, keepdim=True)

@@ -35,19 +35,21 @@ class GroupHits(Analysis):
     """Takes the iterable of a loop apart."""
 
     def none_when_compiled(self, iterable: ast.expr) -> bool:
-        """Whether compiled code has nothing to visit: ``() if torch.compiler.is_compiling() else ...``."""
+        """Whether compiled code has nothing to visit: ``None if torch.compiler.is_compiling() else ...``."""
         match self.meaning(iterable):
-            case ast.IfExp(test=ast.Call(func=func), body=ast.Tuple(elts=[])):
+            case ast.IfExp(test=ast.Call(func=func), body=ast.Tuple(elts=[]) | ast.Constant(value=None)):
                 return self.syntax.qualified(func) in api.EAGER_GUARDS
         return False
 
     def meaning(self, e: ast.expr) -> ast.expr:
-        """``e``, or the one expression that a name stands for."""
+        """``e``, or the one expression that a name stands for, and no other one with it."""
         if isinstance(e, ast.Name):
             definitions = self.inference.definitions(e)
             one = next(iter(definitions)) if len(definitions) == 1 else None
             if one is not None and one.how == "assign" and one.value is not None and not one.path:
-                return one.value
+                match self.syntax.parents[one.value]:
+                    case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name()):
+                        return one.value
         return e
 
     def of(self, iterable: ast.expr) -> Hits | None:

@@ -83,12 +83,13 @@ class NonzeroLoop(Rule):
         together = chosen is not node and facts.syntax.following(chosen)[:1] == [node]
         mask, weights, rows = (facts.writing.fresh_local(wish, node) for wish in ("_picked", "_weights", "_rows"))
         loop = StaticForm(static, mask, weights, rows).loop()
-        header = stacked(block(Code(f"if {compiling}:"), [loop]), Code("else:"))
-        edits: list[Edit] = [Enclose((chosen, node) if together else (node,), header)]
-        if chosen is not node and not together:
-            edits.append(Replace(static.chosen, Code(f"() if {compiling} else {{0}}", (static.chosen,))))
-        if static.counted is not None:
-            edits.append(Replace(static.counted, Code(f"() if {compiling} else {{0}}", (static.counted,))))
+        read = static.counted if chosen is node or together else static.chosen
+        asked, edits = compiling, list[Edit]()
+        if read is not None:  # above the loop: behind a graph break in between, what is compiled may run eagerly
+            edits.append(Replace(read, Code(f"None if {compiling} else {{0}}", (read,))))
+            asked = f"{compiling} or {_name_of(facts.syntax.statement_of(read))} is None"
+        header = stacked(block(Code(f"if {asked}:"), [loop]), Code("else:"))
+        edits.insert(0, Enclose((chosen, node) if together else (node,), header))
         taken = [f"`{t}` row by row" for t in static.turns.values.taken_for]
         if static.doubtful and static.whole is not None:
             taken.append(f"`{static.whole.id}` to have no negative element")
@@ -110,3 +111,11 @@ class NonzeroLoop(Rule):
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _name_of(statement: ast.stmt) -> str:
+    """The one name that ``statement`` binds."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    raise AssertionError(ast.unparse(statement))
