@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class DroppedTensors(Analysis):
         names, kept = self._dropped(node)
         if not names or not all(self._asks(node.test, name) for name in names):
             return None
+        if self.facts.ask(Unchanged).why_impure(node.test):
+            return None  # compiled code leaves it out
         return DroppedTensor(node.test, names, kept)
 
     def _dropped(self, node: ast.If | ast.IfExp) -> tuple[tuple[str, ...], bool]:

@@ -688,6 +688,17 @@ calls = [(torch.linspace(0, 1, 3), torch.arange(n)) for n in (3, 9, 4, 5)]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a mask that is dropped, and a name that the test binds",
+        source="""\
+class Masked(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        if (every := mask.all()):
+            mask = None
+        return x if mask is None else x * mask, every
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="what is chosen is made of the input's length",
         source="""\
 class Growing(nn.Module):

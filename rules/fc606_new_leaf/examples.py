@@ -335,6 +335,21 @@ class Field(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="what asks for gradients already, for it is computed of weights",
+        source="""\
+class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = torch.zeros(4)
+        y += self.lin.bias
+        return (self.lin(x) * 2).requires_grad_(True) * 3 + y.requires_grad_()
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="modules, and tensors that are told to ask for none",
         source="""\
 class Frozen(nn.Module):

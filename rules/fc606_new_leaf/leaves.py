@@ -6,10 +6,15 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.running.by_default import ByDefault
+from patcher.facts.syntax.written import short
 from patcher.facts.values.certainty import Certainty, Grade
 
 _MAKERS = frozenset(f"torch.{name}" for name in ("tensor", "zeros", "ones", "full", "zeros_like", "ones_like"))
+#: What makes a tensor out of no other one.
+_NEW = _MAKERS | {f"torch.{n}" for n in "empty rand randn randint arange linspace eye rand_like randn_like".split()}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,37 @@ class Leaves(Analysis):
                 return None
         elif not isinstance(tensor, (ast.Call, ast.BinOp)):
             return None
-        return Leaf(call, given[0] if given else None, self._why_needed(call), tensor)
+        reason = "" if self._asks_for_none(tensor) else f"`{short(tensor)}` may be computed of what asks for gradients"
+        return Leaf(call, given[0] if given else None, reason or self._why_needed(call), tensor)
+
+    def _asks_for_none(self, e: ast.expr) -> bool:
+        """Whether the tensor ``e`` asks for no gradients; one that is computed of what does cannot be told not to."""
+        if isinstance(e, ast.Constant) or self.facts.ask(GradientMode).off(e):
+            return True
+        match e:
+            case ast.Name():
+                return self._is_still_such(e)
+            case ast.BinOp(left=left, right=right):
+                return self._asks_for_none(left) and self._asks_for_none(right)
+            case ast.Call(func=func, keywords=keywords) if (what := self.syntax.qualified(func)) is not None:
+                return what in _NEW and all(k.arg not in (None, "requires_grad") for k in keywords)
+            case ast.Call(func=ast.Attribute(attr="detach")):
+                return True
+            case ast.Call(func=ast.Attribute(value=of), args=args, keywords=keywords):
+                return all(map(self._asks_for_none, (of, *args, *(k.value for k in keywords))))
+        return False
+
+    def _is_still_such(self, name: ast.Name) -> bool:
+        """Whether ``name`` was made so that it asks for no gradients, and nothing is written into it since."""
+        changed, found = self.facts.ask(Unchanged).why_changed, self.inference.definitions(name)
+        return bool(found) and all(
+            d.how == "assign"
+            and not d.path
+            and d.value is not None
+            and self._asks_for_none(d.value)
+            and not changed(name, self.syntax.statement_of(d.node), name)
+            for d in found
+        )
 
     def _why_needed(self, made: ast.Call) -> str:
         """Why the gradient of ``made`` may be asked for, or the tensor changed; "" where it is only computed with."""
