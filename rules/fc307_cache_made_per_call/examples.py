@@ -119,15 +119,15 @@ INVALID: tuple[Example, ...] = (
         kept[key] = pasts
         if len(kept) > 8:  # the one that was not used for longest
             kept.pop(next(iter(kept)))
-        for past_2 in pasts:
-            torch._dynamo.mark_static_address(past_2.keys)
-            past_2.keys.zero_()
-            past_2.seen = torch.zeros((), device=x.device)
+        for past in pasts:
+            torch._dynamo.mark_static_address(past.keys)
+            past.keys.zero_()
+            past.seen = torch.zeros((), device=x.device)
         found = []
         for step in range(steps):
             x = self(x, step, pasts)
-            for past_2 in pasts:
-                past_2.seen = past_2.seen.clone()
+            for past in pasts:
+                past.seen = past.seen.clone()
             found.append(x)
         return torch.stack(found)
 """,

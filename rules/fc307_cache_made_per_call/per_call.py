@@ -23,6 +23,8 @@ from rules.fc307_cache_made_per_call.sizes import Sizes, UnknownSizeError, makes
 _AGAIN = {"torch.zeros": "zero_()", "torch.ones": "fill_(1)", "torch.full": "fill_({0})", "torch.empty": ""}
 
 
+#: What gives an object of its own each time, which its methods may change.
+_CHANGEABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -45,14 +47,16 @@ class Field:
 class PerCall:
     """``statement`` binds ``name`` to new objects, many of them (``each``) or one.
 
-    ``fields``: those that compiled code changes. ``key``: what their sizes and places come from. ``calls``: the
-    statements that hand them on. ``reason``: what keeps them from being kept; "" for nothing.
+    ``fields``: those that may change; ``written``: those that compiled code writes into. ``key``: what their sizes
+    and places come from. ``calls``: the statements that hand them on. ``reason``: what keeps them from being kept; ""
+    for nothing.
     """
 
     statement: ast.Assign
     name: str
     each: bool
     fields: tuple[Field, ...]
+    written: tuple[str, ...]
     key: tuple[ast.expr, ...]
     calls: tuple[ast.stmt, ...]
     reason: str
@@ -76,9 +80,10 @@ class MadePerCall(Analysis):
             return None
         fields = [f for k in made.keywords if k.arg is not None and (f := self._field(cls, k.arg, k.value)) is not None]
         calls = self._handed_on(statement)
-        if not calls or not any(f.tensor and f.again is not None for f in fields) or self.facts.compiled(statement):
+        written = [f.name for f in fields if f.again is not None and self._is_written(cls, f.name)]
+        if not calls or not written or self.facts.compiled(statement):
             return None
-        reason = self._why_not(statement, function, calls, fields)
+        reason = self._why_not(statement, function, calls, fields) or self._why_left(cls, made)
         key: tuple[ast.expr, ...] = ()
         try:
             key = tuple(self.facts.ask(Sizes).of(statement.value, made, function))
@@ -86,7 +91,7 @@ class MadePerCall(Analysis):
             reason = reason or str(why)
         if not reason and len(made.keywords) + len(made.args) != len([k for k in made.keywords if k.arg is not None]):
             reason = f"what `{short(made)}` is given is not all named"
-        return PerCall(statement, name, each, tuple(fields), key, tuple(calls), reason)
+        return PerCall(statement, name, each, tuple(fields), tuple(written), key, tuple(calls), reason)
 
     def _plain_class(self, called: ast.expr) -> str | None:
         """The dotted class of the project that ``called`` is, where it has no methods and no bases."""
@@ -110,8 +115,37 @@ class MadePerCall(Analysis):
             f.touch.how is How.SET and (again is None or (f.touch.inside, f.touch.line) not in written) for f in found
         ):
             return Field(name, value, again is not None, None)
-        compiled = any(self._is_compiled(f) for f in found)
-        return Field(name, value, True, again, number) if compiled and again is not None else None
+        if again is not None:  # who is given the tensor may write into it as well
+            return Field(name, value, True, again, number)
+        plain = self.inference.of(value).is_number or not isinstance(value, _CHANGEABLE)
+        return None if plain else Field(name, value, False, None)
+
+    def _is_written(self, cls: str, name: str) -> bool:
+        """Whether compiled code writes into the tensor ``name`` of such an object."""
+        return any(self._is_compiled(f) for f in self.project.attributes.touched(cls, name, (How.SET, How.WRITTEN)))
+
+    def _why_left(self, cls: str, made: ast.Call) -> str:
+        """Which attribute keeps what the call before has left in it, for ``made`` does not give it; "" where none."""
+        last = cls.rpartition(".")[2]
+        here = [n for n in self.syntax.by_type[ast.ClassDef] if isinstance(n, ast.ClassDef) and n.name == last]
+        if len(here) != 1:
+            summary = self.project.known_class(cls)
+            there = (summary.declared if summary is not None else frozenset()) - {k.arg for k in made.keywords}
+            return f"`{min(there)}` is not given there, and may not be what it was" if there else ""
+        for s in here[0].body:
+            match s:
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    pass
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    pass
+                case _:
+                    continue
+            if any(k.arg == name for k in made.keywords):
+                continue
+            changed = any(True for _ in self.project.attributes.touched(cls, name, (How.SET, How.WRITTEN)))
+            if changed or not isinstance(value, ast.Constant):
+                return f"`{name}` is not given there, and may not be what it was"
+        return ""
 
     def _is_compiled(self, found: Found) -> bool:
         if self.project.reached(found.touch.inside):

@@ -77,7 +77,7 @@ class CacheMadePerCall(Rule):
         found = facts.ask(MadePerCall).of(node)
         if found is None:
             return
-        written = ", ".join(f"`{f.name}`" for f in found.fields if f.again is not None)
+        written = ", ".join(f"`{name}`" for name in found.written)
         message = f"`{found.name}` is made anew in each call: CUDA graphs skip what writes into {written}"
         replaced = ", ".join(f"`{f.name}`" for f in found.fields if f.again is None and f.tensor)
         if replaced:
@@ -97,8 +97,8 @@ def _edits(found: PerCall, facts: Facts) -> Iterator[Edit]:
     function, cls = facts.syntax.function_of(statement), facts.syntax.class_of(statement)
     assert function is not None and cls is not None
     attribute = writing.fresh_attribute(f"_kept_{name.lstrip('_')}", cls)
-    kept, key = writing.fresh_name("kept", statement), writing.fresh_name("key", statement)
-    one = writing.fresh_name(_singular(name), statement) if found.each else name
+    kept, key = writing.fresh_local("kept", statement), writing.fresh_local("key", statement)
+    one = writing.fresh_local(_singular(name), statement) if found.each else name
     parts = [f"{{{i}}}" for i in range(len(found.key))]
     if not facts.ask(GradientMode).in_inference_mode(statement):
         parts.append(f"{writing.spelling(_INFERENCE, statement)}()")
