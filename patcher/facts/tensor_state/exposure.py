@@ -9,7 +9,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.exposed import TENSORS
 from patcher.facts.project.index import ClassSummary, Project
-from patcher.facts.syntax.classes import INITIALISERS
+from patcher.facts.syntax.classes import INITIALISERS, self_name
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables.wording import suggests_configuration
 
@@ -119,7 +119,9 @@ class Exposure(ClassAnalysis):
         return used
 
     def _outside(self, state: list[str]) -> Iterator[str]:
-        for method in sorted(m for m in self.members.methods if m not in INITIALISERS):
+        for method, function in sorted(self.members.methods.items()):
+            if method in INITIALISERS or self_name(function) is None:  # a class method is called like that
+                continue
             if self.project.is_taken(self.name, method):
                 yield f"`{method}` is taken from the class, and may run for an object of another one"
         for module in sorted(self.project.modules.values(), key=lambda m: m.path):
