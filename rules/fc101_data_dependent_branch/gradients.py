@@ -61,7 +61,7 @@ class Gradients(Analysis):
                 if (reason := self._why_not_as_defined(node)) is not None:
                     return reason
                 for value in self._definitions(node) or ():
-                    reason = self._why_not_smooth(value)
+                    reason = self.why_not_smooth(value)
                     if reason is not None:
                         return reason
         for end in ends:
@@ -160,7 +160,8 @@ class Gradients(Analysis):
         store = self.inference.class_facts(cls).initial(name)
         return value.is_tensor and not value.trainable and store is not None and store.how in ("buffer", "assign")
 
-    def _why_not_smooth(self, value: ast.expr) -> str | None:
+    def why_not_smooth(self, value: ast.expr) -> str | None:
+        """None when the gradient through ``value`` is finite at finite inputs; else what may make it infinite."""
         for node in ast.walk(value):
             if isinstance(node, ast.Call) and not _without(self.inference.of(node)):
                 own = self.inference.instance_attribute(node.func)

@@ -33,6 +33,8 @@ _UNKEPT = frozenset(
     "linear add sub mul div sum mean new_zeros new_ones new_full masked_scatter".split()
 )
 _UNKEPT_LAYERS = frozenset({"torch.nn.Linear", "torch.nn.Embedding", "torch.nn.Conv1d", "torch.nn.Conv2d"})
+#: What tells of any numbers whether all of them are 0.
+_COUNTING = frozenset({"any", "count_nonzero"})
 _LOOKED_AT = frozenset("shape dtype device ndim size dim numel is_cuda".split())
 
 
@@ -70,22 +72,23 @@ class SkippingTests(Analysis):
             return SkippedWrites(reading, (doubt, "what is written to is no leaf that requires a gradient"))
         doubts: dict[str, None] = {}
         for s in node.body:
-            found = self._write(s, masks, node)
+            found = self.write(s, masks, node)
             if found is None:
                 return None
             doubts |= dict.fromkeys(found)
         return SkippedWrites(reading, tuple(doubts))
 
-    def asked(self, node: ast.If) -> tuple[ast.expr, frozenset[str]] | None:
+    def asked(self, node: ast.If, strict: bool = True) -> tuple[ast.expr, frozenset[str]] | None:
         """The part of the test that says whether anything is set, and how the mask may be spelled.
 
-        None where the test asks something else, or more than may be asked when nothing is set.
+        None where the test asks something else, or more than may be asked when nothing is set. Unless ``strict``, the
+        mask may be worked out, and hold numbers: nothing is set where all of them are 0.
         """
         values = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
         if node.orelse or (isinstance(node.test, ast.BoolOp) and not isinstance(node.test.op, ast.And)):
             return None
         reading = [v for v in values if self.conditions.reads_data(v)]
-        masks = self._masks(reading[0]) if len(reading) == 1 else frozenset()
+        masks = self._masks(reading[0], strict) if len(reading) == 1 else frozenset()
         if not masks:
             return None
         late = values[values.index(reading[0]) + 1 :]
@@ -95,45 +98,47 @@ class SkippingTests(Analysis):
 
     # --- the test ---------------------------------------------------------------------------------------------------
 
-    def _masks(self, test: ast.expr) -> frozenset[str]:
+    def _masks(self, test: ast.expr, strict: bool) -> frozenset[str]:
         """How the mask may be spelled that has nothing set when ``test`` is false; nothing when there is none."""
         match test:
             case ast.Call(func=ast.Name(id="bool") as func, args=[inner], keywords=[]):
-                return self._masks(inner) if self.syntax.is_builtin(func) else frozenset()
+                return self._masks(inner, strict) if self.syntax.is_builtin(func) else frozenset()
             case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
-                return self._masks(inner)
+                return self._masks(inner, strict)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                mask = self._reduced(operand, ("all",), item=True)
+                mask = self._reduced(operand, ("all",), strict, item=True)
                 return frozenset(_turned(mask)) if mask is not None else frozenset()
             case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(limit))]):
                 above = (limit == 0 and isinstance(op, (ast.Gt, ast.NotEq))) or (limit == 1 and isinstance(op, ast.GtE))
-                mask = self._reduced(left, ("sum", "count_nonzero"), item=True) if above else None
+                mask = self._reduced(left, ("sum", "count_nonzero"), strict, item=True) if above else None
             case _:
-                mask = self._reduced(test, ("any", "sum", "count_nonzero"))
+                mask = self._reduced(test, ("any", "sum", "count_nonzero"), strict)
         return frozenset({ast.unparse(mask)} if mask is not None else ())
 
-    def _reduced(self, e: ast.expr, names: tuple[str, ...], item: bool = False) -> ast.expr | None:
-        """The boolean mask that ``e`` reduces to one element by one of ``names``."""
+    def _reduced(self, e: ast.expr, names: tuple[str, ...], strict: bool, item: bool = False) -> ast.expr | None:
+        """The mask that ``e`` reduces to one element by one of ``names``."""
         match e:
             case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]) if item:
-                return self._reduced(inner, names)
-            case ast.Call(func=func, args=[mask], keywords=[]) if self.syntax.qualified(func) in {
-                f"torch.{n}" for n in names
-            }:
-                pass
+                return self._reduced(inner, names, strict)
+            case ast.Call(func=func, args=[mask], keywords=[]) if self._reduces(func, names):
+                name = (self.syntax.qualified(func) or "").rpartition(".")[2]
             case ast.Call(func=ast.Attribute(value=mask, attr=name), args=[], keywords=[]) if name in names:
                 pass
             case _:
                 return None
-        if not self.masked_reads.presumed.boolean(mask):
+        if not self.masked_reads.presumed.boolean(mask) and (strict or name not in _COUNTING):
             return None
         # written twice, it has to be the same twice
         parts = [n for n in ast.walk(mask) if isinstance(n, (ast.Call, ast.NamedExpr, ast.Await, ast.Lambda))]
-        return None if parts else mask
+        again = not parts or (not strict and not self.facts.ask(Unchanged).why_impure(mask))
+        return mask if again else None
+
+    def _reduces(self, func: ast.expr, names: tuple[str, ...]) -> bool:
+        return self.syntax.qualified(func) in {f"torch.{n}" for n in names}
 
     # --- the writes -------------------------------------------------------------------------------------------------
 
-    def _write(self, s: ast.stmt, masks: frozenset[str], node: ast.If) -> list[str] | None:
+    def write(self, s: ast.stmt, masks: frozenset[str], node: ast.If) -> list[str] | None:
         """What has to be granted for ``s`` to write nothing where nothing is set; None when it is no such write."""
         match s:
             case ast.Pass():
@@ -147,7 +152,7 @@ class SkippingTests(Analysis):
                 if len(args) != 2:
                     return None
                 mask, value = args
-                fits = self._fits(into, mask)
+                fits = self.fits(into, mask)
             case _:
                 return None
         root = _root(into)
@@ -170,7 +175,7 @@ class SkippingTests(Analysis):
                 granted: list[str] | None = []
             case ast.Call(func=ast.Attribute(attr="masked_fill"), args=[mask, filling], keywords=[]):
                 seen = self._none_set(mask, masks)
-                granted = self._filled(mask, filling, into, self._fits(into, mask), masks) if seen else None
+                granted = self._filled(mask, filling, into, self.fits(into, mask), masks) if seen else None
             case _:
                 return None
         if granted is None or into.id != name or not self.inference.of(into).is_tensor:
@@ -183,7 +188,7 @@ class SkippingTests(Analysis):
         alone = self.effects.fresh(into, node, name)
         return [*granted, *([] if alone else [f"nobody asks whether `{name}` is still the same tensor"])]
 
-    def _fits(self, into: ast.expr, mask: ast.expr) -> bool:
+    def fits(self, into: ast.expr, mask: ast.expr) -> bool:
         """Whether a mask fits what it fills by broadcasting."""
         mask = mask.operand if isinstance(mask, ast.UnaryOp) else mask
         match mask:
@@ -201,7 +206,7 @@ class SkippingTests(Analysis):
         """What has to be granted for ``mask`` and ``value`` to be evaluated and to fit where nothing is set."""
         if not self.masked_reads.presumed.boolean(mask) or any(ast.unparse(n) in masks for n in ast.walk(value)):
             return None  # an index; or the value is read through the mask, so that its size depends on data
-        granted = self._value(value, into)
+        granted = self.value(value, into)
         if granted is None:
             return None
         if not self.masked_reads.presumed.sure(mask, self.inference):
@@ -229,12 +234,12 @@ class SkippingTests(Analysis):
                 return ast.unparse(dim) in ("-1", "0")
         return isinstance(mask, ast.Subscript)
 
-    def _value(self, value: ast.expr, into: ast.expr) -> list[str] | None:
+    def value(self, value: ast.expr, into: ast.expr) -> list[str] | None:
         """What has to be granted for ``value`` to be evaluated and taken where nothing is set."""
         held, dtype = self.inference.of(value), self.inference.of(into).dtype
         category = dtype.category if dtype is not None else Category.UNKNOWN
         text = f"`{ast.unparse(value)}`"
-        number: object = _written(value, self.syntax)
+        number: object = written(value, self.syntax)
         if number is not None or (self.effects.is_number(value) and self.effects.why_not_total(value) is None):
             number = held.constant if number is None else number
             if isinstance(number, (bool, int)) and abs(number) <= _SMALL:
@@ -324,7 +329,7 @@ def _turned(mask: ast.expr) -> Iterator[str]:
             other = ast.NotEq() if isinstance(op, ast.Eq) else ast.Eq()
             yield ast.unparse(ast.Compare(left, [other], [right]))
             yield f"~({inner})"
-        case ast.Name() | ast.Attribute() | ast.Subscript():
+        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call():
             yield f"~{inner}"
             yield f"{inner}.logical_not()"
 
@@ -340,13 +345,13 @@ def _inside_out(mask: ast.expr) -> ast.expr:
     return mask
 
 
-def _written(e: ast.expr, syntax: Syntax) -> int | float | None:
-    """``-100`` and ``float("-inf")``."""
+def written(e: ast.expr, syntax: Syntax) -> int | float | None:
+    """The number in ``-100`` and ``float("-inf")``."""
     match e:
         case ast.Constant(value=bool() | int() | float() as number):
             return number
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            inner = _written(operand, syntax)
+            inner = written(operand, syntax)
             return None if inner is None else -inner
         case ast.Call(args=[ast.Constant(value="inf" | "-inf" as text)], keywords=[]) if syntax.builtin(e) == "float":
             return float(text)
