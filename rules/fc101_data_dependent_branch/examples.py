@@ -497,6 +497,303 @@ calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]), tokens), (torch.tensor([[1, 4]])
         unsafe=True,
     ),
     Example(
+        title="a choice by the mask, and a name on the way",
+        before="""\
+class Spread(nn.Module):
+    def forward(self, x, lower, upper):
+        same = lower == upper
+        result = (x - lower) / (upper - lower + 1)
+        if same.any():
+            width = upper - lower
+            result = torch.where(same, (upper + lower) / 2 * width, result)
+        return result * 2
+""",
+        after="""\
+class Spread(nn.Module):
+    def forward(self, x, lower, upper):
+        same = lower == upper
+        result = (x - lower) / (upper - lower + 1)
+        if torch.compiler.is_compiling() or same.any():
+            width = upper - lower
+            result = torch.where(same, (upper + lower) / 2 * width, result)
+        return result * 2
+""",
+        run="""\
+def make(): return Spread()
+x, low = torch.linspace(0, 1, 4), torch.arange(4.0)
+calls = [(x, low, low + gap) for gap in (torch.ones(4), torch.zeros(4), torch.tensor([0.0, 1, 2, 0]))]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="what is worked out has the shape and dtype of what is there",
+        before="""\
+class Halved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        gone = ids == 3
+        if gone.any():
+            kept = ~gone[..., None]
+            half = h * 0.5
+            h = h.where(kept, half)  # the other way round
+        return h
+""",
+        after="""\
+class Halved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        gone = ids == 3
+        if torch.compiler.is_compiling() or gone.any():
+            kept = ~gone[..., None]
+            half = h * 0.5
+            h = h.where(kept, half)  # the other way round
+        return h
+""",
+        run="""\
+def make(): return Halved()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[3, 3]]),)]
+train = True
+""",
+    ),
+    Example(
+        title="what is not a number, by a call that asks twice",
+        before="""\
+class Numbers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, other):
+        h = self.lin(x)
+        if torch.isnan(h).any():
+            h = torch.where(torch.isnan(h), other, h)
+        return h
+""",
+        after="""\
+class Numbers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, other):
+        h = self.lin(x)
+        if torch.compiler.is_compiling() or torch.isnan(h).any():
+            h = torch.where(torch.isnan(h), other, h)
+        return h
+""",
+        run="""\
+def make(): return Numbers()
+calls = [(torch.ones(2, 4), torch.zeros(4)), (torch.tensor([[1.0, 2, 3, 4], [float("nan"), 1, 1, 1]]), torch.zeros(4))]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a steep function, without gradients",
+        before="""\
+class Grown(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    @torch.no_grad()
+    def forward(self, ids):
+        h = self.embed(ids)
+        some = ids > 3
+        if some.any():
+            h = torch.where(some.unsqueeze(-1), h.exp(), h)
+        return h
+""",
+        after="""\
+class Grown(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    @torch.no_grad()
+    def forward(self, ids):
+        h = self.embed(ids)
+        some = ids > 3
+        if torch.compiler.is_compiling() or some.any():
+            h = torch.where(some.unsqueeze(-1), h.exp(), h)
+        return h
+""",
+        run="""\
+def make(): return Grown()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [3, 0]]),)]
+""",
+    ),
+    Example(
+        title="a mask of padding, which may be missing or hold numbers",
+        before="""\
+class Attention(nn.Module):
+    def forward(self, q, k, padding=None):
+        attn = q @ k.transpose(-1, -2)
+        if padding is not None and padding.any():
+            attn = attn.masked_fill(padding.unsqueeze(1).unsqueeze(2).to(torch.bool), float("-inf"))
+        return attn.softmax(-1)
+""",
+        after="""\
+class Attention(nn.Module):
+    def forward(self, q, k, padding=None):
+        attn = q @ k.transpose(-1, -2)
+        if padding is not None and (torch.compiler.is_compiling() or padding.any()):
+            attn = attn.masked_fill(padding.unsqueeze(1).unsqueeze(2).to(torch.bool), float("-inf"))
+        return attn.softmax(-1)
+""",
+        run="""\
+def make(): return Attention()
+q = torch.linspace(0, 1, 48).view(2, 2, 3, 4)
+calls = [(q, q, torch.tensor([[0, 0, n], [0, n, n]])) for n in (0, 1)] + [(q, q)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a spread mask, and a write through it into a copy",
+        before="""\
+class Means(nn.Module):
+    def forward(self, means, seen):
+        missing = seen == 0
+        if missing.any():
+            rows = missing.unsqueeze(-1)
+            means = means.clone()
+            means[rows] = 0.0
+        return means * 2
+""",
+        after="""\
+class Means(nn.Module):
+    def forward(self, means, seen):
+        missing = seen == 0
+        if torch.compiler.is_compiling() or missing.any():
+            rows = missing.unsqueeze(-1)
+            means = means.clone()
+            means[rows] = 0.0
+        return means * 2
+""",
+        run="""\
+def make(): return Means()
+calls = [(torch.ones(2, 3, 1), torch.tensor([[1, 1, n], [n, 2, 1]])) for n in (0, 1)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a trained token in the places of the mask",
+        before="""\
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.token = nn.Parameter(torch.ones(4))
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        gone = ids == 3
+        if gone.any():
+            h = torch.where(gone.unsqueeze(-1), self.token.to(h.dtype), h)
+        return h
+""",
+        after="""\
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.token = nn.Parameter(torch.ones(4))
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        gone = ids == 3
+        if torch.compiler.is_compiling() or gone.any():
+            h = torch.where(gone.unsqueeze(-1), self.token.to(h.dtype), h)
+        return h
+""",
+        run="""\
+def make(): return Masked()
+calls = [(torch.tensor([[1, 2, 3], [3, 5, 6]]),), (torch.tensor([[1, 2], [4, 5]]),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="fewer places than the mask has, and what is worked out of them",
+        before="""\
+class Bounded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, valid):
+        h = self.lin(x)
+        far = h.abs() > 1
+        if far.any():
+            far = far & valid
+            rest, _ = (h * 0.5).chunk(2)
+            h = torch.where(far, torch.cat([rest, rest]), h)
+        return h
+""",
+        after="""\
+class Bounded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, valid):
+        h = self.lin(x)
+        far = h.abs() > 1
+        if torch.compiler.is_compiling() or far.any():
+            far = far & valid
+            rest, _ = (h * 0.5).chunk(2)
+            h = torch.where(far, torch.cat([rest, rest]), h)
+        return h
+""",
+        run="""\
+def make(): return Bounded()
+valid = torch.tensor([[True], [False]])
+calls = [(torch.ones(2, 4) * k, valid) for k in (0.0, 9.0)]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="what is not a number is written over",
+        before="""\
+class Cleaned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        if torch.isnan(h).any():
+            h[torch.isnan(h)] = 0.0
+        return h
+""",
+        after="""\
+class Cleaned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        if torch.compiler.is_compiling() or torch.isnan(h).any():
+            h[torch.isnan(h)] = 0.0
+        return h
+""",
+        run="""\
+def make(): return Cleaned()
+calls = [(torch.ones(2, 4),), (torch.tensor([[1.0, 2, 3, 4], [float("nan"), 1, 1, 1]]),)]
+train = True
+""",
+    ),
+    Example(
         title="work on what a mask picks, with the setting that takes its size into the graph",
         before="""\
 class Spline(nn.Module):
@@ -1512,5 +1809,315 @@ class Net(nn.Module):
 """,
         reported=True,
         torch_settings=_SHAPES,
+    ),
+    NearMiss(
+        title="a name on the way that is read below",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, low, high):
+        flat = low == high
+        width = x
+        h = x * 2
+        if flat.any():
+            width = high - low
+            h = torch.where(flat, width * 2, h)
+        return h + width
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a name on the way that the next turn reads",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, rounds: int):
+        h, step = x * 2, x * 0
+        for k in range(rounds):
+            off = h > k
+            if off.any():
+                step = step + 1
+                h = torch.where(off, step, h)
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="random numbers where something is set",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            h = torch.where(off, torch.rand_like(h), h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="dropout where something is set",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            other = self.drop(h)
+            h = torch.where(off, other, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is kept is kept where something is set",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            h = torch.where(off, h, 0.0)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="another name is kept",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            h = torch.where(off, 0.0, y)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is there would be converted",
+        source="""\
+class Net(nn.Module):
+    def forward(self, ids):
+        off = ids > 3
+        ids = ids.long()
+        if off.any():
+            ids = torch.where(off, 0.5, ids)
+        return ids * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a method with an effect, where something is set",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def fill(self, x):
+        self.count += 1
+        return x * self.count
+
+    def forward(self, x):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            h = torch.where(off, self.fill(h), h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the mask gets more places on the way",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            off = off | (y > 0)
+            h = torch.where(off, 0.0, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="work on what the mask picks, before the choice",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            most = h[off].amax()
+            h = torch.where(off, most, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a number on the way is read out of a tensor",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            n = int(off.sum())
+            h = torch.where(off, h / n, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="over the number of places, which is 0 then: the gradient is NaN",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        off = h > 1
+        if off.any():
+            mean = (h * off).sum() / off.sum()
+            h = torch.where(off, mean, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the same in a write through the mask",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        off = x > 1
+        if off.any():
+            mean = h.sum() / off.sum()
+            h[off] = mean
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a message beside the choice",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        bad = torch.isnan(h)
+        if bad.any():
+            print("not a number")
+            h = torch.where(bad, 0.0, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="something that may be an index, not a mask",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, places):
+        h = self.lin(x)
+        if places.any():
+            rows = places.unsqueeze(-1)
+            h[rows] = 0
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a sum of what may be below 0",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, weights):
+        h = x * 2
+        if weights.sum() > 0:
+            h = torch.where(weights.bool(), 0.0, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the choice requires no gradient",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x * 2
+        with torch.no_grad():
+            off = h > 1
+            if off.any():
+                h = torch.where(off, 0.0, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="nothing is set, or something else than the mask",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x, y):
+        h = x * 2
+        off = h > 1
+        if off.any() or (y > 0).any():
+            h = torch.where(off, 0.0, h)
+            y = y + 1
+        return h + y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what was given is changed in place below",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        off = x > 1
+        if off.any():
+            x = torch.where(off, x * 2, x)
+        x += 1
+        return x * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="no mask at all, which is an error as soon as something is set",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        h = x.tanh()
+        off = (h > 0.5).half()
+        if off.any():
+            h = torch.where(off, 0.0, h)
+        return h + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is there would get one more dimension",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        off = h > 0.5
+        if off.any():
+            more = h.unsqueeze(0)
+            h = torch.where(off, more, h)
+        return h + 1
+""",
+        reported=True,
     ),
 )

@@ -28,6 +28,7 @@ from rules.fc101_data_dependent_branch.dropped_tensors import DroppedTensor, Dro
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
 from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
 from rules.fc101_data_dependent_branch.picked_writes import PickedWrites
+from rules.fc101_data_dependent_branch.skipped_choices import SkippedChoices
 from rules.fc101_data_dependent_branch.skipped_writes import SkippedWrites, SkippingTests
 
 
@@ -41,6 +42,8 @@ class DataDependentBranch(Rule):
         ``capture_dynamic_output_shape_ops`` is set, the same goes for what is computed of the places alone
         (``x[mask] = f(y[mask])``): compiled code computes it of no places. A test that does nothing but drop a mask
         which masks nothing (``if not mask.any(): mask = None``) is left to eager code too: compiled code keeps it.
+        A test that skips a choice by a mask with no place set (``if mask.any(): x = torch.where(mask, v, x)``), with
+        names on the way that nothing else reads, is left to it as well: compiled code works ``v`` out in any case.
         Where the arms only choose which of two tensors a module keeps, in a buffer or a name, and both are made of what
         the module has (rates for short rows and for long ones), what they make ready is done in any case.
 
@@ -56,7 +59,7 @@ class DataDependentBranch(Rule):
         condition with one element that is not known to be 0-d is reshaped to ``()``, which raises for more elements
         just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
         tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
-        dtype would depend on its data. Skipped writes are safe where it is proven that writing nothing is no error and
+        dtype would depend on its data. What is skipped is safe where it is proven that writing nothing is no error and
         leaves gradients as they were; else, and always for what is computed of no places, for a mask that is dropped
         and for the choice of what a module keeps, the finding says what is taken for granted. That choice leaves a
         third tensor in the module, and what is made when it is first needed is made the first time: both can be seen
@@ -89,7 +92,7 @@ class DataDependentBranch(Rule):
         skipped = None
         if isinstance(merge, str) and isinstance(node, ast.If):
             skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
-            skipped = skipped or facts.ask(PickedWrites).of(node)
+            skipped = skipped or facts.ask(SkippedChoices).of(node) or facts.ask(PickedWrites).of(node)
         dropped = facts.ask(DroppedTensors).of(node) if isinstance(merge, str) and skipped is None else None
         if dropped is not None:
             yield Finding(node, message, _kept(dropped, facts), _granted(dropped))
