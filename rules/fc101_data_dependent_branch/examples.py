@@ -2120,4 +2120,41 @@ class Net(nn.Module):
 """,
         reported=True,
     ),
+    NearMiss(
+        title="what is there is told to get a gradient, a new tensor is not",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+
+    @torch.no_grad()
+    def forward(self, ids):
+        h = self.embed(ids)
+        h.requires_grad_()
+        some = ids > 3
+        if some.any():
+            h = torch.where(some.unsqueeze(-1), 0.0, h)
+        return h
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a weight that is filled in without gradients, and read with them",
+        source="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        with torch.no_grad():
+            scale = self.scale
+            off = scale > 2
+            if off.any():
+                scale = scale.masked_fill(off, 2.0)
+        return x * scale
+""",
+        reported=True,
+    ),
 )

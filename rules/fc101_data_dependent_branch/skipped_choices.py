@@ -168,8 +168,8 @@ class SkippedChoices(Analysis):
             return None
         if value.kind is Kind.MODULE or (value.kind is Kind.PYTHON and not value.is_number):
             return None
-        if any(self.mode.changes_between(d.node, node) for d in self.inference.definitions(into)):
-            return None  # the new tensor requires no gradient, or the old one does not
+        if self.skipping.loses_gradient(into, kept.target, node):
+            return None
         if not all(self.work.may_be_done(e, known.masks) for e in (kept.mask, kept.value)):
             return None
         fits, passed = self._fits(kept, known, held, value), self._passed(kept.value, into, known, node)

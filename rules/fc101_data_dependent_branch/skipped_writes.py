@@ -143,8 +143,10 @@ class SkippingTests(Analysis):
         match s:
             case ast.Pass():
                 return []
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=ast.Name() as into))):
-                return self._copied(name, into, s.value, masks, node)
+            case ast.Assign(
+                targets=[ast.Name() as target], value=ast.Call(func=ast.Attribute(value=ast.Name() as into))
+            ):
+                return self._copied(target, into, s.value, masks, node)
             case ast.Assign(targets=[ast.Subscript(value=into, slice=at)], value=value):
                 mask = at.elts[0] if isinstance(at, ast.Tuple) and all(map(is_whole, at.elts[1:])) else at
                 fits = self.masked_reads.row(into, mask) is not None
@@ -167,7 +169,7 @@ class SkippingTests(Analysis):
         return [*granted, *overlap, *self._recorded(root, into, mask, node)]
 
     def _copied(
-        self, name: str, into: ast.Name, value: ast.expr, masks: frozenset[str], node: ast.If
+        self, target: ast.Name, into: ast.Name, value: ast.expr, masks: frozenset[str], node: ast.If
     ) -> list[str] | None:
         """``h = h.clone()`` and ``h = h.masked_fill(mask, 0)``: another tensor, with what the old one has."""
         match value:
@@ -178,15 +180,35 @@ class SkippingTests(Analysis):
                 granted = self._filled(mask, filling, into, self.fits(into, mask), masks) if seen else None
             case _:
                 return None
-        if granted is None or into.id != name or not self.inference.of(into).is_tensor:
+        if granted is None or into.id != target.id or not self.inference.of(into).is_tensor:
             return None
         if self.effects.why_not_total(into) is not None:
             return None  # it may be unbound
-        mode = self.facts.ask(GradientMode)
-        if any(mode.changes_between(d.node, node) for d in self.inference.definitions(into)):
-            return None  # the new tensor requires no gradient, or the old one does not
-        alone = self.effects.fresh(into, node, name)
-        return [*granted, *([] if alone else [f"nobody asks whether `{name}` is still the same tensor"])]
+        if self.loses_gradient(into, target, node):
+            return None
+        alone = self.effects.fresh(into, node, into.id)
+        return [*granted, *([] if alone else [f"nobody asks whether `{into.id}` is still the same tensor"])]
+
+    def loses_gradient(self, into: ast.Name, target: ast.Name, node: ast.If) -> bool:
+        """Whether a new tensor, in ``target``, may get no gradient where ``into`` gets one, or the other way round."""
+        function, mode = self.syntax.function_of(node), self.facts.ask(GradientMode)
+        if function is None:
+            return True
+        flow = self.flow_of(function)
+        for d in self.inference.definitions(into):
+            if mode.changes_between(d.node, node) or any(map(self._asks_for_gradient, flow.uses.get(d, ()))):
+                return True
+        if not mode.off(node) or self.effects.fresh(into, node, into.id):
+            return False
+        read = flow.uses.get(flow.by_node[target], ()) if target in flow.by_node else ()
+        return any(not mode.off(use) or isinstance(self.syntax.statement_of(use), ast.Return) for use in read)
+
+    def _asks_for_gradient(self, use: ast.Name) -> bool:
+        """``h.requires_grad_()`` and ``h.requires_grad = True``."""
+        match self.syntax.parents[use]:
+            case ast.Attribute(attr="requires_grad_") | ast.Attribute(attr="requires_grad", ctx=ast.Store()):
+                return True
+        return False
 
     def fits(self, into: ast.expr, mask: ast.expr) -> bool:
         """Whether a mask fits what it fills by broadcasting."""
