@@ -12,7 +12,18 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from patcher.lines import form_feed, split_lines
-from patcher.rule import AddParameter, Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
+from patcher.rule import (
+    AddParameter,
+    Code,
+    Decorate,
+    Edit,
+    Enclose,
+    Insert,
+    MoveTail,
+    NameArms,
+    Replace,
+    ReplaceStatements,
+)
 from patcher.spans import EditError, Span, parts_of, span_of
 
 _HOLE = re.compile(r"\{(\d+)\}")
@@ -34,6 +45,15 @@ class _Tail:
     below: cst.ClassDef | None = None
 
 
+@dataclass(frozen=True)
+class _Arms:
+    """The arms of an ``if`` go into ``functions``, each with a last line; ``code`` stands below them."""
+
+    functions: tuple[cst.FunctionDef, ...]
+    results: tuple[cst.SimpleStatementLine, ...]
+    code: tuple[cst.CSTNode, ...]
+
+
 @dataclass
 class _Plan:
     """What happens at each node of the concrete tree."""
@@ -49,6 +69,7 @@ class _Plan:
     comments: dict[cst.CSTNode, list[cst.EmptyLine]]
     folds: dict[cst.CSTNode, int]
     parameters: dict[cst.CSTNode, tuple[str, bool]]
+    arms: dict[cst.CSTNode, _Arms]
 
 
 class Patch:
@@ -80,11 +101,12 @@ class Patch:
 
     def apply(self, edits: Sequence[Edit]) -> str:
         """The text with ``edits`` made. Raises EditError when one does not fit it."""
-        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
+        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
         for edit in edits:
             self._add(edit, plan)
         self._fold_long(edits, plan)
-        module = self.module.visit(_Apply(plan, self.folded, frozenset(self.module.body)))
+        firsts = frozenset(b for b in plan.arms if b in getattr(self.parents[b], "body", ())[:1])
+        module = self.module.visit(_Apply(plan, self.folded, frozenset(self.module.body), firsts))
         assert isinstance(module, cst.Module)
         return module.code
 
@@ -125,6 +147,16 @@ class Patch:
                 plan.enclosed[lines[0]] = folded, lines
                 for line in lines[1:]:
                     plan.statements[line] = []
+            case NameArms(target=target, headers=headers, results=results, code=codes):
+                branch = self.find(target, cst.If)
+                heads = [self.build_statement(Code(f"{h.template}\n    pass", h.parts)) for h in headers]
+                ends = [self.build_statement(r) for r in results]
+                choice = [self.fold(self.build_statement(c), self._indent(branch)) for c in codes]
+                plan.arms[branch] = _Arms(
+                    tuple(f for f in heads if isinstance(f, cst.FunctionDef)),
+                    tuple(e for e in ends if isinstance(e, cst.SimpleStatementLine)),
+                    tuple(choice),
+                )
             case Decorate(target=target, code=code):
                 function = self.find(target, cst.FunctionDef)
                 plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
@@ -571,14 +603,41 @@ def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
     return new.with_changes(orelse=further.with_changes(body=body))
 
 
+def _named(branch: cst.If, arms: _Arms, first: bool) -> list[cst.CSTNode]:
+    """The functions that the arms of ``branch`` become, and what stands below them.
+
+    ``first``: ``branch`` is the first statement of its block.
+    """
+    other = branch.orelse
+    bodies = [branch.body, *([other.body] if isinstance(other, cst.Else) else [])]
+    blank = cst.EmptyLine(indent=False)
+    apart = first or any(isinstance(n, cst.EmptyLine) and n.comment is None for n in branch.leading_lines[:1])
+    above = [*([] if apart else [blank]), *branch.leading_lines]
+    made: list[cst.CSTNode] = []
+    for function, body, result in zip(arms.functions, bodies, arms.results, strict=True):
+        if isinstance(body, cst.SimpleStatementSuite):
+            line = cst.SimpleStatementLine(body.body, trailing_whitespace=body.trailing_whitespace)
+            body = cst.IndentedBlock([line])
+        assert isinstance(body, cst.IndentedBlock)
+        whole = body.with_changes(body=[*body.body, result])
+        lines = [blank.deep_clone(), *(other.leading_lines if other is not None else ())] if made else above
+        made.append(function.with_changes(body=whole, leading_lines=lines))
+    return [*made, arms.code[0].with_changes(leading_lines=[blank.deep_clone()]), *arms.code[1:]]
+
+
 class _Apply(cst.CSTTransformer):
     def __init__(
-        self, plan: _Plan, folded: Callable[[cst.CSTNode, int], cst.CSTNode], top: frozenset[cst.CSTNode]
+        self,
+        plan: _Plan,
+        folded: Callable[[cst.CSTNode, int], cst.CSTNode],
+        top: frozenset[cst.CSTNode],
+        firsts: frozenset[cst.CSTNode],
     ) -> None:
         self.plan = plan
         self.folded = folded
         self.outside: dict[cst.CSTNode, list[cst.CSTNode]] = {}  # what goes below a class
         self.top = top
+        self.firsts = firsts  # of their blocks
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
         plan = self.plan
@@ -596,6 +655,9 @@ class _Apply(cst.CSTTransformer):
                 return cst.IndentedBlock([_enclosed(header, [line])])
             leading = getattr(updated, "leading_lines", ())
             updated = _enclosed(header, [updated, *lines[1:]]).with_changes(leading_lines=leading)
+        if original in plan.arms:
+            assert isinstance(updated, cst.If)
+            return cst.FlattenSentinel(_named(updated, plan.arms[original], original in self.firsts))
         if original in plan.tails:
             assert isinstance(updated, cst.FunctionDef)
             apart = plan.tails[original].function.leading_lines

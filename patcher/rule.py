@@ -152,6 +152,19 @@ class Enclose:
 
 
 @dataclass(frozen=True)
+class NameArms:
+    """Make the arms of ``target``, an ``if`` without ``elif``, as they are, functions in its place, above ``code``.
+
+    ``headers``: their ``def`` lines, with the colon. ``results``: the last statement of each.
+    """
+
+    target: ast.If
+    headers: tuple[Code, ...]
+    results: tuple[Code, ...]
+    code: tuple[Code, ...]
+
+
+@dataclass(frozen=True)
 class AddParameter:
     """Give ``target`` one more parameter, ``code``, which is a name: the last, by keyword alone where it must be."""
 
@@ -159,7 +172,7 @@ class AddParameter:
     code: Code
 
 
-Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose | AddParameter
+Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose | NameArms | AddParameter
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,18 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from patcher.rule import AddParameter, Code, Decorate, Edit, Enclose, Insert, MoveTail, Replace, ReplaceStatements
+from patcher.rule import (
+    AddParameter,
+    Code,
+    Decorate,
+    Edit,
+    Enclose,
+    Insert,
+    MoveTail,
+    NameArms,
+    Replace,
+    ReplaceStatements,
+)
 
 _HOLE = re.compile(r"\{\d+\}")
 
@@ -33,7 +44,7 @@ def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
             return targets
         case Insert(anchor=anchor):
             return (anchor,)
-        case Decorate(target=target) | MoveTail(target=target) | AddParameter(target=target):
+        case Decorate(target=target) | MoveTail(target=target) | AddParameter(target=target) | NameArms(target=target):
             return (target,)
 
 
@@ -42,28 +53,32 @@ def rewritten(edit: Edit) -> tuple[int, int] | None:
     if isinstance(edit, MoveTail):
         moved = edit.last or edit.target.body[-1]
         return edit.first.lineno, moved.end_lineno or moved.lineno
-    if not isinstance(edit, (Replace, ReplaceStatements, Enclose)):
+    if not isinstance(edit, (Replace, ReplaceStatements, Enclose, NameArms)):
         return None
-    targets = (edit.target,) if isinstance(edit, Replace) else edit.targets
+    targets = (edit.target,) if isinstance(edit, (Replace, NameArms)) else edit.targets
     return targets[0].lineno, targets[-1].end_lineno or targets[-1].lineno
 
 
 def nodes_of(edit: Edit) -> Iterator[ast.AST]:
     """The targets of ``edit`` and every expression that its new code quotes."""
     yield from targets_of(edit)
-    for code in edit.code if isinstance(edit.code, tuple) else (edit.code,):
+    for code in _codes(edit):
         yield from parts_of(code)
-    if isinstance(edit, MoveTail):
-        for code in (edit.header, *filter(None, (edit.result,))):
-            yield from parts_of(code)
 
 
 def says(edit: Edit, name: str) -> bool:
     """Whether the new code of ``edit`` says ``name`` (".name": as an attribute), other than in a text or a quote."""
+    return any(_says(code, name) for code in _codes(edit))
+
+
+def _codes(edit: Edit) -> list[Code]:
+    """All new code of ``edit``."""
     codes = [*(edit.code if isinstance(edit.code, tuple) else (edit.code,))]
     if isinstance(edit, MoveTail):
         codes += [edit.header, *filter(None, (edit.result,))]
-    return any(_says(code, name) for code in codes)
+    if isinstance(edit, NameArms):
+        codes += [*edit.headers, *edit.results]
+    return codes
 
 
 def _says(code: Code, name: str) -> bool:

@@ -1001,7 +1001,7 @@ class Listener(logging.Handler):
     def _counting(self, compile_graph: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(compile_graph)
         def call(wrapper: Any, graph: Any, *rest: Any, **options: Any) -> Any:
-            size = sum(node.op.startswith("call_") for node in graph.graph.nodes)
+            size = _operators(graph)
             origin, start = self._origin(), max(_tracing_since(), self._compiled_until)
             with self._blaming():
                 compiled = compile_graph(wrapper, graph, *rest, **options)
@@ -1132,6 +1132,19 @@ def origins_of(listener: Listener, before: Mapping[tuple[str, str, bool, bool], 
             }
         )
     return told
+
+
+def _operators(graph: Any) -> int:
+    """Calls in ``graph`` and in the graphs that it calls; of the two arms of a ``torch.cond`` those of the larger."""
+    total = 0
+    for node in graph.graph.nodes:
+        if not node.op.startswith("call_"):
+            continue
+        handed = [a.target for a in node.args if getattr(a, "op", "") == "get_attr" and "." not in a.target]
+        called = [held for name in handed if hasattr(held := getattr(graph, name, None), "graph")]
+        sizes = [_operators(held) for held in called]
+        total += 1 + (max(sizes, default=0) if str(node.target) == "cond" else sum(sizes))
+    return total
 
 
 def _code_in_work() -> types.CodeType | None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.describing import Describing
-from patcher.facts.effects.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
+from patcher.facts.effects.conditions import Condition, Conditions, Negation
 from patcher.facts.syntax.written import short
 from patcher.rule import (
     Applicability,
@@ -24,12 +24,16 @@ from patcher.rule import (
     block,
 )
 from rules.fc101_data_dependent_branch.chosen_state import ChosenState, ChosenStates
+from rules.fc101_data_dependent_branch.conditional import Conditional, Conditionals
+from rules.fc101_data_dependent_branch.conditional_source import conditional_fix
 from rules.fc101_data_dependent_branch.dropped_tensors import DroppedTensor, DroppedTensors
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
+from rules.fc101_data_dependent_branch.examples_conditional import CAPTURED, NOT_CAPTURED
 from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
 from rules.fc101_data_dependent_branch.picked_writes import PickedWrites
 from rules.fc101_data_dependent_branch.skipped_choices import SkippedChoices
 from rules.fc101_data_dependent_branch.skipped_writes import SkippedWrites, SkippingTests
+from rules.fc101_data_dependent_branch.written_condition import as_tensor, holes
 
 
 class DataDependentBranch(Rule):
@@ -46,6 +50,10 @@ class DataDependentBranch(Rule):
         names on the way that nothing else reads, is left to it as well: compiled code works ``v`` out in any case.
         Where the arms only choose which of two tensors a module keeps, in a buffer or a name, and both are made of what
         the module has (rates for short rows and for long ones), what they make ready is done in any case.
+        What is none of these, and changes nothing but names that hold tensors, goes into the graph with ``torch.cond``:
+        both arms are in it, and the one that is asked for runs. Arms of one short assignment are written once more;
+        longer ones become functions where they stand, which eager code calls as well. Branches on data in an arm go
+        along.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
@@ -64,10 +72,17 @@ class DataDependentBranch(Rule):
         and for the choice of what a module keeps, the finding says what is taken for granted. That choice leaves a
         third tensor in the module, and what is made when it is first needed is made the first time: both can be seen
         from outside. A module that moves to another device after its first call may hold one of the two tensors on the
-        old one, which raises then. Anything else is reported and left alone.
+        old one, which raises then. ``torch.cond`` is never safe: compiling raises where the arms come to tensors of
+        different shape, dtype or layout, or where something in an arm ends the graph or changes what was there before,
+        which is looked for as far as the code is known; the finding says what is taken for granted. What an arm may
+        hand on as it was is copied. Random numbers, errors and gradients are those of the arm that runs; a parameter
+        that only the other one reads gets a gradient of zeros rather than none. A GPU still waits for the test, and
+        with ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
+        ``fullgraph=True`` and ``torch.export``. Anything else is reported and left alone.
 
     References:
-        The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170).
+        The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),
+        "Control Flow - Cond".
     """
 
     code: ClassVar[str] = "FC101"
@@ -102,13 +117,36 @@ class DataDependentBranch(Rule):
         elif isinstance(merge, str) and (chosen := _choice_of(node, facts)) is not None:
             yield Finding(node, message, _chosen(chosen, node, facts), "taken for granted: " + "; ".join(chosen.doubts))
         elif isinstance(merge, str):
-            only_told = isinstance(node, ast.If) and facts.ask(Describing).why_not_silent(node) is None
-            yield Finding(node, message, assumption="it decides about messages alone (FC602)" if only_told else merge)
+            yield _last_resort(node, message, merge, facts)
         else:
             yield Finding(node, message, _fix(merge, node, facts))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid: ClassVar[tuple[Example, ...]] = (*INVALID, *CAPTURED)
+    valid: ClassVar[tuple[NearMiss, ...]] = (*VALID, *NOT_CAPTURED)
+
+
+def _last_resort(node: ast.If | ast.IfExp, message: str, why_not_merged: str, facts: Facts) -> Finding:
+    """Both arms go into the graph; else the branch is told of, with the reason that it is not merged."""
+    if isinstance(node, ast.IfExp):
+        return Finding(node, message, assumption=why_not_merged)
+    if facts.ask(Describing).why_not_silent(node) is None:
+        return Finding(node, message, assumption="it decides about messages alone (FC602)")
+    if (around := _captured_with(node, facts)) is not None:
+        return Finding(node, message, assumption=f"it goes into the graph with the branch in line {around.lineno}")
+    branch = facts.ask(Conditionals).of(node)
+    if isinstance(branch, str):
+        return Finding(node, message, assumption=why_not_merged)
+    granted = "taken for granted: " + "; ".join(branch.doubts)
+    return Finding(node, message, conditional_fix(branch, facts), granted)
+
+
+def _captured_with(node: ast.If, facts: Facts) -> ast.If | None:
+    """The branch in an arm of which ``node`` stands, and which takes it along."""
+    for parent in facts.syntax.ancestors(node):
+        branch = facts.ask(Conditionals).of(parent) if isinstance(parent, ast.If) else None
+        if isinstance(branch, Conditional) and any(inner.node is node for inner in branch.inner):
+            return branch.node
+    return None
 
 
 #: Why an ``elif`` that is not merged with the ``if`` above it stays.
@@ -179,7 +217,7 @@ class _Writer:
         if len(merge.results) > 1 or merge.test_first:
             for condition in dict.fromkeys(c for _, choice in merge.results for c in choice.conditions()):
                 self.names[condition] = name = facts.writing.fresh_local("_condition", merge.replaced[0])
-                lines.append(Code(f"{name} = {{0}}", (_tensor(condition.tensor),)))
+                lines.append(Code(f"{name} = {{0}}", (as_tensor(condition.tensor),)))
         lines += [Code("{0} = {1}", (t.target, t.value)) for t in merge.temporaries]
         targets = [target for target, _ in merge.results if target is not None]
         values = [self.choice(choice) for _, choice in merge.results]
@@ -190,14 +228,14 @@ class _Writer:
         else:
             lines += [Code("{0} = {1}", pair) for pair in zip(targets, values, strict=True)]
         if merge.guard:
-            lines = [block(Code(f"if {_holes(len(merge.guard), ' and ')}:", merge.guard), lines)]
+            lines = [block(Code(f"if {holes(len(merge.guard), ' and ')}:", merge.guard), lines)]
         return lines
 
     def kept(self, chosen: ChosenState, facts: Facts, node: ast.If) -> list[Code]:
         lines = []
         if chosen.test_first:
             self.names[chosen.condition] = name = facts.writing.fresh_local("_condition", node)
-            lines.append(Code(f"{name} = {{0}}", (_tensor(chosen.condition.tensor),)))
+            lines.append(Code(f"{name} = {{0}}", (as_tensor(chosen.condition.tensor),)))
         lines += [_again(s) for s in chosen.prepared]
         for one, other in chosen.kept:
             picked = self.merged(chosen.condition, Code("{0}", (one.value,)), Code("{0}", (other.value,)))
@@ -216,23 +254,19 @@ class _Writer:
         guard, conjunction = choice.condition.guard, choice.condition.conjunction
         if not guard:
             return merged
-        test = Code(_holes(len(guard), " and " if conjunction else " or "), guard)
+        test = Code(holes(len(guard), " and " if conjunction else " or "), guard)
         return Code("{0} if {1} else {2}", (merged, test, orelse) if conjunction else (value, test, merged))
 
     def merged(self, condition: Condition, value: Code, orelse: Code) -> Code:
         name, tensor = self.names.get(condition), condition.tensor
         if name is None and isinstance(tensor, Negation):
             tensor, value, orelse = tensor.part, orelse, value
-        test = Code(name) if name else _tensor(tensor)
+        test = Code(name) if name else as_tensor(tensor)
         return Code(f"{self.where}({{0}}, {{1}}, {{2}})", (test, value, orelse))
 
 
-def _holes(n: int, joint: str, start: int = 0) -> str:
-    return joint.join(f"{{{i + start}}}" for i in range(n))
-
-
 def _joined(before: str, first: Sequence[ast.expr | Code], between: str = "", then: Sequence[Code] = ()) -> Code:
-    template = before + _holes(len(first), ", ") + between + _holes(len(then), ", ", len(first))
+    template = before + holes(len(first), ", ") + between + holes(len(then), ", ", len(first))
     return Code(template, (*first, *then))
 
 
@@ -263,15 +297,3 @@ def _keeping(s: ast.Assign | ast.Expr, picked: Code) -> Code:
     ]
     written = ", ".join(f"{name}{{{i}}}" for i, (name, _) in enumerate(parts, 1))
     return Code(f"{{0}}({written})", (call.func, *(part for _, part in parts)))
-
-
-def _tensor(part: Tensor) -> Code:
-    """A 0-d boolean tensor that is true when ``part`` would pass as a test."""
-    match part:
-        case Leaf(expr=expr, boolean=boolean, scalar=scalar):
-            code = Code("{0}" if boolean else "{0} != 0", (expr,))
-            return code if scalar else Code("{0}.reshape(())", (code,))
-        case Negation(part=inner):
-            return Code("~{0}", (_tensor(inner),))
-        case Junction(every=every, parts=parts):
-            return Code(_holes(len(parts), " & " if every else " | "), tuple(map(_tensor, parts)))

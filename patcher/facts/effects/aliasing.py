@@ -197,18 +197,12 @@ class Aliasing(Analysis):
         if name in self.flow_of(function).captured:
             return f"`{name}` is read by a nested function"
         for use in self.flow_of(function).uses.get(definition, ()):
+            if self.is_changed_by(use):
+                return f"`{name}` is changed in place"
             outer = self.through_views(use)
             parent = self.syntax.parents[outer]
-            stored = isinstance(outer, (ast.Subscript, ast.Attribute)) and not isinstance(outer.ctx, ast.Load)
-            if stored or isinstance(use.ctx, ast.Store):
-                return f"`{name}` is changed in place"
-            if isinstance(parent, ast.AugAssign) and parent.target is outer:
-                return f"`{name}` is changed in place"
-            if isinstance(parent, ast.Attribute):
-                if _writes(parent.attr) or not isinstance(parent.ctx, ast.Load):
-                    return f"`{name}` is changed in place"
-                if parent.attr in _TELLING:
-                    return f"`{name}` may be an existing tensor, which `{parent.attr}` can tell from a copy"
+            if isinstance(parent, ast.Attribute) and parent.attr in _TELLING:
+                return f"`{name}` may be an existing tensor, which `{parent.attr}` can tell from a copy"
             if isinstance(parent, ast.Compare) and _by_identity(parent):
                 return f"`{name}` may be an existing tensor, and is compared by identity"
             if isinstance(parent, ast.Return) and self.used_up_by_callers(function):
@@ -218,6 +212,15 @@ class Aliasing(Analysis):
             if isinstance(parent, ast.Return) or self.shares(use):
                 return f"`{name}` may be an existing tensor, and is handed on"
         return None
+
+    def is_changed_by(self, use: ast.Name) -> bool:
+        """Whether what a name holds, or a view of it, is changed in place by this use of the name."""
+        outer = self.through_views(use)
+        parent = self.syntax.parents[outer]
+        stored = isinstance(outer, (ast.Subscript, ast.Attribute)) and not isinstance(outer.ctx, ast.Load)
+        if stored or isinstance(use.ctx, ast.Store) or (isinstance(parent, ast.AugAssign) and parent.target is outer):
+            return True
+        return isinstance(parent, ast.Attribute) and (_writes(parent.attr) or not isinstance(parent.ctx, ast.Load))
 
     def changed_while_used(
         self, values: Iterable[ast.expr], branch: ast.AST, definition: Definition | None

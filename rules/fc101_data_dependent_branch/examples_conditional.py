@@ -1,0 +1,705 @@
+"""Branches on data that go into the graph with ``torch.cond``, and what looks like them and stays."""
+
+from __future__ import annotations
+
+from patcher.rule import Example, NearMiss
+
+CAPTURED: tuple[Example, ...] = (
+    Example(
+        title="work in a loop, and a branch within",
+        before="""\
+class Refine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.fix = nn.Linear(4, 4)
+
+    def forward(self, x, marks: torch.Tensor):
+        h = self.first(x)
+        weights = torch.zeros_like(h)
+        # only what is marked
+        if (marks > 0).any():  # which is rare
+            fixed = self.fix(h).tanh()
+            for _ in range(3):
+                fixed = fixed * 0.5 + h
+
+            near = (fixed - h).abs() < 0.1
+            if near.any():
+                weights = weights + near.float()
+            h = torch.where(marks.unsqueeze(-1) > 0, fixed, h)
+        return h * 2 + weights
+""",
+        after="""\
+class Refine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.fix = nn.Linear(4, 4)
+
+    def forward(self, x, marks: torch.Tensor):
+        h = self.first(x)
+        weights = torch.zeros_like(h)
+
+        # only what is marked
+        def weights_if_true(weights, h):  # which is rare
+            fixed = self.fix(h).tanh()
+            for _ in range(3):
+                fixed = fixed * 0.5 + h
+
+            near = (fixed - h).abs() < 0.1
+            if torch.compiler.is_compiling():
+                weights = torch.cond(near.any(), lambda: weights + near.float(), lambda: weights.clone())
+            elif near.any():
+                weights = weights + near.float()
+            h = torch.where(marks.unsqueeze(-1) > 0, fixed, h)
+            return weights, h
+
+        if torch.compiler.is_compiling():
+            weights, h = torch.cond(
+                (marks > 0).any(),
+                weights_if_true,
+                lambda weights, h: (weights.clone(), h.clone()),
+                (weights, h),
+            )
+        elif (marks > 0).any():
+            weights, h = weights_if_true(weights, h)
+        return h * 2 + weights
+""",
+        run="""\
+train = True
+def make(): return Refine()
+calls = [(torch.linspace(-1, 1, 8).view(2, 4), torch.tensor(m)) for m in ([0, 1], [0, 0])]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="two arms of layers, a Python flag, and what is asked for none",
+        before="""\
+class Either(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left = nn.Linear(3, 3)
+        self.right = nn.Linear(3, 3)
+
+    def forward(self, x, careful=True):
+        if careful and not (x > 0).all():
+            h = self.left(x)
+            y = h.exp()
+        else:
+            y = self.right(x)  # nothing to be careful about
+        return y + 1
+""",
+        after="""\
+class Either(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left = nn.Linear(3, 3)
+        self.right = nn.Linear(3, 3)
+
+    def forward(self, x, careful=True):
+        def y_if_true():
+            h = self.left(x)
+            y = h.exp()
+            return y
+
+        def y_if_false():
+            y = self.right(x)  # nothing to be careful about
+            return y
+
+        if torch.compiler.is_compiling() and careful:
+            y = torch.cond(~(x > 0).all(), y_if_true, y_if_false)
+        elif careful and not (x > 0).all():
+            y = y_if_true()
+        else:
+            y = y_if_false()
+        return y + 1
+""",
+        run="""\
+def make(): return Either()
+calls = [(torch.ones(2, 3),), (-torch.ones(2, 3),), (-torch.ones(2, 3), False)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a new tensor that is filled in place, and one that was there before",
+        before="""\
+class Filled(nn.Module):
+    def forward(self, x, other):
+        if x.max() > 2:
+            found = torch.zeros_like(x)
+            found[0] = x[1].cumsum(0)
+            y = found
+        else:
+            y = other
+        return y.sum(0)
+""",
+        after="""\
+class Filled(nn.Module):
+    def forward(self, x, other):
+        def y_if_true():
+            found = torch.zeros_like(x)
+            found[0] = x[1].cumsum(0)
+            y = found
+            return y.clone()
+
+        def y_if_false():
+            y = other
+            return y.clone()
+
+        if torch.compiler.is_compiling():
+            y = torch.cond(x.max() > 2, y_if_true, y_if_false)
+        elif x.max() > 2:
+            y = y_if_true()
+        else:
+            y = y_if_false()
+        return y.sum(0)
+""",
+        run="""\
+def make(): return Filled()
+calls = [(torch.ones(2, 3), torch.ones(2, 3)), (torch.full((2, 3), 4.0), torch.ones(2, 3))]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="the gradient of the arm that is not taken is infinite",
+        before="""\
+class Root(nn.Module):
+    def forward(self, x):
+        s = x.sum()
+        if s > 0:
+            y = s.sqrt()
+        else:
+            y = s * 0
+        return y + 1
+""",
+        after="""\
+class Root(nn.Module):
+    def forward(self, x):
+        s = x.sum()
+        if torch.compiler.is_compiling():
+            y = torch.cond(s > 0, lambda: s.sqrt(), lambda: s * 0)
+        elif s > 0:
+            y = s.sqrt()
+        else:
+            y = s * 0
+        return y + 1
+""",
+        run="""\
+train = True
+def make(): return Root()
+calls = [(torch.ones(3, requires_grad=True),), (torch.zeros(3, requires_grad=True),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="an integer division that only one arm can make",
+        before="""\
+class Share(nn.Module):
+    def forward(self, x):
+        n = (x > 2).sum()
+        if n > 0:
+            k = x.numel() // n
+        else:
+            k = n
+        return k + 1
+""",
+        after="""\
+class Share(nn.Module):
+    def forward(self, x):
+        n = (x > 2).sum()
+        if torch.compiler.is_compiling():
+            k = torch.cond(n > 0, lambda: x.numel() // n, lambda: n.clone())
+        elif n > 0:
+            k = x.numel() // n
+        else:
+            k = n
+        return k + 1
+""",
+        run="""\
+def make(): return Share()
+calls = [(torch.ones(3),), (torch.full((3,), 4.0),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="random numbers, drawn in one case alone",
+        before="""\
+class Noisy(nn.Module):
+    def forward(self, x):
+        if x.mean() > 0:
+            x = x + torch.randn_like(x)
+        return x * 2
+""",
+        after="""\
+class Noisy(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            x = torch.cond(x.mean() > 0, lambda: x + torch.randn_like(x), lambda: x.clone())
+        elif x.mean() > 0:
+            x = x + torch.randn_like(x)
+        return x * 2
+""",
+        run="""\
+def make(): return Noisy()
+calls = [(torch.ones(3),), (-torch.ones(3),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="what was given, or half of it",
+        before="""\
+class Passed(nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 1:
+            x = x / 2
+        return x
+""",
+        after="""\
+class Passed(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            x = torch.cond(x.abs().max() > 1, lambda: x / 2, lambda: x.clone())
+        elif x.abs().max() > 1:
+            x = x / 2
+        return x
+""",
+        run="""\
+train = True
+def make(): return Passed()
+calls = [(torch.ones(3, requires_grad=True),), (torch.full((3,), 4.0, requires_grad=True),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="shapes that need not fit in the other case, two tests on data",
+        before="""\
+class Fitted(nn.Module):
+    def forward(self, x, y):
+        if (x.sum() > 0) and (y.sum() > 0):
+            z = x + y
+        else:
+            z = x * 2
+        return z + 1
+""",
+        after="""\
+class Fitted(nn.Module):
+    def forward(self, x, y):
+        if torch.compiler.is_compiling():
+            z = torch.cond((x.sum() > 0) & (y.sum() > 0), lambda: x + y, lambda: x * 2)
+        elif (x.sum() > 0) and (y.sum() > 0):
+            z = x + y
+        else:
+            z = x * 2
+        return z + 1
+""",
+        run="""\
+def make(): return Fitted()
+calls = [(torch.ones(3), torch.ones(3)), (torch.ones(3), -torch.ones(3))]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a parameter that one arm reads",
+        before="""\
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * self.scale
+        else:
+            y = x * 2
+        return y + 1
+""",
+        after="""\
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            y = torch.cond(x.sum() > 0, lambda: x * self.scale, lambda: x * 2)
+        elif x.sum() > 0:
+            y = x * self.scale
+        else:
+            y = x * 2
+        return y + 1
+""",
+        run="""\
+def make(): return Scaled()
+calls = [(torch.ones(3),), (-torch.ones(3),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a tensor that is handed on under another name",
+        before="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if y.abs().amax() > 3:
+            z = y * 0.5
+        else:
+            z = y
+        return z, y
+""",
+        after="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if torch.compiler.is_compiling():
+            z = torch.cond(y.abs().amax() > 3, lambda: y * 0.5, lambda: y.clone())
+        elif y.abs().amax() > 3:
+            z = y * 0.5
+        else:
+            z = y
+        return z, y
+""",
+        run="""\
+def make(): return Twice()
+calls = [(torch.ones(3),), (torch.full((3,), 4.0),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a copy where two names held one tensor",
+        before="""\
+class Same(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        y = x * 1
+        z = self.drop(y)
+        if y.abs().amax() > 3:
+            y = y * 0.5
+        return y, z
+""",
+        after="""\
+class Same(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        y = x * 1
+        z = self.drop(y)
+        if torch.compiler.is_compiling():
+            y = torch.cond(y.abs().amax() > 3, lambda: y * 0.5, lambda: y.clone())
+        elif y.abs().amax() > 3:
+            y = y * 0.5
+        return y, z
+""",
+        run="""\
+def make(): return Same().eval()
+calls = [(torch.ones(3),), (torch.full((3,), 4.0),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="the way to one arm's value is steep: its gradient is that of the arm that ran",
+        before="""\
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x)
+        n = (h * h).sum().sqrt()
+        if n > 1:
+            y = h * n
+        else:
+            y = h * 2
+        return y + 1
+""",
+        after="""\
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x)
+        n = (h * h).sum().sqrt()
+        if torch.compiler.is_compiling():
+            y = torch.cond(n > 1, lambda: h * n, lambda: h * 2)
+        elif n > 1:
+            y = h * n
+        else:
+            y = h * 2
+        return y + 1
+""",
+        run="""\
+train = True
+def make(): return Norm()
+calls = [(torch.ones(2, 3) * n,) for n in (0, 9)]
+""",
+        unsafe=True,
+    ),
+)
+
+NOT_CAPTURED: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="the arm reads data as well",
+        source="""\
+class Reading(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            y = y * x.max().item()
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the arm changes what was there before",
+        source="""\
+class Changing(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        z = y.view(-1)
+        if x.sum() > 0:
+            z[0] = 2
+            y = y + 1
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what the arm is given is added to in place",
+        source="""\
+class Adding(nn.Module):
+    def forward(self, x, y):
+        z = x * 1
+        if y.sum() > 0:
+            z += y.exp()
+        return z * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a number in one case",
+        source="""\
+class Numbered(nn.Module):
+    def forward(self, x):
+        scale = 2
+        if x.sum() > 0:
+            scale = x.exp().sum()
+        return x * scale
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="integers in one case",
+        source="""\
+class Cast(nn.Module):
+    def forward(self, x):
+        y = x.exp()
+        if x.sum() > 0:
+            y = y.log().long()
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a row more in one case",
+        source="""\
+class Longer(nn.Module):
+    def forward(self, x):
+        y = x.exp()
+        if x.sum() > 0:
+            y = y.sum(0).sqrt()
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="it may have no value in the other case",
+        source="""\
+class Unbound(nn.Module):
+    def forward(self, x, again=False):
+        if again:
+            y = x * 2
+        if x.sum() > 0:
+            y = x.exp() + 1
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="statistics of batches are kept in the arm",
+        source="""\
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        y = x.exp()
+        if x.sum() > 0:
+            y = self.norm(y)
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a recurrent layer, which no graph takes",
+        source="""\
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 3)
+
+    def forward(self, x):
+        y = x.exp()
+        if x.sum() > 0:
+            y, _ = self.lstm(y)
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="`super()` is another in a function of its own",
+        source="""\
+class Base(nn.Module):
+    def scaled(self, x):
+        return x.exp()
+
+
+class Derived(Base):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            y = super().scaled(y)
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the next turn of a loop",
+        source="""\
+class Turns(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        for i in range(3):
+            if y.sum() > i:
+                y = y.exp()
+                continue
+            y = y * 2
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what is kept is changed in place below, and the caller sees it",
+        source="""\
+class Kept(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x.exp() + 1
+        x[0] = 3
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a nested function reads the result",
+        source="""\
+class Nested(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            y = y.exp() + 1
+
+        def doubled():
+            return y * 2
+
+        return doubled()
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an arm that prints",
+        source="""\
+class Telling(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            y = y.exp()
+            print("positive", flush=True)
+            y = y + 1
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what another package does is not known",
+        source="""\
+import scipy.special
+
+
+class Foreign(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            y = torch.as_tensor(scipy.special.erf(y))
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a function of this file that reads data",
+        source="""\
+def longest(x):
+    return int(x.max())
+
+
+class Through(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if x.sum() > 0:
+            y = y * longest(x)
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the gradient of what is kept does not get through",
+        source="""\
+class Detached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        h = self.lin(x)
+        with torch.no_grad():
+            if x.sum() > 0:
+                h = h.exp()
+        return h * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="TorchScript compiles it, too",
+        source="""\
+@torch.jit.script
+def scaled(x):
+    y = x.exp()
+    if bool(x.sum() > 0):
+        y = y.sqrt().log()
+    return y * 2
+
+
+class Scripted(nn.Module):
+    def forward(self, x):
+        return scaled(x)
+""",
+        reported=True,
+    ),
+)
