@@ -20,6 +20,8 @@ from patcher.facts.values.types import Kind
 from patcher.facts.zones.host_reads import HostReads
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+#: What may be a method of an object, for all that is known.
+_OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
 #: What a function of its own cannot do for the one around it, or the graph does not hold.
 _ODD = (
     ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom,
@@ -93,15 +95,16 @@ class Capturing(Analysis):
 
     def _written(self, w: Write, inside: set[ast.AST]) -> list[str]:
         """What has to be granted for a change to be seen in the arm alone."""
-        match w.how:
-            case How.BINDS:
-                return []
-            case How.SETS:
-                raise _Refused(f"an attribute is set in the arm ({w.told})")
-            case How.RUNS:
-                if isinstance(w.node, ast.Call) and self._is_ours(w.node):
-                    return [f"`{short(w.node.func)}` changes nothing that was there before, and is compiled whole"]
-                raise _Refused(f"what {w.told} does is not known")
+        if w.how is How.BINDS:
+            return []
+        if w.how is How.SETS:
+            raise _Refused(f"an attribute is set in the arm ({w.told})")
+        if isinstance(w.node, _OPERATORS) and not isinstance(getattr(w.node, "ctx", None), (ast.Store, ast.Del)):
+            return [f"`{short(w.node)}` computes with tensors"]
+        if w.how is How.RUNS:
+            if isinstance(w.node, ast.Call) and self._is_ours(w.node):
+                return [f"`{short(w.node.func)}` changes nothing that was there before, and is compiled whole"]
+            raise _Refused(f"what {w.told} does is not known")
         if w.afar or not all(self._is_made_here(e, inside) for e in w.objects):
             raise _Refused(f"the arm changes what was there before ({w.told})")
         return []

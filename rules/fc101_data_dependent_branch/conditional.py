@@ -20,6 +20,8 @@ from patcher.facts.zones.scripting import Scripting
 from rules.fc101_data_dependent_branch.branches import Branches
 from rules.fc101_data_dependent_branch.capturing import Capturing
 from rules.fc101_data_dependent_branch.gradients import Gradients
+from rules.fc101_data_dependent_branch.layout import follows_layout, reorders
+from rules.fc101_data_dependent_branch.shared_storage import SharedStorage
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Arm:
 class Conditional:
     """``condition`` picks ``arms`` (one: without ``else``), which are given ``operands`` and give ``results``.
 
-    ``inner``: branches on data in the arms, each of this form as well. ``doubts``: what is taken for granted.
+    ``spread``: results whose elements may lie in another order in the one case than in the other. ``inner``: branches
+    on data in the arms, each of this form as well. ``doubts``: what is taken for granted.
     """
 
     node: ast.If
@@ -41,6 +44,7 @@ class Conditional:
     operands: tuple[str, ...]
     results: tuple[str, ...]
     arms: tuple[Arm, ...]
+    spread: frozenset[str]
     inner: tuple[Conditional, ...]
     doubts: tuple[str, ...]
 
@@ -79,10 +83,10 @@ class Conditionals(Analysis):
             raise _Refused("it has an `elif`, or stands in no function")
         if not self.conditions.reads_data(node.test):
             raise _Refused("it reads no data")
-        condition = self.conditions.take_apart(node.test)
+        doubts: list[str] = []
+        condition = self.conditions.take_apart(node.test, doubts)
         if isinstance(condition, str):
             raise _Refused(condition)
-        doubts: list[str] = []
         inner: list[Conditional] = []
         within: list[list[Conditional]] = [self._branches_in(body) for body in bodies]
         for body, branches in zip(bodies, within, strict=True):
@@ -94,10 +98,19 @@ class Conditionals(Analysis):
             inner += branches
         self._asked_again(condition)
         results, operands = self._names(node, bodies)
+        given = [b for name in operands if (b := self.branches.bound_before(node, name)) is not None]
+        if shared := self.facts.ask(SharedStorage).two_of_one(
+            [n for b in bodies for s in b for n in ast.walk(s)], given
+        ):
+            raise _Refused(shared)
         arms = tuple(
             Arm(tuple((name, self._may_exist(name, body, branches)) for name in results))
             for body, branches in zip(bodies, within, strict=True)
         )
+        spread = frozenset(name for name in results if not self._lies_alike(name, node, bodies))
+        if not reorders(ast.walk(function)):
+            doubts += [f"{_listed(sorted(spread))} lies in memory in the same order in both cases"] if spread else []
+            spread = frozenset()
         doubts += self._held(node, bodies, results, operands)
         copied = [name for name in results if self._is_told_from_copy(name, node, bodies, operands)]
         doubts += [f"nobody asks whether {_listed(copied)} is another tensor than before"] if copied else []
@@ -107,7 +120,8 @@ class Conditionals(Analysis):
             raise _Refused(reason)
         nested = [d for c in inner for d in c.doubts]
         all_inner = tuple(deep for c in inner for deep in (c, *c.inner))
-        return Conditional(node, condition, operands, results, arms, all_inner, tuple(dict.fromkeys(doubts + nested)))
+        granted = tuple(dict.fromkeys(doubts + nested))
+        return Conditional(node, condition, operands, results, arms, spread, all_inner, granted)
 
     def _branches_in(self, body: list[ast.stmt]) -> list[Conditional]:
         """The outermost branches on data in an arm: they have to be of this form as well."""
@@ -184,6 +198,22 @@ class Conditionals(Analysis):
             d.how != "assign" or d.path or d.value is None or self.aliasing.aliases(d.value) for d in definitions
         )
 
+    def _lies_alike(self, name: str, node: ast.If, bodies: list[list[ast.stmt]]) -> bool:
+        """Whether the elements of ``name`` lie in one order in memory, whichever arm runs."""
+        before = self.branches.bound_before(node, name)
+        made = [d for body in bodies for d in self._definitions(name, body)]
+        held = [self.inference.defined(d) for d in made] + [self.inference.of(b) for b in (before,) if b is not None]
+        if any(v.rank is not None and v.rank.base is None and v.rank.offset <= 1 for v in held):
+            return True
+        values = [d.value for d in made if d.how == "assign" and not d.path and d.value is not None]
+        one = [name] if len(bodies) == 1 else [n.id for v in values[:1] for n in ast.walk(v) if isinstance(n, ast.Name)]
+        return len(values) == len(made) and any(all(follows_layout(v, n, self._is_scalar) for v in values) for n in one)
+
+    def _is_scalar(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a number, or a tensor with no dimension."""
+        held = self.inference.of(e)
+        return held.is_number or held.is_scalar_tensor
+
     def _is_told_from_copy(
         self, name: str, node: ast.If, bodies: list[list[ast.stmt]], operands: tuple[str, ...]
     ) -> bool:
@@ -197,8 +227,7 @@ class Conditionals(Analysis):
         made = [d for body in bodies for d in self._definitions(name, body)]
         values = [*filter(None, [before]), *(d.value for d in made if d.how == "assign" and d.value is not None)]
         held = [*made, *(self.inference.definitions(before) if isinstance(before, ast.Name) else ())]
-        inside = set(ast.walk(node))
-        uses = {u: d for d in held for u in self.flow_of(function).uses.get(d, ()) if u not in inside}
+        uses = {u: d for d in held for u in self.flow_of(function).uses.get(d, ()) if self._comes_after(u, node)}
         mode = self.facts.ask(GradientMode)
         if mode.off(node) and not all(map(mode.off, uses)):
             carrying = (v for v in values if self.aliasing.aliases(v) and self.gradients.carries(v))
@@ -212,6 +241,14 @@ class Conditionals(Analysis):
             if reason := self.aliasing.changed_while_used(sources, node, d):
                 raise _Refused(reason)
         return bool(existing)
+
+    def _comes_after(self, use: ast.Name, node: ast.If) -> bool:
+        """Whether ``use``, which is none of ``node``, may run when that is done."""
+        around = list(self.syntax.ancestors(use))
+        if node in around:
+            return False
+        loops = (p for p in self.syntax.ancestors(node) if isinstance(p, (ast.For, ast.AsyncFor, ast.While)))
+        return any(loop in around for loop in loops) or (use.lineno, use.col_offset) > (node.lineno, node.col_offset)
 
     def _is_written_by_call(self, use: ast.Name) -> bool:
         """Whether what a name holds is handed to a call that changes what it is given."""
@@ -243,7 +280,7 @@ class Conditionals(Analysis):
                 _same_form(name, held)
         doubts = [f"{_listed(unsure)} {'is a tensor' if len(unsure) == 1 else 'are tensors'}"] if unsure else []
         either = _listed(results)
-        return [*doubts, f"{either} {'has' if len(results) == 1 else 'have'} one shape, dtype and layout in both cases"]
+        return [*doubts, f"{either} {'has' if len(results) == 1 else 'have'} one shape and dtype in both cases"]
 
 
 def _listed(names: tuple[str, ...] | list[str] | dict[str, None]) -> str:

@@ -6,7 +6,7 @@ import ast
 
 from patcher.facts import Facts
 from patcher.rule import Applicability, Code, Edit, Enclose, Fix, NameArms, block, stacked
-from rules.fc101_data_dependent_branch.conditional import Conditional, Conditionals
+from rules.fc101_data_dependent_branch.conditional import Arm, Conditional, Conditionals
 from rules.fc101_data_dependent_branch.written_condition import as_predicate, holes
 
 #: So long may the value of an arm be that is written as a ``lambda``.
@@ -25,22 +25,45 @@ def _edit(branch: Conditional, facts: Facts) -> Edit:
     cond = facts.writing.spelling("torch.cond", node)
     values = [_short_value(body, branch) for body in (node.body, *([node.orelse] if node.orelse else []))]
     if all(value is not None for value in values):
-        copies = [f"{{{i}}}.clone()" if arm.returned[0][1] else f"{{{i}}}" for i, arm in enumerate(branch.arms, 1)]
-        arms = [f"lambda: {value}" for value in copies] + ([] if node.orelse else [f"lambda: {left}.clone()"])
+        given = [f"{{{i}}}{_made(branch, arm, facts)}" for i, arm in enumerate(branch.arms, 1)]
+        given += [] if node.orelse else [left + _made(branch, None, facts)]
+        arms = [f"lambda: {value}" for value in given]
         chosen = Code(f"{left} = {cond}({{0}}, {', '.join(arms)})", (predicate, *filter(None, values)))
         return Enclose((node,), stacked(block(Code("if {0}:", (compiled,)), [chosen]), Code("else:")))
-    given, names = ", ".join(branch.operands), _names(branch, facts)
-    arms = [*names, *([] if node.orelse else [_unchanged(branch)])]
-    handed = f", ({given}{',' if len(branch.operands) == 1 else ''})" if branch.operands else ""
+    names, operands = _names(branch, facts), ", ".join(branch.operands)
+    arms = [_called(name, branch, arm, facts) for name, arm in zip(names, branch.arms, strict=True)]
+    arms += [] if node.orelse else [_called("", branch, None, facts)]
+    handed = f", ({operands}{',' if len(branch.operands) == 1 else ''})" if branch.operands else ""
     lines = ["if {0}:", f"    {left} = {cond}({{1}}, {', '.join(arms)}{handed})"]
-    lines += ["elif {2}:", f"    {left} = {names[0]}({given})"]
-    lines += [line for name in names[1:] for line in ("else:", f"    {left} = {name}({given})")]
-    headers = tuple(Code(f"def {name}({given}):") for name in names)
-    results = tuple(
-        Code("return " + ", ".join(f"{n}.clone()" if exists else n for n, exists in arm.returned))
-        for arm in branch.arms
-    )
+    lines += ["elif {2}:", f"    {left} = {names[0]}({operands})"]
+    lines += [line for name in names[1:] for line in ("else:", f"    {left} = {name}({operands})")]
+    headers = tuple(Code(f"def {name}({operands}):") for name in names)
+    results = tuple(Code(f"return {left}") for _ in names)
     return NameArms(node, headers, results, (Code("\n".join(lines), (compiled, predicate, Code("{0}", (node.test,)))),))
+
+
+def _made(branch: Conditional, arm: Arm | None, facts: Facts) -> str:
+    """What is done with the results of ``arm`` (None: there is no such arm) so that ``torch.cond`` takes them.
+
+    None may be what an arm was given, and those of one arm have to lie in memory as those of the other. What
+    ``contiguous()`` gives need not, where a dimension has one element.
+    """
+    if branch.spread:
+        return f".clone(memory_format={facts.writing.spelling('torch.contiguous_format', branch.node)})"
+    return ".clone()" if arm is None or any(exists for _, exists in arm.returned) else ""
+
+
+def _called(name: str, branch: Conditional, arm: Arm | None, facts: Facts) -> str:
+    """The function that ``torch.cond`` is given for an arm that has that name, or that there is none of."""
+    operands, made = ", ".join(branch.operands), _made(branch, arm, facts)
+    if not made:
+        return name
+    results = f"{name}({operands})" if name else ", ".join(branch.results)
+    if len(branch.results) > 1:
+        value = f"tuple(t{made} for t in {results if name else f'({results})'})"
+    else:
+        value = results + made
+    return f"lambda {operands}: {value}" if operands else f"lambda: {value}"
 
 
 def _short_value(body: list[ast.stmt], branch: Conditional) -> ast.expr | None:
@@ -81,10 +104,3 @@ def _asked(branch: Conditional, facts: Facts) -> Code:
     if branch.condition.conjunction:
         return Code(f"{compiling} and {holes(len(guard), ' and ')}", guard)
     return Code(f"{compiling} and not ({holes(len(guard), ' or ')})", guard)
-
-
-def _unchanged(branch: Conditional) -> str:
-    """The arm that is not there: ``torch.cond`` takes none that gives what it was given."""
-    clones = [f"{name}.clone()" for name in branch.results]
-    returned = clones[0] if len(clones) == 1 else f"({', '.join(clones)})"
-    return f"lambda {', '.join(branch.operands)}: {returned}"

@@ -58,7 +58,7 @@ class Refine(nn.Module):
             weights, h = torch.cond(
                 (marks > 0).any(),
                 weights_if_true,
-                lambda weights, h: (weights.clone(), h.clone()),
+                lambda weights, h: tuple(t.clone() for t in (weights, h)),
                 (weights, h),
             )
         elif (marks > 0).any():
@@ -140,14 +140,14 @@ class Filled(nn.Module):
             found = torch.zeros_like(x)
             found[0] = x[1].cumsum(0)
             y = found
-            return y.clone()
+            return y
 
         def y_if_false():
             y = other
-            return y.clone()
+            return y
 
         if torch.compiler.is_compiling():
-            y = torch.cond(x.max() > 2, y_if_true, y_if_false)
+            y = torch.cond(x.max() > 2, lambda: y_if_true().clone(), lambda: y_if_false().clone())
         elif x.max() > 2:
             y = y_if_true()
         else:
@@ -157,6 +157,55 @@ class Filled(nn.Module):
         run="""\
 def make(): return Filled()
 calls = [(torch.ones(2, 3), torch.ones(2, 3)), (torch.full((2, 3), 4.0), torch.ones(2, 3))]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="scores that lie in memory in another order in the one case",
+        before="""\
+class Related(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, mask: torch.Tensor):
+        q = self.lin(x)
+        scores = torch.einsum("bhnd,bhmd->bhnm", q, q * 2).transpose(1, 2)
+        if not mask.all():
+            hidden = ~mask.view(-1, 1, 1, mask.shape[-1])
+            scores = scores.masked_fill(hidden, -100.0) * 1.5
+        return scores.softmax(-1)
+""",
+        after="""\
+class Related(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x, mask: torch.Tensor):
+        q = self.lin(x)
+        scores = torch.einsum("bhnd,bhmd->bhnm", q, q * 2).transpose(1, 2)
+
+        def scores_if_true(scores):
+            hidden = ~mask.view(-1, 1, 1, mask.shape[-1])
+            scores = scores.masked_fill(hidden, -100.0) * 1.5
+            return scores
+
+        if torch.compiler.is_compiling():
+            scores = torch.cond(
+                mask.all() == 0,
+                lambda scores: scores_if_true(scores).clone(memory_format=torch.contiguous_format),
+                lambda scores: scores.clone(memory_format=torch.contiguous_format),
+                (scores,),
+            )
+        elif not mask.all():
+            scores = scores_if_true(scores)
+        return scores.softmax(-1)
+""",
+        run="""\
+train = True
+def make(): return Related()
+calls = [(torch.linspace(0, 1, 24).view(1, 2, 3, 4), torch.tensor([m])) for m in ([True] * 3, [True, False, True])]
 """,
         unsafe=True,
     ),
@@ -444,6 +493,19 @@ calls = [(torch.ones(2, 3) * n,) for n in (0, 9)]
 )
 
 NOT_CAPTURED: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="an arm that reads two parts of one tensor",
+        source="""\
+class Halves(nn.Module):
+    def forward(self, x):
+        q, k = (x * 2).chunk(2, -1)
+        y = q * 1
+        if x.sum() > 0:
+            y = q.exp() + k
+        return y * 2
+""",
+        reported=True,
+    ),
     NearMiss(
         title="the arm reads data as well",
         source="""\
