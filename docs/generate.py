@@ -26,7 +26,7 @@ from questions import facts_page
 
 from patcher.facts.tables.captured import CAPTURED, CODE, EXISTING
 from patcher.ignores import OF_COMMENTS
-from patcher.rule import Example, Rule
+from patcher.rule import Example, NearMiss, Rule
 from rules import load_rules
 
 HEADINGS = ("What it does", "Why it breaks compilation", "Fix safety", "References")
@@ -112,8 +112,15 @@ def tested(rule: Rule) -> list[str]:
     run = f"run before and after on torch {torch[1]} (`fix-compile selftest {rule.code}` runs them on yours)"
     parts = [f"## Tested\n\nRewritten or reported, and {run}:\n"]
     parts[-1] += "\n".join(f"\n- {e.title}{note(e)}" for e in rule.invalid).replace("\n\n", "\n")
-    parts.append("Left alone:\n\n" + "\n".join(f"- {n.title}{' (reported)' if n.reported else ''}" for n in rule.valid))
+    parts.append("Left alone:\n\n" + "\n".join(f"- {n.title}{_told(n)}" for n in rule.valid))
     return parts
+
+
+def _told(miss: NearMiss) -> str:
+    """How a near miss is left alone."""
+    if miss.instead:
+        return f" (`--unsafe`: `{miss.instead}`)"
+    return " (reported)" if miss.reported else ""
 
 
 def removed(code: str) -> str:

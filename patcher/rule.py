@@ -256,6 +256,7 @@ class Example:
 class NearMiss:
     """A source that looks like the pattern and has to stay. ``reported``: display-only findings are fine.
 
+    ``instead``: with unsafe fixes it is rewritten in another way that the rule has, and the new code says this.
     ``evidence``, ``extents``, ``torch_settings``: as an `Example` has them.
     """
 
@@ -265,6 +266,7 @@ class NearMiss:
     evidence: tuple[Varied, ...] = ()
     extents: tuple[Extent, ...] = ()
     torch_settings: tuple[TorchSetting, ...] = ()
+    instead: str = ""
 
 
 class Where(enum.Enum):

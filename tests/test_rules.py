@@ -173,6 +173,10 @@ def test_near_miss_is_left_alone(rule: Rule, miss: NearMiss) -> None:
             torch_settings=miss.torch_settings,
         )
         result = patched(source, (rule,), settings)
+        if unsafe and miss.instead:
+            assert miss.instead in result.text
+            assert miss.instead not in source
+            continue
         assert result.text == source
         if not miss.reported:
             assert result.found == ()

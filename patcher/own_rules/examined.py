@@ -76,6 +76,8 @@ def _of_near_miss(rule: Rule, miss: NearMiss) -> str:
     result = _patched(source, [rule], replace(_settings(miss), unsafe=True))
     if isinstance(result, str):
         return result
+    if miss.instead:
+        return "" if miss.instead in result.text else f"it is not rewritten with `{miss.instead}`"
     if result.text != source:
         return "it is rewritten"
     return "it is reported" if result.found and not miss.reported else ""

@@ -12,6 +12,7 @@ from patcher.facts.effects.aliasing import Aliasing
 from patcher.facts.effects.conditions import Conditions
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.syntax.written import short
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
@@ -33,6 +34,8 @@ _BUILTINS = frozenset(
     "abs all any bool dict divmod enumerate float getattr hasattr int isinstance len list max min pow range reversed "
     "round set slice sorted str sum tuple type zip".split()
 )
+#: Methods that copy data to the host, or whose result has as many elements as data says.
+_ON_HOST = frozenset("item tolist numpy nonzero argwhere unique unique_consecutive masked_select".split())
 #: Layers of which no graph is made, or whose state an arm would change.
 _LAYERS = ("LSTM", "GRU", "RNN", "BatchNorm", "InstanceNorm", "SpectralNorm", "Lazy")
 
@@ -57,6 +60,7 @@ class Capturing(Analysis):
         self.callees = facts.ask(Callees)
         self.conditions = facts.ask(Conditions)
         self.host_reads = facts.ask(HostReads)
+        self.presumed = facts.ask(MaskedReads).presumed
         self.writes = facts.ask(Writes)
 
     def why_not(self, body: list[ast.stmt], asked: Iterable[ast.AST] = ()) -> Granted | str:
@@ -132,11 +136,25 @@ class Capturing(Analysis):
     # --- what ends a graph ------------------------------------------------------------------------------------------
 
     def _stays_on_device(self, e: ast.expr) -> None:
+        """Refuse what needs data on the host, or is of a size that data says, for all that is known."""
         parent = self.syntax.parents.get(e)
         tested = isinstance(parent, (ast.If, ast.IfExp, ast.While)) and parent.test is e
-        reads = self.host_reads.is_read(e) or (tested and self.conditions.reads_data(e))
+        reads = self.host_reads.is_read(e) or (tested and self.conditions.reads_data(e)) or self._may_need_data(e)
         if reads and not self.facts.eager_only(e):
             raise _Refused(f"the arm reads data on the host as well (`{short(e)}`)")
+
+    def _may_need_data(self, e: ast.expr) -> bool:
+        match e:
+            case ast.Call(func=ast.Attribute(value=held, attr=name)) if name in _ON_HOST:
+                return self.inference.of(held).kind is not Kind.PYTHON
+            case ast.Call(func=ast.Attribute(attr="where"), args=[_], keywords=[]):
+                return True
+            case ast.Call(args=args) if self.syntax.builtin(e) in ("int", "float", "bool", "range"):
+                return any(held.is_tensor or held.data for held in map(self.inference.of, args))
+            case ast.Subscript(ctx=ast.Load(), slice=at):
+                parts = at.elts if isinstance(at, ast.Tuple) else [at]
+                return any(not isinstance(p, (ast.Constant, ast.Slice)) and self.presumed.boolean(p) for p in parts)
+        return False
 
     def _is_followed(self, call: ast.Call) -> None:
         """Refuse a call that ends the graph, or of which nothing is known."""

@@ -229,7 +229,7 @@ class Conditionals(Analysis):
         held = [*made, *(self.inference.definitions(before) if isinstance(before, ast.Name) else ())]
         uses = {u: d for d in held for u in self.flow_of(function).uses.get(d, ()) if self._comes_after(u, node)}
         mode = self.facts.ask(GradientMode)
-        if mode.off(node) and not all(map(mode.off, uses)):
+        if mode.off(node) and any(not mode.off(u) or isinstance(self.syntax.statement_of(u), ast.Return) for u in uses):
             carrying = (v for v in values if self.aliasing.aliases(v) and self.gradients.carries(v))
             if (v := next(carrying, None)) is not None:
                 raise _Refused(f"`{short(v)}` may carry a gradient out of here")

@@ -58,11 +58,13 @@ def _called(name: str, branch: Conditional, arm: Arm | None, facts: Facts) -> st
     operands, made = ", ".join(branch.operands), _made(branch, arm, facts)
     if not made:
         return name
-    results = f"{name}({operands})" if name else ", ".join(branch.results)
-    if len(branch.results) > 1:
-        value = f"tuple(t{made} for t in {results if name else f'({results})'})"
+    given = f"{name}({operands})" if name else f"({', '.join(branch.results)})"
+    if len(branch.results) == 1:
+        value = (given if name else branch.results[0]) + made
+    elif name or branch.spread:
+        value = f"tuple(t{made} for t in {given})"
     else:
-        value = results + made
+        value = f"({', '.join(result + made for result in branch.results)})"
     return f"lambda {operands}: {value}" if operands else f"lambda: {value}"
 
 

@@ -1392,14 +1392,11 @@ class Grown(nn.Module):
                 z = old * 2
             else:
                 z = y * 2
-
-            def summed():
-                return z.sum()
-
-            total = total + summed()
+            total = total + z.sum()
         return total
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="a test on the size is no test on data",
@@ -1698,6 +1695,7 @@ class Net(nn.Module):
         return h + width
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="a name on the way that the next turn reads",
@@ -1713,6 +1711,7 @@ class Net(nn.Module):
         return h
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="random numbers where something is set",
@@ -1726,6 +1725,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="dropout where something is set",
@@ -1744,6 +1744,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="what is kept is kept where something is set",
@@ -1757,6 +1758,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="another name is kept",
@@ -1770,6 +1772,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="what is there would be converted",
@@ -1818,6 +1821,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="work on what the mask picks, before the choice",
@@ -1860,6 +1864,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="the same in a write through the mask",
@@ -1921,6 +1926,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="the choice requires no gradient",
@@ -1949,6 +1955,7 @@ class Net(nn.Module):
         return h + y
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="what was given is changed in place below",
@@ -1975,6 +1982,7 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
+        instead="torch.cond",
     ),
     NearMiss(
         title="what is there would get one more dimension",

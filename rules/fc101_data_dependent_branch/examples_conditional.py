@@ -58,7 +58,7 @@ class Refine(nn.Module):
             weights, h = torch.cond(
                 (marks > 0).any(),
                 weights_if_true,
-                lambda weights, h: tuple(t.clone() for t in (weights, h)),
+                lambda weights, h: (weights.clone(), h.clone()),
                 (weights, h),
             )
         elif (marks > 0).any():
