@@ -619,7 +619,7 @@ def _named(branch: cst.If, arms: _Arms, first: bool) -> list[cst.CSTNode]:
             line = cst.SimpleStatementLine(body.body, trailing_whitespace=body.trailing_whitespace)
             body = cst.IndentedBlock([line])
         assert isinstance(body, cst.IndentedBlock)
-        whole = body.with_changes(body=[*body.body, result])
+        whole = body.with_changes(body=[*body.body, result.with_changes(leading_lines=body.footer)], footer=())
         lines = [blank.deep_clone(), *(other.leading_lines if other is not None else ())] if made else above
         made.append(function.with_changes(body=whole, leading_lines=lines))
     return [*made, arms.code[0].with_changes(leading_lines=[blank.deep_clone()]), *arms.code[1:]]

@@ -1695,7 +1695,6 @@ class Net(nn.Module):
         return h + width
 """,
         reported=True,
-        instead="torch.cond",
     ),
     NearMiss(
         title="a name on the way that the next turn reads",
@@ -1725,7 +1724,6 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
-        instead="torch.cond",
     ),
     NearMiss(
         title="dropout where something is set",
@@ -1744,7 +1742,6 @@ class Net(nn.Module):
         return h + 1
 """,
         reported=True,
-        instead="torch.cond",
     ),
     NearMiss(
         title="what is kept is kept where something is set",
@@ -1955,7 +1952,6 @@ class Net(nn.Module):
         return h + y
 """,
         reported=True,
-        instead="torch.cond",
     ),
     NearMiss(
         title="what was given is changed in place below",

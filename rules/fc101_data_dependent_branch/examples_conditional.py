@@ -27,7 +27,7 @@ class Refine(nn.Module):
             if near.any():
                 weights = weights + near.float()
             h = torch.where(marks.unsqueeze(-1) > 0, fixed, h)
-        return h * 2 + weights
+        return h * 2, weights
 """,
         after="""\
 class Refine(nn.Module):
@@ -63,12 +63,52 @@ class Refine(nn.Module):
             )
         elif (marks > 0).any():
             weights, h = weights_if_true(weights, h)
-        return h * 2 + weights
+        return h * 2, weights
 """,
         run="""\
 train = True
 def make(): return Refine()
 calls = [(torch.linspace(-1, 1, 8).view(2, 4), torch.tensor(m)) for m in ([0, 1], [0, 0])]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="a sum in a loop, of tensors and of numbers",
+        before="""\
+class Summed(nn.Module):
+    def forward(self, x):
+        y = x.exp()
+        if x.mean() > 0:
+            acc, n = torch.zeros_like(x), 1
+            for i in range(3):
+                acc += x * i
+                n += 1
+            y = y + acc / n
+        return y * 2
+""",
+        after="""\
+class Summed(nn.Module):
+    def forward(self, x):
+        y = x.exp()
+
+        def y_if_true(y):
+            acc, n = torch.zeros_like(x), 1
+            for i in range(3):
+                acc += x * i
+                n += 1
+            y = y + acc / n
+            return y
+
+        if torch.compiler.is_compiling():
+            y = torch.cond(x.mean() > 0, y_if_true, lambda y: y.clone(), (y,))
+        elif x.mean() > 0:
+            y = y_if_true(y)
+        return y * 2
+""",
+        run="""\
+train = True
+def make(): return Summed()
+calls = [(torch.ones(2, 3, requires_grad=True),), (-torch.ones(2, 3, requires_grad=True),)]
 """,
         unsafe=True,
     ),
@@ -274,6 +314,7 @@ calls = [(torch.ones(3),), (torch.full((3,), 4.0),)]
         title="random numbers, drawn in one case alone",
         before="""\
 class Noisy(nn.Module):
+    @torch.no_grad()
     def forward(self, x):
         if x.mean() > 0:
             x = x + torch.randn_like(x)
@@ -281,6 +322,7 @@ class Noisy(nn.Module):
 """,
         after="""\
 class Noisy(nn.Module):
+    @torch.no_grad()
     def forward(self, x):
         if torch.compiler.is_compiling():
             x = torch.cond(x.mean() > 0, lambda: x + torch.randn_like(x), lambda: x.clone())
@@ -493,6 +535,284 @@ calls = [(torch.ones(2, 3) * n,) for n in (0, 9)]
 )
 
 NOT_CAPTURED: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="random numbers, which the backward pass would draw once more",
+        source="""\
+class Noisy(nn.Module):
+    def forward(self, x):
+        if x.mean() > 0:
+            x = x * torch.randn_like(x)
+        return x * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="dropout in a layer of the arm",
+        source="""\
+class Dropped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.more = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+
+    def forward(self, x):
+        h = x.exp()
+        if x.mean() > 0:
+            h = self.more(h) * 2
+        return h * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what one arm binds the other one reads in the next turn",
+        source="""\
+class Turns(nn.Module):
+    def forward(self, xs):
+        state, out = torch.zeros(3), []
+        for x in xs:
+            y = x * 1
+            if x.sum() > 0:
+                y = y.tanh()
+                state = y * 0.5
+            else:
+                y = state.exp()
+                y = y - 1
+            out.append(y)
+            state.add_(1)
+        return out
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a name of both arms is deleted below",
+        source="""\
+class Deleting(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        if x.sum() > 0:
+            big = h.sin()
+            y = big.sqrt() + 1
+        else:
+            big = h.cos()
+            y = big.sqrt() - 1
+        del big
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an error of the arm is caught, with what it had done",
+        source="""\
+class Caught(nn.Module):
+    def forward(self, x):
+        a = x @ x.T
+        try:
+            if a.diagonal().min() < 1:
+                a = a + torch.eye(3)
+                y = torch.linalg.cholesky(a - 100)
+            else:
+                y = torch.linalg.cholesky(a)
+        except RuntimeError:
+            y = a * 2
+        return y + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the arm says what a name of the function is",
+        source="""\
+class Noted(nn.Module):
+    def forward(self, x):
+        z = x.exp()
+        y = x * 1
+        if x.sum() > 0:
+            z: torch.Tensor
+            y = y.exp() + z
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the rows of a mask, of which the caller says what it is",
+        source="""\
+class Valid(nn.Module):
+    def forward(self, logits, labels):
+        valid = labels != -100
+        if valid.any():
+            loss = F.cross_entropy(logits[valid], labels[valid])
+            loss = loss * 2
+        else:
+            loss = logits.sum() * 0
+        return loss + 1
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="one result has a gradient, the other has none",
+        source="""\
+class Picked(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        best = h.argmax(-1)
+        if x.sum() > 0:
+            h = h.tanh()
+            best = h.argmin(-1)
+        return h, best
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="the results are added up: both get one gradient",
+        source="""\
+class Losses(nn.Module):
+    def forward(self, x):
+        loss, aux = x.exp().sum(), x.sin().sum()
+        if x.mean() > 0:
+            loss = loss.exp() * 2
+            aux = aux.exp() * 3
+        return loss + aux
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what an arm reads is changed before the backward pass",
+        source="""\
+class Moved(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        g = x.sin()
+        if x.mean() > 0:
+            h = h.tanh() * g
+        g += 1
+        return h * 2 + g
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a helper of a helper reads data",
+        source="""\
+def scaled(x):
+    return x * x.max().item()
+
+
+def helped(x):
+    return scaled(x) + 1
+
+
+class Helped(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        if x.mean() > 0:
+            h = helped(h) * 2
+        return h * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a helper that is left out of graphs",
+        source="""\
+@torch.compiler.disable
+def helped(x):
+    return x.exp() + 1
+
+
+class Helped(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        if x.mean() > 0:
+            h = helped(h) * 2
+        return h * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="it may be None, which the default says",
+        source="""\
+class Biased(nn.Module):
+    def forward(self, x, bias=None):
+        h = x.exp()
+        if h.mean() > 2:
+            bias = h.sum(-1)
+            bias = bias * 2
+        return h if bias is None else h + bias.unsqueeze(-1)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="two floating dtypes",
+        source="""\
+class Precise(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        if h.mean() > 2:
+            y = h.double()
+        else:
+            y = h.float()
+        return y * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a layer in a sequence changes what it is given",
+        source="""\
+class Rectified(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 3))
+
+    def forward(self, x):
+        h = x.exp()
+        if h.mean() > 2:
+            h = self.act(h) + 1
+        return h * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="an iterator from outside is used up",
+        source="""\
+class Used(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        rest = iter([x, x * 2])
+        if h.mean() > 2:
+            for t in rest:
+                h = h + t
+        return h, sum(rest)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a function that is run by a checkpoint",
+        source="""\
+from torch.utils.checkpoint import checkpoint
+
+
+class Saved(nn.Module):
+    def block(self, x):
+        h = x.exp()
+        if h.mean() > 2:
+            h = h.log() + 1
+        return h * 2
+
+    def forward(self, x):
+        return checkpoint(self.block, x, use_reentrant=False)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a sum in a loop of the arm, from what was there before",
+        source="""\
+class Summed(nn.Module):
+    def forward(self, x):
+        h = x.exp()
+        acc = h[0]
+        if h.mean() > 2:
+            for i in range(3):
+                acc += x[i]
+        return h + acc
+""",
+        reported=True,
+    ),
     NearMiss(
         title="an arm that reads two parts of one tensor",
         source="""\

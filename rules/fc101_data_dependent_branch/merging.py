@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.effects.conditions import Condition, Conditions
+from patcher.facts.effects.conditions import Condition, Conditions, Junction, Leaf, Negation, Tensor
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
 from patcher.facts.flow.definitions import Definition
@@ -16,6 +16,7 @@ from patcher.facts.syntax.written import short
 from patcher.facts.values.types import Kind, Value
 from rules.fc101_data_dependent_branch.branches import Arm, Assigned, Branches
 from rules.fc101_data_dependent_branch.gradients import Gradients
+from rules.fc101_data_dependent_branch.saved_tensors import kept_by
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class Merging(Analysis):
     def _conditional(self, node: ast.IfExp) -> Merge:
         choice = Choice(node.body, self._condition(node.test), Choice(node.orelse))
         self._prove([choice])
+        self._stays_as_it_was([choice], (), node)
         self._goes_nowhere(node)
         return Merge((), ((None, choice),))
 
@@ -108,6 +110,7 @@ class Merging(Analysis):
         if in_order is False:
             raise _Refused("an arm reads both an old and a new value of what it assigns")
         self._prove(list(choices.values()))
+        self._stays_as_it_was(list(choices.values()), [t.value for arm in arms for t in arm.temporaries], node)
         for name, choice in choices.items():
             for arm in arms:
                 if name in arm.results:
@@ -304,6 +307,32 @@ class Merging(Analysis):
                 reason = self.effects.why_not_smooth(value)
             if reason is not None:
                 raise _Refused(reason)
+
+    def _stays_as_it_was(self, choices: list[Choice], further: Sequence[ast.expr], node: ast.AST) -> None:
+        """Refuse where something is changed later that a backward pass of what is evaluated anew needs as it was."""
+        mode = self.facts.ask(GradientMode)
+        if mode.off(node):
+            return
+        leaves = [leaf for c in choices for condition in c.conditions() for leaf in self._leaves(condition.tensor)]
+        values = [v for c in choices for v in c.values()]
+        kept = [n for v in (*values, *further) for n in kept_by(v, self._is_number)]
+        kept += [leaf for leaf in leaves if self.effects.aliases(leaf)]  # which `torch.where` keeps
+        for e in kept:
+            if not self._is_number(e) and (reason := mode.why_saved_changes(e, node)):
+                raise _Refused(f"a backward pass needs what the arms read as it was: {reason}")
+
+    def _leaves(self, part: Tensor) -> Iterator[ast.expr]:
+        match part:
+            case Leaf(expr=expr):
+                yield expr
+            case Negation(part=inner):
+                yield from self._leaves(inner)
+            case Junction(parts=parts):
+                for inner in parts:
+                    yield from self._leaves(inner)
+
+    def _is_number(self, e: ast.expr) -> bool:
+        return self.inference.of(e).is_number
 
     def _prove(self, choices: list[Choice]) -> None:
         for choice in choices:

@@ -144,8 +144,8 @@ def _captured_with(node: ast.If, facts: Facts) -> ast.If | None:
     """The branch in an arm of which ``node`` stands, and which takes it along."""
     for parent in facts.syntax.ancestors(node):
         branch = facts.ask(Conditionals).of(parent) if isinstance(parent, ast.If) else None
-        if isinstance(branch, Conditional) and any(inner.node is node for inner in branch.inner):
-            return branch.node
+        if isinstance(branch, Conditional) and any(inner.arms.node is node for inner in branch.inner):
+            return branch.arms.node
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -29,12 +29,15 @@ class SharedStorage(Analysis):
         super().__init__(facts)
         self._known: dict[Definition, frozenset[Root]] = {}
 
-    def two_of_one(self, body: Iterable[ast.AST], operands: Iterable[ast.expr]) -> str | None:
-        """Two tensors that the nodes of arms read from outside, or ``operands``, and that share memory."""
-        nodes = set(body)
+    def from_outside(self, arms: Iterable[ast.AST]) -> list[ast.expr]:
+        """The tensors, as far as is known, that nodes of arms read and that are there before."""
+        nodes = dict.fromkeys(arms)
+        return [n for n in nodes if isinstance(n, ast.expr) and self._is_from_outside(n, nodes.keys())]
+
+    def two_of_one(self, tensors: Iterable[ast.expr]) -> str | None:
+        """Two of ``tensors`` that share memory, for a message; None where none are seen to."""
         seen: dict[str, frozenset[Root]] = {}
-        for e in (*operands, *(n for n in nodes if self._is_from_outside(n, nodes))):
-            assert isinstance(e, ast.expr)
+        for e in tensors:
             text, roots = ast.unparse(e), self._roots(e)
             other = next((t for t, known in seen.items() if t != text and known & roots), None)
             if other is not None:
@@ -42,7 +45,7 @@ class SharedStorage(Analysis):
             seen[text] = seen.get(text, frozenset()) | roots
         return None
 
-    def _is_from_outside(self, n: ast.AST, inside: set[ast.AST]) -> bool:
+    def _is_from_outside(self, n: ast.expr, inside: Collection[ast.AST]) -> bool:
         """Whether ``n`` is the tensor itself that code around the arms holds."""
         if isinstance(n, ast.Attribute) and self.inference.instance_attribute(n) is not None:
             return self.inference.of(n).kind in (Kind.TENSOR, Kind.UNKNOWN) and not self._is_called(n)
