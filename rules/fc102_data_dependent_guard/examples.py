@@ -546,6 +546,64 @@ def make(): return Equal()
 calls = [(torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(1))]
 """,
     ),
+    Example(
+        title="what is counted before the error, in it or above it, is there for the next call",
+        before="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.failed = 0
+        self.errors = []
+
+    def forward(self, x):
+        if (x < 0).any():
+            self.failed += 1
+            raise ValueError("negative")
+        if (x > 9).any():
+            self.errors.append("large")
+            raise ValueError("large")
+        return self.above(x) * (self.failed + len(self.errors))
+
+    def above(self, x):
+        self.failed += 1
+        if (x == 0).any():
+            raise ValueError("zero")
+        return x
+""",
+        after="""\
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.failed = 0
+        self.errors = []
+
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            torch._assert_async(~torch.as_tensor((x < 0).any()), "negative")
+        elif (x < 0).any():
+            self.failed += 1
+            raise ValueError("negative")
+        if torch.compiler.is_compiling():
+            torch._assert_async(~torch.as_tensor((x > 9).any()), "large")
+        elif (x > 9).any():
+            self.errors.append("large")
+            raise ValueError("large")
+        return self.above(x) * (self.failed + len(self.errors))
+
+    def above(self, x):
+        self.failed += 1
+        if torch.compiler.is_compiling():
+            torch._assert_async(~torch.as_tensor((x == 0).any()), "zero")
+        elif (x == 0).any():
+            raise ValueError("zero")
+        return x
+""",
+        run="""\
+def make(): return Counted()
+calls = [(torch.ones(3),), (torch.full((2,), 3.0),)]
+""",
+        unsafe=True,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -597,32 +655,6 @@ class Late(nn.Module):
         if (x < 0).any():
             raise ValueError("negative")
         return x.sqrt()
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="what is counted before the error, in it or above it, is there for the next call",
-        source="""\
-class Counted(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.failed = 0
-        self.errors = []
-
-    def forward(self, x):
-        if (x < 0).any():
-            self.failed += 1
-            raise ValueError("negative")
-        if (x > 9).any():
-            self.errors.append("large")
-            raise ValueError("large")
-        return self.above(x) * (self.failed + len(self.errors))
-
-    def above(self, x):
-        self.failed += 1
-        if (x == 0).any():
-            raise ValueError("zero")
-        return x
 """,
         reported=True,
     ),
