@@ -72,6 +72,8 @@ class Capturing(Analysis):
                 raise Refused(f"the arm ends a turn of the loop around it (`{_line(n)}`)")
         if isinstance(n, ast.With) and not all(self.writes.is_quiet(i.context_expr) for i in n.items):
             raise Refused(f"what `{_line(n)}` does is not known")
+        if isinstance(n, ast.With) and "autocast" in ast.unparse(n.items[0].context_expr):
+            raise Refused(f"`{_line(n)}` gives results of another dtype")
         if isinstance(n, ast.Name) and n.id in _OF_FUNCTIONS:
             raise Refused(f"`{n.id}` means another thing in a function of its own")
 

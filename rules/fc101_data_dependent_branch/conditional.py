@@ -77,6 +77,7 @@ class Conditionals(Analysis):
         asked = {n for c in inner for n in ast.walk(c.arms.node.test)}
         arms = self.names.of(node)
         doubts += [d for body in arms.bodies for d in self.capturing.doubts(body, asked)]
+        self._picks_nothing(arms)
         self._handed(arms)
         spread = self.results.spread(arms)
         told = f"the elements of {listed(spread)} lie in memory in the same order in both cases"
@@ -135,6 +136,16 @@ class Conditionals(Analysis):
         for e in condition.guard:
             if reason := self.unchanged.why_impure(e):
                 raise Refused(reason)
+
+    def _picks_nothing(self, arms: Arms) -> None:
+        """Refuse what is picked by a mask that the test asks whether something is set in it."""
+        asked = (
+            n.func for n in ast.walk(arms.node.test) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+        )
+        masks = {ast.unparse(f.value) for f in asked if f.attr in ("any", "all", "sum")}
+        for n in arms.nodes():
+            if isinstance(n, ast.Subscript) and not masks.isdisjoint(map(ast.unparse, ast.walk(n.slice))):
+                raise Refused(f"`{ast.unparse(n)[:50]}` has as many rows as the mask says")
 
     def _handed(self, arms: Arms) -> None:
         """Refuse tensors that share memory, or that are changed before a backward pass needs them."""

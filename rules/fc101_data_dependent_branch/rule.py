@@ -75,10 +75,12 @@ class DataDependentBranch(Rule):
         old one, which raises then. ``torch.cond`` is never safe: compiling raises where the arms come to tensors of
         different shape, dtype or layout, or where something in an arm ends the graph or changes what was there before,
         which is looked for as far as the code is known; the finding says what is taken for granted. What an arm may
-        hand on as it was is copied. Random numbers, errors and gradients are those of the arm that runs; a parameter
-        that only the other one reads gets a gradient of zeros rather than none. A GPU still waits for the test, and
-        with ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
-        ``fullgraph=True`` and ``torch.export``. Anything else is reported and left alone.
+        hand on as it was is copied. Errors and gradients are those of the arm that runs; what only the other one reads
+        gets a gradient of zeros rather than none. An arm that draws random numbers is left alone where gradients are
+        recorded: the backward pass of ``torch.cond`` would draw others. A GPU still waits for the test, and with
+        ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
+        ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is
+        reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),
