@@ -128,7 +128,8 @@ class ArmResults(Analysis):
         values = [*filter(None, [before]), *(d.value for d in made if d.how == "assign" and d.value is not None)]
         held = [*made, *(self.inference.definitions(before) if isinstance(before, ast.Name) else ())]
         uses = {u: d for d in held for u in self.flow_of(function).uses.get(d, ()) if self._comes_after(u, node)}
-        if self.mode.off(node) and any(not self.mode.off(u) or self._is_returned(u) for u in uses):
+        leaves = any(self.mode.changes_between(node, u) or self._is_returned(u) for u in uses)
+        if self.mode.may_be_off(node) and leaves:
             carrying = (v for v in values if self.aliasing.aliases(v) and self.gradients.carries(v))
             if (v := next(carrying, None)) is not None:
                 raise Refused(f"`{short(v)}` may carry a gradient out of here")

@@ -10,8 +10,8 @@ from patcher.rule import Applicability, Code, Edit, Enclose, Fix, NameArms, bloc
 from rules.fc101_data_dependent_branch.conditional import Conditional, Conditionals
 from rules.fc101_data_dependent_branch.written_condition import as_predicate, holes
 
-#: So long may the value of an arm be that is written as a ``lambda``.
-_SHORT = 60
+#: So long may the value of an arm be that is written as a ``lambda``, where the line has room for it.
+_SHORT = 90
 _STEP = "    "
 
 
@@ -29,7 +29,7 @@ class _Writer:
         """Arms of one short assignment are written once more; else they get a name, and are called by both."""
         arms, node = self.branch.arms, self.branch.arms.node
         predicate = as_predicate(self.branch.condition.tensor)
-        values = [_short_value(body, self.branch) for body in arms.bodies]
+        values = [self._short_value(body) for body in arms.bodies]
         if all(value is not None for value in values):
             given = [f"{{{i}}}{self._made(copied)}" for i, copied in enumerate(self.branch.copied, 1)]
             given += [] if node.orelse else [arms.results[0] + self._made(True)]
@@ -119,6 +119,14 @@ class _Writer:
             return Code(f"{compiling} and {holes(len(guard), ' and ')}", guard)
         return Code(f"{compiling} and not ({holes(len(guard), ' or ')})", guard)
 
+    def _short_value(self, body: list[ast.stmt]) -> ast.expr | None:
+        """What an arm gives that does nothing else."""
+        match body:
+            case [ast.Assign(targets=[ast.Name()], value=value)] if len(self.branch.arms.results) == 1:
+                room = min(_SHORT, self._room(2) - len("lambda: ,") - len(self._made(True)))
+                return value if len(ast.unparse(value)) <= room and value.lineno == value.end_lineno else None
+        return None
+
     def _names(self) -> list[str]:
         """Names for the arms: after the first result."""
         arms, number = self.branch.arms, self._above() + 1
@@ -137,15 +145,6 @@ class _Writer:
                 other = conditionals.of(n)
                 found += isinstance(other, Conditional) and other.arms.results[0] == self.branch.arms.results[0]
         return found
-
-
-def _short_value(body: list[ast.stmt], branch: Conditional) -> ast.expr | None:
-    """What an arm gives that does nothing else."""
-    match body:
-        case [ast.Assign(targets=[ast.Name()], value=value)] if len(branch.arms.results) == 1:
-            short = len(ast.unparse(value)) <= _SHORT and value.lineno == value.end_lineno
-            return value if short else None
-    return None
 
 
 def _closed(folded: str) -> str:

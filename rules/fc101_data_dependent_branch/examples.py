@@ -1280,6 +1280,24 @@ class Act(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="what is there is kept where gradients may be off",
+        source="""\
+class Frozen(nn.Module):
+    def __init__(self, freeze=True):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.freeze = freeze
+
+    def forward(self, x):
+        h = self.lin(x)
+        with torch.set_grad_enabled(not self.freeze):
+            if h.abs().max() > 100:
+                h = h * 0.5
+        return h * 2
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="an alias made without gradients is used with them",
         source="""\
 class Held(nn.Module):

@@ -227,9 +227,10 @@ class Merging(Analysis):
         function = self.syntax.function_of(branch)
         assert function is not None
         uses = self.flow_of(function).uses.get(definition, []) if definition is not None else []
-        if self.facts.ask(GradientMode).off(branch):
+        mode = self.facts.ask(GradientMode)
+        if mode.may_be_off(branch):
+            leaves = any(mode.changes_between(branch, use) or self._returned(use) for use in uses)
             for value in values:
-                leaves = any(not self.facts.ask(GradientMode).off(use) or self._returned(use) for use in uses)
                 if self.effects.aliases(value) and self.gradients.carries(value) and leaves:
                     raise _Refused(f"`{short(value)}` may carry a gradient out of here")
         existing = [v for v in values if not self.effects.fresh(v, branch, name)]

@@ -198,10 +198,12 @@ class SkippingTests(Analysis):
         for d in self.inference.definitions(into):
             if mode.changes_between(d.node, node) or any(map(self._asks_for_gradient, flow.uses.get(d, ()))):
                 return True
-        if not mode.off(node) or self.effects.fresh(into, node, into.id):
+        if not mode.may_be_off(node) or self.effects.fresh(into, node, into.id):
             return False
         read = flow.uses.get(flow.by_node[target], ()) if target in flow.by_node else ()
-        return any(not mode.off(use) or isinstance(self.syntax.statement_of(use), ast.Return) for use in read)
+        return any(
+            mode.changes_between(node, use) or isinstance(self.syntax.statement_of(use), ast.Return) for use in read
+        )
 
     def _asks_for_gradient(self, use: ast.Name) -> bool:
         """``h.requires_grad_()`` and ``h.requires_grad = True``."""

@@ -47,6 +47,25 @@ class GradientMode(Analysis):
                 return False
         return False
 
+    def may_be_off(self, node: ast.AST) -> bool:
+        """Whether no gradient may be recorded at ``node``, for all that contexts of its function say of it."""
+        for parent in self.syntax.ancestors(node):
+            if isinstance(parent, (*_FUNCTIONS, ast.Lambda)):
+                break
+            if isinstance(parent, (ast.With, ast.AsyncWith)) and any(self._may_switch_off(i) for i in parent.items):
+                return True
+        return self.off(node)
+
+    def _may_switch_off(self, item: ast.withitem) -> bool:
+        if self._said_by(item.context_expr, tables.QUIET_CONTEXTS) is not False:
+            return False
+        call = item.context_expr
+        func = call.func if isinstance(call, ast.Call) else call
+        what = self.syntax.qualified(func)
+        given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+        constant = bool(given) and isinstance(given[0], ast.Constant)
+        return what != "torch.enable_grad" and not (constant and (what or "").startswith("torch."))
+
     def why_saved_changes(self, e: ast.expr, node: ast.AST) -> str:
         """What writes, after ``node``, into what ``e`` gives, where a backward pass may need that as it was; or ""."""
         return "" if self.off(node) else self.facts.ask(Unchanged).why_written_later(e, node)
