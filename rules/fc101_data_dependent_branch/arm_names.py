@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from patcher.facts import Facts
@@ -19,7 +19,7 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 class Arms:
     """The arms of ``node``, one or two. ``results``: names that they give; ``operands``: those that they are given.
 
-    ``before``: what each of those names holds above the branch, None for one that is bound in both arms alone.
+    ``before``: what each of those names holds above the branch, where it holds something. ``nodes``: all of the arms.
     """
 
     node: ast.If
@@ -27,10 +27,7 @@ class Arms:
     results: tuple[str, ...]
     operands: tuple[str, ...]
     before: dict[str, ast.expr]
-
-    def nodes(self) -> list[ast.AST]:
-        """All nodes of the arms."""
-        return [n for body in self.bodies for s in body for n in ast.walk(s)]
+    nodes: tuple[ast.AST, ...]
 
 
 class ArmNames(Analysis):
@@ -49,8 +46,8 @@ class ArmNames(Analysis):
         looped = any(isinstance(p, _LOOPS) for p in self.syntax.ancestors(node))
         results, operands = dict[str, None](), dict[str, None]()
         for body in bodies:
-            nodes = {n for s in body for n in ast.walk(s)}
-            bound = [d for n in _in_order(body) if (d := flow.by_node.get(n)) is not None]
+            nodes = {n for s in body for n in self.syntax.subtree(s)}
+            bound = [d for n in _in_order(nodes) if (d := flow.by_node.get(n)) is not None]
             own, leaving = frozenset(bound), flow.outliving(nodes)
             for d in bound:
                 loads = [n for n in nodes if isinstance(n, ast.Name) and n.id == d.name and n in flow.reaching]
@@ -70,14 +67,15 @@ class ArmNames(Analysis):
         for name in operands:
             if name not in before:
                 raise Refused(f"`{name}` may be unbound when the branch is not taken")
-        return Arms(node, bodies, tuple(results), tuple(operands), before)
+        every = tuple(n for body in bodies for s in body for n in self.syntax.subtree(s))
+        return Arms(node, bodies, tuple(results), tuple(operands), before, every)
 
     def definitions(self, name: str, body: list[ast.stmt]) -> list[Definition]:
         """What binds ``name`` in an arm."""
         function = self.syntax.function_of(body[0])
         assert function is not None
         by_node = self.flow_of(function).by_node
-        return [d for s in body for n in ast.walk(s) if (d := by_node.get(n)) is not None and d.name == name]
+        return [d for s in body for n in self.syntax.subtree(s) if (d := by_node.get(n)) is not None and d.name == name]
 
 
 def surely_bound(name: str, body: list[ast.stmt]) -> bool:
@@ -96,6 +94,6 @@ def surely_bound(name: str, body: list[ast.stmt]) -> bool:
     return False
 
 
-def _in_order(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    nodes = [n for s in body for n in ast.walk(s) if isinstance(n, (ast.expr, ast.stmt))]
-    return iter(sorted(nodes, key=lambda n: (n.lineno, n.col_offset)))
+def _in_order(nodes: Iterable[ast.AST]) -> list[ast.expr | ast.stmt]:
+    placed = [n for n in nodes if isinstance(n, (ast.expr, ast.stmt))]
+    return sorted(placed, key=lambda n: (n.lineno, n.col_offset))

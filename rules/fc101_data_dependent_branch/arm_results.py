@@ -10,7 +10,6 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.aliasing import Aliasing
 from patcher.facts.effects.calls import Calls
 from patcher.facts.effects.gradient_mode import GradientMode
-from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.syntax.written import short
 from patcher.facts.values.types import Category, Kind, Value
 from rules.fc101_data_dependent_branch.arm_names import ArmNames, Arms, surely_bound
@@ -71,7 +70,7 @@ class ArmResults(Analysis):
         """
         if not given and not surely_bound(name, body):
             return True
-        inside = {n for node in given for n in ast.walk(node)}
+        inside = {n for node in given for n in self.syntax.subtree(node)}
         definitions = [d for d in self.names.definitions(name, body) if d.node not in inside]
         return any(
             d.how != "assign" or d.path or d.value is None or self.aliasing.aliases(d.value) for d in definitions
@@ -95,7 +94,9 @@ class ArmResults(Analysis):
         noted = next((a.annotation for a in (*positional, *args.kwonlyargs) if a.arg == name), None)
         if noted is not None and any(word in ast.unparse(noted) for word in ("Optional", "None")):
             return True
-        asked = (n for n in ast.walk(function) if isinstance(n, ast.Compare) and isinstance(n.left, ast.Name))
+        asked = (
+            n for n in self.syntax.subtree(function) if isinstance(n, ast.Compare) and isinstance(n.left, ast.Name)
+        )
         return any(n.left.id == name and any(map(_is_none, n.comparators)) for n in asked)  # type: ignore[attr-defined]
 
     # --- layout -----------------------------------------------------------------------------------------------------
@@ -182,15 +183,15 @@ class ArmResults(Analysis):
         categories = [{v.dtype.category for v in self._held(n, arms) if v.dtype is not None} for n in arms.results]
         if 0 < sum(bool(c & _WHOLE) for c in categories) < len(categories):
             raise Refused(f"{listed(arms.results)} have gradients and have none")
-        for n in _joints(function):
+        for n in _joints(self.syntax.subtree(function)):
             names = {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}
             if len(names & {*arms.results}) > 1 and n.lineno > arms.node.lineno:
                 raise Refused(f"the results meet in `{short(n)}`, and get one gradient there")
 
 
-def _joints(function: FunctionNode) -> Iterator[ast.expr]:
+def _joints(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """Where tensors are added up or joined."""
-    for n in ast.walk(function):
+    for n in nodes:
         match n:
             case ast.BinOp(op=ast.Add() | ast.Sub()):
                 yield n

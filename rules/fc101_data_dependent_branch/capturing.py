@@ -50,7 +50,7 @@ class Capturing(Analysis):
 
         ``asked``: the nodes of tests of branches on data in it, which are captured as well.
         """
-        nodes = [n for s in body for n in ast.walk(s)]
+        nodes = [n for s in body for n in self.syntax.subtree(s)]
         inside = set(nodes)
         for n in nodes:
             self._fits(n, inside)

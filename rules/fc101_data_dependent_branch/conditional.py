@@ -74,16 +74,18 @@ class Conditionals(Analysis):
         self._asked_again(condition)
         within = [self._branches_in(body) for body in (node.body, *([node.orelse] if node.orelse else []))]
         inner = tuple(deep for branches in within for c in branches for deep in (c, *c.inner))
-        asked = {n for c in inner for n in ast.walk(c.arms.node.test)}
+        asked = {n for c in inner for n in self.syntax.subtree(c.arms.node.test)}
         arms = self.names.of(node)
         doubts += [d for body in arms.bodies for d in self.capturing.doubts(body, asked)]
         self._picks_nothing(arms)
         self._handed(arms)
         spread = self.results.spread(arms)
         told = f"the elements of {listed(spread)} lie in memory in the same order in both cases"
-        reordered = reorders(ast.walk(function))
+        reordered = reorders(self.syntax.subtree(function))
         doubts += [*self.results.doubts(arms), *([told] if spread and not reordered else [])]
         copied = tuple(self._is_copied(arms, *each) for each in zip(arms.bodies, within, strict=True))
+        if reason := self.facts.ask(Scripting).why(function, widely=True):
+            raise Refused(reason)
         granted = dict.fromkeys((*doubts, *(d for c in inner for d in c.doubts)))
         return Conditional(arms, condition, copied, bool(spread) and reordered, inner, tuple(granted))
 
@@ -105,8 +107,6 @@ class Conditionals(Analysis):
                 last_name(i.context_expr.func) for i in parent.items if isinstance(i.context_expr, ast.Call)
             }:
                 raise Refused("what an arm has done is seen where it raises: errors are suppressed around it")
-        if reason := self.facts.ask(Scripting).why(function, widely=True):
-            raise Refused(reason)
         if not self.facts.ask(GradientMode).off(node) and self._is_checkpointed(function):
             raise Refused(f"`{getattr(function, 'name', '')}` is run by `checkpoint`, which takes no `torch.cond`")
 
@@ -140,16 +140,18 @@ class Conditionals(Analysis):
     def _picks_nothing(self, arms: Arms) -> None:
         """Refuse what is picked by a mask that the test asks whether something is set in it."""
         asked = (
-            n.func for n in ast.walk(arms.node.test) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+            n.func
+            for n in self.syntax.subtree(arms.node.test)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
         )
         masks = {ast.unparse(f.value) for f in asked if f.attr in ("any", "all", "sum")}
-        for n in arms.nodes():
+        for n in arms.nodes:
             if isinstance(n, ast.Subscript) and not masks.isdisjoint(map(ast.unparse, ast.walk(n.slice))):
                 raise Refused(f"`{ast.unparse(n)[:50]}` has as many rows as the mask says")
 
     def _handed(self, arms: Arms) -> None:
         """Refuse tensors that share memory, or that are changed before a backward pass needs them."""
-        outside = [*(arms.before[name] for name in arms.operands), *self.shared.from_outside(arms.nodes())]
+        outside = [*(arms.before[name] for name in arms.operands), *self.shared.from_outside(arms.nodes)]
         if (two := self.shared.two_of_one(outside)) is not None:
             raise Refused(two)
         mode = self.facts.ask(GradientMode)

@@ -140,7 +140,7 @@ class _Writer:
         function = self.facts.syntax.function_of(node)
         assert function is not None
         found = 0
-        for n in ast.walk(function):
+        for n in self.facts.syntax.subtree(function):
             if isinstance(n, ast.If) and n.lineno < node.lineno and self.facts.syntax.function_of(n) is function:
                 other = conditionals.of(n)
                 found += isinstance(other, Conditional) and other.arms.results[0] == self.branch.arms.results[0]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from patcher.facts.syntax.classes import INITIALISERS, attribute_of, self_name
-from patcher.facts.syntax.tree import Syntax, last_name, own_nodes
+from patcher.facts.syntax.tree import Syntax, last_name
 from patcher.facts.syntax.written import is_none, parsed
 
 _ANNOTATIONS = frozenset("Tensor FloatTensor LongTensor IntTensor BoolTensor".split())
@@ -31,21 +31,24 @@ def said_tensors(cls: ast.ClassDef, syntax: Syntax) -> frozenset[str]:
 def said_masks(cls: ast.ClassDef, syntax: Syntax) -> frozenset[str]:
     """Those of them that all initialisers make with a boolean dtype."""
     said: dict[str, bool] = {}
-    for name, value in _values(cls):
+    for name, _, value in _assigned(cls, syntax):
+        if value is None or is_none(value):
+            continue
         said[name] = said.get(name, True) and _is_made(value, syntax) and _is_boolean(value, syntax)
     return frozenset(name for name, mask in said.items() if mask)
 
 
-def _values(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
-    """What the initialisers assign to attributes, None aside."""
-    for method in cls.body:
-        if isinstance(method, _FUNCTIONS) and method.name in INITIALISERS:
-            own = self_name(method) or ""
-            for n in own_nodes(method):
-                for target in n.targets if isinstance(n, ast.Assign) else []:
-                    name = attribute_of(target, own)
-                    if name is not None and isinstance(n, ast.Assign) and not is_none(n.value):
-                        yield name, n.value
+def _assigned(cls: ast.ClassDef, syntax: Syntax) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
+    """What the initialisers assign to attributes: name, annotation and value."""
+    own = {m: self_name(m) or "" for m in cls.body if isinstance(m, _FUNCTIONS) and m.name in INITIALISERS}
+    for n in (*syntax.by_type[ast.Assign], *syntax.by_type[ast.AnnAssign]):
+        method = syntax.function_of(n)
+        if method not in own or not isinstance(n, (ast.Assign, ast.AnnAssign)):
+            continue
+        for target in n.targets if isinstance(n, ast.Assign) else [n.target]:
+            name = attribute_of(target, own[method])
+            if name is not None:
+                yield name, n.annotation if isinstance(n, ast.AnnAssign) else None, n.value
 
 
 def _is_boolean(e: ast.expr, syntax: Syntax) -> bool:
@@ -59,21 +62,13 @@ def _stores(cls: ast.ClassDef, syntax: Syntax) -> Iterator[tuple[str, bool]]:
         if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name):
             annotated.add(s.target.id)
             yield s.target.id, _is_annotation(s.annotation)
-    for method in cls.body:
-        if not isinstance(method, _FUNCTIONS) or method.name not in INITIALISERS:
+    for name, annotation, value in _assigned(cls, syntax):
+        if name in annotated:
             continue
-        own = self_name(method) or ""
-        for n in own_nodes(method):
-            if not isinstance(n, (ast.Assign, ast.AnnAssign)):
-                continue
-            for target in n.targets if isinstance(n, ast.Assign) else [n.target]:
-                name = attribute_of(target, own)
-                if name is None or name in annotated:
-                    continue
-                if isinstance(n, ast.AnnAssign):
-                    yield name, _is_annotation(n.annotation)
-                elif not is_none(n.value):
-                    yield name, _is_made(n.value, syntax)
+        if annotation is not None:
+            yield name, _is_annotation(annotation)
+        elif value is not None and not is_none(value):
+            yield name, _is_made(value, syntax)
 
 
 def _is_annotation(e: ast.expr) -> bool:
