@@ -137,7 +137,7 @@ class ArmResults(Analysis):
         existing = [v for v in values if not self.aliasing.fresh(v, node, name)]
         sources = [e for v in existing for e in self._given_by(v)]
         for use, d in uses.items() if existing else ():
-            if self.aliasing.is_changed_by(use) or self._is_written_by_call(use):
+            if self.aliasing.is_changed_by(use):
                 raise Refused(f"`{name}` may be changed in place, and may be an existing tensor")
             if isinstance(self.syntax.parents[use], ast.Assign) and self.aliasing.shares(use):
                 raise Refused(f"`{name}` gets another name, and may be an existing tensor")
@@ -159,12 +159,6 @@ class ArmResults(Analysis):
             return False
         loops = (p for p in self.syntax.ancestors(node) if isinstance(p, (ast.For, ast.AsyncFor, ast.While)))
         return any(loop in around for loop in loops) or (use.lineno, use.col_offset) > (node.lineno, node.col_offset)
-
-    def _is_written_by_call(self, use: ast.Name) -> bool:
-        """Whether what a name holds is handed to a call that changes what it is given."""
-        outer = self.aliasing.through_views(use)
-        parent = self.syntax.parents[outer]
-        return isinstance(parent, ast.Call) and outer in self.calls.of(parent).writes
 
     def _given_by(self, value: ast.expr) -> list[ast.expr]:
         """What was there before and ``value`` may be, or be a view of: what a call was given, say."""

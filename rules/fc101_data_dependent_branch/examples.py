@@ -981,9 +981,94 @@ calls = [(torch.linspace(0, 1, 3), torch.arange(n)) for n in (3, 9, 4, 5)]
 """,
         unsafe=True,
     ),
+    Example(
+        title="infinite values are clamped, in a function that hands on what it was given",
+        before="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def settled(self, x):
+        # half precision overflows
+        if x.dtype == torch.float32 and torch.isinf(x).any():
+            limit = torch.finfo(x.dtype).max - 1000
+            x = torch.clamp(x, min=-limit, max=limit)
+        return x
+
+    def forward(self, x):
+        return self.settled(self.lin(x))
+""",
+        after="""\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def settled(self, x):
+        # half precision overflows
+        if x.dtype == torch.float32:
+            limit = torch.finfo(x.dtype).max - 1000
+            x = torch.where(torch.isinf(x).any(), torch.clamp(x, min=-limit, max=limit), x)
+        return x
+
+    def forward(self, x):
+        return self.settled(self.lin(x))
+""",
+        run="""\
+def make(): return Block()
+calls = [(torch.ones(2, 3),), (torch.full((2, 3), torch.inf),)]
+""",
+        unsafe=True,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
+    NearMiss(
+        title="the arm that is not taken hands on its input",
+        source="""\
+class Passed(nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 1:
+            x = x / 2
+        return x
+""",
+        reported=True,
+        instead="torch.where",
+    ),
+    NearMiss(
+        title="the tensor is handed on under another name",
+        source="""\
+class Twice(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        if y.abs().amax() > 3:
+            z = y * 0.5
+        else:
+            z = y
+        return z, y
+""",
+        reported=True,
+        instead="torch.where",
+    ),
+    NearMiss(
+        title="a module may give its input back",
+        source="""\
+class Same(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        y = x * 1
+        z = self.drop(y)
+        if y.abs().amax() > 3:
+            y = y * 0.5
+        return y, z
+""",
+        reported=True,
+        instead="torch.where",
+    ),
     NearMiss(
         title="a mask that is dropped, and a name that the test binds",
         source="""\

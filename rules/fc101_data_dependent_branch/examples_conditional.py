@@ -337,31 +337,6 @@ calls = [(torch.ones(3),), (-torch.ones(3),)]
         unsafe=True,
     ),
     Example(
-        title="what was given, or half of it",
-        before="""\
-class Passed(nn.Module):
-    def forward(self, x):
-        if x.abs().max() > 1:
-            x = x / 2
-        return x
-""",
-        after="""\
-class Passed(nn.Module):
-    def forward(self, x):
-        if torch.compiler.is_compiling():
-            x = torch.cond(x.abs().max() > 1, lambda: x / 2, lambda: x.clone())
-        elif x.abs().max() > 1:
-            x = x / 2
-        return x
-""",
-        run="""\
-train = True
-def make(): return Passed()
-calls = [(torch.ones(3, requires_grad=True),), (torch.full((3,), 4.0, requires_grad=True),)]
-""",
-        unsafe=True,
-    ),
-    Example(
         title="shapes that need not fit in the other case, two tests on data",
         before="""\
 class Fitted(nn.Module):
@@ -422,72 +397,6 @@ class Scaled(nn.Module):
         run="""\
 def make(): return Scaled()
 calls = [(torch.ones(3),), (-torch.ones(3),)]
-""",
-        unsafe=True,
-    ),
-    Example(
-        title="a tensor that is handed on under another name",
-        before="""\
-class Twice(nn.Module):
-    def forward(self, x):
-        y = x * 1
-        if y.abs().amax() > 3:
-            z = y * 0.5
-        else:
-            z = y
-        return z, y
-""",
-        after="""\
-class Twice(nn.Module):
-    def forward(self, x):
-        y = x * 1
-        if torch.compiler.is_compiling():
-            z = torch.cond(y.abs().amax() > 3, lambda: y * 0.5, lambda: y.clone())
-        elif y.abs().amax() > 3:
-            z = y * 0.5
-        else:
-            z = y
-        return z, y
-""",
-        run="""\
-def make(): return Twice()
-calls = [(torch.ones(3),), (torch.full((3,), 4.0),)]
-""",
-        unsafe=True,
-    ),
-    Example(
-        title="a copy where two names held one tensor",
-        before="""\
-class Same(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.drop = nn.Dropout(0.1)
-
-    def forward(self, x):
-        y = x * 1
-        z = self.drop(y)
-        if y.abs().amax() > 3:
-            y = y * 0.5
-        return y, z
-""",
-        after="""\
-class Same(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.drop = nn.Dropout(0.1)
-
-    def forward(self, x):
-        y = x * 1
-        z = self.drop(y)
-        if torch.compiler.is_compiling():
-            y = torch.cond(y.abs().amax() > 3, lambda: y * 0.5, lambda: y.clone())
-        elif y.abs().amax() > 3:
-            y = y * 0.5
-        return y, z
-""",
-        run="""\
-def make(): return Same().eval()
-calls = [(torch.ones(3),), (torch.full((3,), 4.0),)]
 """,
         unsafe=True,
     ),

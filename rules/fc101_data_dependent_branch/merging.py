@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -12,6 +12,7 @@ from patcher.facts.effects.conditions import Condition, Conditions, Junction, Le
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.syntax.written import short
 from patcher.facts.values.types import Kind, Value
 from rules.fc101_data_dependent_branch.branches import Arm, Assigned, Branches
@@ -56,7 +57,8 @@ class Merge:
 
     ``replaced``: the statements that go. ``temporaries`` come first, under ``guard`` (a Python test that stays an
     ``if``) when there is one. Each of ``results`` is a target (None: returned) and its choice; ``at_once``: they have
-    to be assigned together. ``test_first``: the condition has to be evaluated before the temporaries.
+    to be assigned together. ``test_first``: the condition has to be evaluated before the temporaries. ``doubts``: what
+    has to be granted.
     """
 
     replaced: tuple[ast.stmt, ...]
@@ -65,6 +67,7 @@ class Merge:
     guard: tuple[ast.expr, ...] = ()
     at_once: bool = False
     test_first: bool = False
+    doubts: tuple[str, ...] = ()
 
 
 class _Refused(Exception):  # noqa: N818 - it is no error, it is the answer
@@ -83,14 +86,17 @@ class Merging(Analysis):
 
     def of(self, node: ast.If | ast.IfExp) -> Merge | str:
         """The merge of ``node``, or what is not proven."""
+        self._doubts: list[str] = []
         try:
             if isinstance(node, ast.IfExp):
-                return self._conditional(node)
-            if node.body and isinstance(node.body[-1], ast.Return):
-                return self._early_return(node, node.orelse or self.syntax.following(node)[:1])
-            return self._statement(node)
+                merge = self._conditional(node)
+            elif node.body and isinstance(node.body[-1], ast.Return):
+                merge = self._early_return(node, node.orelse or self.syntax.following(node)[:1])
+            else:
+                merge = self._statement(node)
         except _Refused as refusal:
             return str(refusal)
+        return replace(merge, doubts=tuple(dict.fromkeys(self._doubts)))
 
     # --- the three forms --------------------------------------------------------------------------------------------
 
@@ -237,9 +243,17 @@ class Merging(Analysis):
         if not existing:
             return
         reason = self.effects.escapes(definition, function) if definition is not None else None
-        reason = reason or self.effects.changed_while_used(existing, branch, definition)
-        if reason is not None:
+        if reason is not None and (definition is None or self._is_changed(definition, function)):
             raise _Refused(reason)
+        if (changed := self.effects.changed_while_used(existing, branch, definition)) is not None:
+            raise _Refused(changed)
+        if reason is not None:
+            self._doubts.append(f"nobody tells `{name}` from a copy, or changes it in place: {reason}")
+
+    def _is_changed(self, definition: Definition, function: FunctionNode) -> bool:
+        """Whether what ``definition`` binds is changed in place by its name, or read by other functions."""
+        flow = self.flow_of(function)
+        return definition.name in flow.captured or any(map(self.effects.is_changed_by, flow.uses.get(definition, ())))
 
     def _returned(self, use: ast.expr) -> bool:
         return isinstance(self.syntax.statement_of(use), ast.Return)

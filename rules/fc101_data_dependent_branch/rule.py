@@ -63,24 +63,24 @@ class DataDependentBranch(Rule):
         Safe when it is proven that both arms, and the tests of an ``elif``, can be evaluated on any input (no effect,
         no error, no random numbers) and hold tensors of one shape and dtype; that, unless gradients are off, the arms
         send gradients to the same tensors, and none of the untaken arm can be infinite or NaN; and that, where an arm
-        is an existing tensor, the result is not handed on, nor either of them changed in place while it is in use. A
-        condition with one element that is not known to be 0-d is reshaped to ``()``, which raises for more elements
-        just as ``if`` does. Activations and configured numbers are taken to be finite where gradients are concerned. A
-        tensor of unknown dtype that meets float arithmetic in one arm is taken to be floating; otherwise the original's
-        dtype would depend on its data. What is skipped is safe where it is proven that writing nothing is no error and
-        leaves gradients as they were; else, and always for what is computed of no places, for a mask that is dropped
-        and for the choice of what a module keeps, the finding says what is taken for granted. That choice leaves a
-        third tensor in the module, and what is made when it is first needed is made the first time: both can be seen
-        from outside. A module that moves to another device after its first call may hold one of the two tensors on the
-        old one, which raises then. ``torch.cond`` is never safe: compiling raises where the arms come to tensors of
-        different shape, dtype or layout, or where something in an arm ends the graph or changes what was there before,
-        which is looked for as far as the code is known; the finding says what is taken for granted. What an arm may
-        hand on as it was is copied. Errors and gradients are those of the arm that runs; what only the other one reads
-        gets a gradient of zeros rather than none. An arm that draws random numbers is left alone where gradients are
-        recorded: the backward pass of ``torch.cond`` would draw others. A GPU still waits for the test, and with
-        ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
-        ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is
-        reported and left alone.
+        is an existing tensor, the result is not handed on, nor either of them changed in place while it is in use;
+        where it is handed on, the merge is unsafe. A condition with one element that is not known to be 0-d is reshaped
+        to ``()``, which raises for more elements just as ``if`` does. Activations and configured numbers are taken to
+        be finite where gradients are concerned. A tensor of unknown dtype that meets float arithmetic in one arm is
+        taken to be floating; otherwise the original's dtype would depend on its data. What is skipped is safe where it
+        is proven that writing nothing is no error and leaves gradients as they were; else, and always for what is
+        computed of no places, for a mask that is dropped and for the choice of what a module keeps, the finding says
+        what is taken for granted. That choice leaves a third tensor in the module, and what is made when it is first
+        needed is made the first time: both can be seen from outside. A module that moves to another device after its
+        first call may hold one of the two tensors on the old one, which raises then. ``torch.cond`` is never safe:
+        compiling raises where the arms come to tensors of different shape, dtype or layout, or where something in an
+        arm ends the graph or changes what was there before, which is looked for as far as the code is known; the
+        finding says what is taken for granted. What an arm may hand on as it was is copied. Errors and gradients are
+        those of the arm that runs; what only the other one reads gets a gradient of zeros rather than none. An arm that
+        draws random numbers is left alone where gradients are recorded: the backward pass of ``torch.cond`` would draw
+        others. A GPU still waits for the test, and with ``mode="reduce-overhead"`` the graph is cut there; what is
+        gained is that one graph holds all, also with ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md
+        says what that is worth). Anything else is reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),
@@ -106,22 +106,25 @@ class DataDependentBranch(Rule):
             return
         merge = facts.ask(Merging).of(node)
         message = "a branch on tensor data ends the graph"
+        if isinstance(merge, Merge) and not merge.doubts:
+            yield Finding(node, message, _fix(merge, node, facts))
+            return
         skipped = None
-        if isinstance(merge, str) and isinstance(node, ast.If):
+        if isinstance(node, ast.If):
             skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
             skipped = skipped or facts.ask(SkippedChoices).of(node) or facts.ask(PickedWrites).of(node)
-        dropped = facts.ask(DroppedTensors).of(node) if isinstance(merge, str) and skipped is None else None
+        dropped = facts.ask(DroppedTensors).of(node) if skipped is None else None
         if dropped is not None:
             yield Finding(node, message, _kept(dropped, facts), _granted(dropped))
         elif skipped is not None:
             granted = "taken for granted: " if skipped.doubts else ""
             yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))
-        elif isinstance(merge, str) and (chosen := _choice_of(node, facts)) is not None:
+        elif (chosen := _choice_of(node, facts)) is not None:
             yield Finding(node, message, _chosen(chosen, node, facts), "taken for granted: " + "; ".join(chosen.doubts))
-        elif isinstance(merge, str):
-            yield _last_resort(node, message, merge, facts)
+        elif isinstance(merge, Merge):
+            yield Finding(node, message, _fix(merge, node, facts), "taken for granted: " + "; ".join(merge.doubts))
         else:
-            yield Finding(node, message, _fix(merge, node, facts))
+            yield _last_resort(node, message, merge, facts)
 
     invalid: ClassVar[tuple[Example, ...]] = (*INVALID, *CAPTURED)
     valid: ClassVar[tuple[NearMiss, ...]] = (*VALID, *NOT_CAPTURED)
@@ -172,7 +175,7 @@ def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
         edit: Replace | ReplaceStatements = Replace(node, write.choice(merge.results[0][1]))
     else:
         edit = ReplaceStatements(merge.replaced, tuple(write.statements(merge, facts)))
-    return Fix((edit,))
+    return Fix((edit,), Applicability.UNSAFE if merge.doubts else Applicability.SAFE)
 
 
 def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix:

@@ -220,6 +220,8 @@ class Aliasing(Analysis):
         stored = isinstance(outer, (ast.Subscript, ast.Attribute)) and not isinstance(outer.ctx, ast.Load)
         if stored or isinstance(use.ctx, ast.Store) or (isinstance(parent, ast.AugAssign) and parent.target is outer):
             return True
+        if isinstance(parent, ast.Call) and outer in self._calls.of(parent).writes:
+            return True
         return isinstance(parent, ast.Attribute) and (_writes(parent.attr) or not isinstance(parent.ctx, ast.Load))
 
     def changed_while_used(
