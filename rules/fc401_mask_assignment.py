@@ -372,6 +372,43 @@ calls = [(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.ones(1, 2)), (torch.on
     )
     valid: ClassVar[tuple[NearMiss, ...]] = (
         NearMiss(
+            title="random numbers of the value come before those of the mask",
+            source="""\
+class Augmented(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blank = nn.Parameter(torch.zeros(4))
+
+    def forward(self, ids: torch.Tensor):
+        h = torch.zeros(*ids.shape, 4)
+        h[torch.rand_like(ids.float()) < 0.5] = torch.randn_like(self.blank)
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="the value changes what the mask reads",
+            source="""\
+class Rectified(nn.Module):
+    def forward(self, x):
+        h, y = x * 1, x * 2
+        y[h < 0] = F.relu(h, inplace=True)[h < 0]
+        return y
+""",
+            reported=True,
+        ),
+        NearMiss(
+            title="what is added is read after the value has changed it",
+            source="""\
+class Shifted(nn.Module):
+    def forward(self, x):
+        h = x * 1.0
+        h[h > 0] += h.add_(1).mean()
+        return h
+""",
+            reported=True,
+        ),
+        NearMiss(
             title="a Python scalar does not end the graph",
             source="""\
 class Zeroed(nn.Module):
@@ -563,6 +600,8 @@ class _Form:
             return f"`{ast.unparse(self.into)}` may be an expanded view"
         if (reason := self.facts.writing.why_not_replaced(self.node)) is not None:
             return reason
+        if reason := self.out_of_order():
+            return reason
         if (row := self.row_dimensions()) is None:
             return "the mask is not known to have the leading shape of what it indexes"
         if changed := self.facts.ask(GradientMode).why_saved_changes(self.mask, self.node):
@@ -571,6 +610,16 @@ class _Form:
         if isinstance(lines, str):
             return lines
         return Fix((ReplaceStatements((self.node,), tuple(lines)),))
+
+    def out_of_order(self) -> str:
+        """Why it matters that the value was evaluated before the mask, or after what it changes was read; or ""."""
+        unchanged, value = self.facts.ask(Unchanged), self.node.value
+        changes = ((self.mask, value), (self.into, value), (value, self.mask), (self.into, self.mask))
+        for e, by in changes:
+            if reason := unchanged.why_written(e, [by]):
+                return reason
+        first, then = unchanged.why_impure(value), unchanged.why_impure(self.mask)
+        return f"the value would be evaluated after the mask: {first}" if first and then else ""
 
     def row_dimensions(self) -> int | None:
         """How many dimensions of the tensor the mask leaves to a row, or None when the shapes are unknown."""

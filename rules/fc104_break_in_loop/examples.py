@@ -485,6 +485,20 @@ class Tower(nn.Module):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="one list for several keys",
+        source="""\
+class Boxes(nn.Module):
+    def forward(self, x, sizes: torch.Tensor):
+        out = []
+        for i in range(2):
+            boxes = {k: sizes[i].tolist() for k in "ab"}
+            boxes["a"][0] += 5
+            out.append(x[i].mean() * boxes["b"][0])
+        return out
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="a number that is asked whether it is a tensor, for torch.jit.trace",
         source="""\
 class Block(nn.Module):

@@ -11,6 +11,8 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty
 from patcher.facts.zones.host_reads import HostRead
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
 
 @dataclass(frozen=True)
 class RowRead:
@@ -114,8 +116,16 @@ class RowReads(Analysis):
         parent = self.syntax.parents[row.node]
         if left == 1 and isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Load):
             return True
-        inner = (ast.For, ast.While, ast.comprehension, ast.Lambda)
         above = list(self.syntax.ancestors(row.node))
-        within = [p for p in above[: above.index(loop)] if isinstance(p, inner)]
-        once = all(isinstance(p, ast.For) and row.node in ast.walk(p.iter) for p in within)
+        within = [
+            p for p in above[: above.index(loop)] if isinstance(p, (ast.For, ast.While, ast.Lambda, *_COMPREHENSIONS))
+        ]
+        once = all((first := _first_of(p)) is not None and row.node in ast.walk(first) for p in within)
         return once and [r.tensor.id for r in found].count(row.tensor.id) == 1
+
+
+def _first_of(node: ast.AST) -> ast.expr | None:
+    """What a loop or comprehension goes through, which is evaluated once; None for what is no such thing."""
+    if isinstance(node, _COMPREHENSIONS):
+        return node.generators[0].iter
+    return node.iter if isinstance(node, ast.For) else None

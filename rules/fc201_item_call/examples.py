@@ -322,6 +322,22 @@ calls = [(torch.linspace(-1, 1, 6),)]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="a number of inference mode, in a product outside",
+        source="""\
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.lin(x)
+        with torch.inference_mode():
+            top = y.max().item()
+        return y * top
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="the tensor is changed after it was made",
         source="""\
 class Changed(nn.Module):

@@ -186,7 +186,10 @@ def _dropped(node: ast.Call, tensor: ast.expr, facts: Facts) -> Code | None:
             return None
     if not facts.value(tensor).is_scalar_tensor or not all(_takes_tensor(u, tensor, facts) for u in uses):
         return None
-    return Code("{0}" if facts.ask(GradientMode).off(node) else "{0}.detach()", (tensor,))
+    mode = facts.ask(GradientMode)
+    if mode.may_be_in_inference_mode(node) and not all(map(mode.in_inference_mode, uses)):
+        return None  # a tensor that no backward pass outside of it can use
+    return Code("{0}.detach()", (tensor,))
 
 
 def _error_is_kept(node: ast.Call, facts: Facts) -> tuple[str, str]:

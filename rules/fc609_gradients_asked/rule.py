@@ -40,7 +40,8 @@ class GradientsAsked(Rule):
         Safe for the assignment: for ``False``, the method does what the attribute does, and whatever else is given is
         still assigned. (Told ``True``, a tensor that was computed is an error by the attribute, and none by the method;
         of what is no bool, the errors differ.) To whom it belongs has to be a tensor: a module has both, and means
-        another thing by each.
+        another thing by each. What `torch.func` transforms (`vmap`, `grad`) is taken to be no such code: there the
+        method is refused, and the attribute is not.
         Only reported where it says ``True``: a tensor that begins to ask ends the graph by either.
         Unsafe for what is left to eager code: what comes out of compiled code needs gradients only where something else
         that went in does, and who compiles the model has to ask for its inputs' gradients before the call. Reported

@@ -283,6 +283,25 @@ class Net(nn.Module):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="in inference mode",
+        source="""\
+from torch.autograd import Variable
+
+
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.lin(x)
+        with torch.inference_mode():
+            h = Variable(y)
+        return y.relu() * h.sum().item()
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="it is asked for gradients",
         source="""\
 from torch.autograd import Variable

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.syntax.tree import last_name
 from patcher.facts.tables import torch_api as api
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
@@ -70,6 +71,11 @@ class LegacyVariable(Rule):
         tensor = node.args[0]
         if _asks_for_none(tensor, facts):
             yield Finding(node, message, Fix((Replace(node, Code("{0}", (tensor,))),)))
+            return
+        if facts.ask(GradientMode).may_be_in_inference_mode(node):
+            yield Finding(
+                node, message, assumption="in inference mode PyTorch compiles no `detach` of a tensor from outside"
+            )
             return
         detached = (Replace(node, Code("{0}.detach()", (tensor,))),)
         if _is_tensor(tensor, facts):

@@ -32,19 +32,23 @@ class GradientMode(Analysis):
         """Whether no gradient can be recorded at ``node``: the innermost context or decorator that says so decides.
 
         Between it and ``node`` stands nothing that may switch gradients on again: no context or decorator that is not
-        known, no call of code of the project that does.
+        known, no call of code of the project that does. A generator goes on in the mode of whoever asks it.
         """
+        child = node
         for parent in self.syntax.ancestors(node):
+            if isinstance(parent, ast.GeneratorExp) and child is not parent.generators[0]:
+                return False
             if isinstance(parent, (ast.With, ast.AsyncWith)):
                 for item in reversed(parent.items):
                     if (off := self._said_by(item.context_expr, tables.QUIET_CONTEXTS)) is not None:
-                        return off and not self._switched_on_in(parent)
+                        return off and not self._switched_on_in(parent) and not _is_left(parent)
             elif isinstance(parent, _FUNCTIONS):
                 if parent not in self._decorated:
                     self._decorated[parent] = isinstance(parent, ast.FunctionDef) and self._by_decorators(parent)
                 return self._decorated[parent]  # where a function stands says nothing about where it is called
             elif isinstance(parent, ast.Lambda):
                 return False
+            child = parent
         return False
 
     def may_be_off(self, node: ast.AST) -> bool:
@@ -99,10 +103,20 @@ class GradientMode(Analysis):
                     return True
         return False
 
+    def may_be_in_inference_mode(self, node: ast.AST) -> bool:
+        """Whether a context or decorator around ``node`` speaks of inference mode, in whatever form."""
+        for parent in self.syntax.ancestors(node):
+            items = [i.context_expr for i in parent.items] if isinstance(parent, (ast.With, ast.AsyncWith)) else []
+            for e in (*items, *(parent.decorator_list if isinstance(parent, _FUNCTIONS) else ())):
+                named = (n for n in self.syntax.subtree(e) if isinstance(n, (ast.Name, ast.Attribute)))
+                if any(self.syntax.qualified(n) == "torch.inference_mode" for n in named):
+                    return True
+        return False
+
     def locked(self, held: ast.Name, node: ast.AST) -> bool:
         """Whether ``held`` may be a tensor of an inference mode that ``node`` is not in: changing it there raises."""
         made = self.inference.definitions(held)
-        return not self.in_inference_mode(node) and any(self.in_inference_mode(d.node) for d in made)
+        return not self.in_inference_mode(node) and any(self.may_be_in_inference_mode(d.node) for d in made)
 
     def _by_decorators(self, function: FunctionNode) -> bool:
         for decorator in reversed(function.decorator_list):
@@ -144,3 +158,8 @@ class GradientMode(Analysis):
             elif any(map(self.project.effects.enables_gradients, self.facts.ask(Callees).of(call))):
                 return True
         return False
+
+
+def _is_left(context: ast.With | ast.AsyncWith) -> bool:
+    """Whether code that stands elsewhere runs between two statements of ``context``, which may be in another mode."""
+    return any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for s in context.body for n in ast.walk(s))

@@ -23,6 +23,10 @@ _SHAPE = frozenset({"shape", "ndim", "dtype", "device", "layout", *api.HOST_VALU
 _HOOKS = frozenset({"__setattr__", "__getattribute__"})
 
 
+#: Parts of the names of layers that draw random numbers.
+_DRAWING = ("Dropout", "RReLU")
+
+
 class Aspect(enum.Enum):
     """What is asked of an expression.
 
@@ -163,6 +167,8 @@ class Unchanged(Analysis):
             method = f".{n.func.attr}" if isinstance(n.func, ast.Attribute) else ""
             if api.is_random(what := self.syntax.qualified(n.func) or method):
                 return what
+            if any(word in self.inference.of(n.func).module for word in _DRAWING):
+                return ast.unparse(n.func)
             functions = self.calls.callees.of(n)
         elif isinstance(n, ast.Attribute) and n.attr in self.project.properties and not self._is_plain(n.value):
             functions = self.project.named_methods(n.attr)
