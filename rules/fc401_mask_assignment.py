@@ -600,7 +600,10 @@ class _Form:
             return f"`{ast.unparse(self.into)}` may be an expanded view"
         if (reason := self.facts.writing.why_not_replaced(self.node)) is not None:
             return reason
-        if reason := self.out_of_order():
+        unchanged, value = self.facts.ask(Unchanged), self.node.value
+        if reason := unchanged.why_not_swapped(value, self.mask) or unchanged.why_written(
+            self.into, [value, self.mask]
+        ):
             return reason
         if (row := self.row_dimensions()) is None:
             return "the mask is not known to have the leading shape of what it indexes"
@@ -610,16 +613,6 @@ class _Form:
         if isinstance(lines, str):
             return lines
         return Fix((ReplaceStatements((self.node,), tuple(lines)),))
-
-    def out_of_order(self) -> str:
-        """Why it matters that the value was evaluated before the mask, or after what it changes was read; or ""."""
-        unchanged, value = self.facts.ask(Unchanged), self.node.value
-        changes = ((self.mask, value), (self.into, value), (value, self.mask), (self.into, self.mask))
-        for e, by in changes:
-            if reason := unchanged.why_written(e, [by]):
-                return reason
-        first, then = unchanged.why_impure(value), unchanged.why_impure(self.mask)
-        return f"the value would be evaluated after the mask: {first}" if first and then else ""
 
     def row_dimensions(self) -> int | None:
         """How many dimensions of the tensor the mask leaves to a row, or None when the shapes are unknown."""

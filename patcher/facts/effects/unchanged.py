@@ -133,6 +133,17 @@ class Unchanged(Analysis):
                         return reason
         return ""
 
+    def why_not_swapped(self, a: ast.expr, b: ast.expr, *read: ast.expr) -> str:
+        """Why it makes a difference which of two expressions is evaluated first, or whether ``read`` is read before.
+
+        "" when it makes none.
+        """
+        for e, by in ((a, [b]), (b, [a]), *((e, [a, b]) for e in read)):
+            if reason := self.why_written(e, by):
+                return reason
+        first, then = self.why_impure(a), self.why_impure(b)
+        return f"the order in which both are evaluated matters: {first}" if first and then else ""
+
     def sharers(self, e: ast.expr) -> Sharers:
         """Who may hold what ``e`` gives, or share memory with it."""
         function = self._around(e)
