@@ -600,10 +600,7 @@ class _Form:
             return f"`{ast.unparse(self.into)}` may be an expanded view"
         if (reason := self.facts.writing.why_not_replaced(self.node)) is not None:
             return reason
-        unchanged, value = self.facts.ask(Unchanged), self.node.value
-        if reason := unchanged.why_not_swapped(value, self.mask) or unchanged.why_written(
-            self.into, [value, self.mask]
-        ):
+        if reason := self.facts.ask(Unchanged).why_not_swapped(self.node.value, self.mask, self.into):
             return reason
         if (row := self.row_dimensions()) is None:
             return "the mask is not known to have the leading shape of what it indexes"
