@@ -607,9 +607,7 @@ class _Form:
         if changed := self.facts.ask(GradientMode).why_saved_changes(self.mask, self.node):
             return f"a backward pass needs `{ast.unparse(self.mask)}` as it was, and {changed}"
         lines = self.augmented(row) if isinstance(self.node, ast.AugAssign) else self.assigned(row)
-        if isinstance(lines, str):
-            return lines
-        return Fix((ReplaceStatements((self.node,), tuple(lines)),))
+        return lines if isinstance(lines, str) else Fix((ReplaceStatements((self.node,), tuple(lines)),))
 
     def row_dimensions(self) -> int | None:
         """How many dimensions of the tensor the mask leaves to a row, or None when the shapes are unknown."""
