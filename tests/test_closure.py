@@ -45,3 +45,36 @@ def test_sizes_may_change(text: str) -> None:
 @pytest.mark.parametrize("text", DOES_NOT.values(), ids=DOES_NOT)
 def test_sizes_stay(text: str) -> None:
     assert not _resizes(text)
+
+
+READS = {
+    "what it calls gives a new flag": "def a():\n    return torch.compiler.is_compiling()\n"
+    "def f():\n    y = a() or torch.jit.is_tracing()\n    y |= a()\n    return y",
+    "one of two flags": "def a():\n    return False\ndef f(x):\n    y = a() if x is None else True\n    y |= a()",
+    "a new list of another function": "def a():\n    return []\ndef f(x):\n    y = a()\n    y += [x]",
+    "a method's new tensor": "class N:\n    def f(self, x):\n        y = torch.zeros(3)\n        y += x",
+}
+CHANGES = {
+    "what it is given": "def a(x):\n    return x\ndef f(x):\n    y = a(x)\n    y += 1",
+    "what another function holds": "KEPT = []\ndef a():\n    return KEPT\ndef f(x):\n    y = a()\n    y += [x]",
+    "what a function that it calls writes": "def a(x):\n    x += 1\n    return 1\ndef f(x):\n    y = a(x)\n    y |= 1",
+    "a result that is not read": "from elsewhere import a\ndef f(x):\n    y = a()\n    y += [x]",
+    "a result of a name that is bound": "def a():\n    return []\ndef f(x, b):\n    a = b.c\n    y = a()\n    y += [x]",
+    "one of two that others hold": "def a():\n    return []\ndef f(x):\n    y = a() or x.rows\n    y += [1]",
+}
+
+
+def _changes(text: str) -> bool:
+    project = Project([summarise(ast.parse(f"import torch\n{text}"), "model.py")])
+    does = project.effects.of("model.N.f" if "class N" in text else "model.f")
+    return does.writes or does.runs
+
+
+@pytest.mark.parametrize("text", READS.values(), ids=READS)
+def test_what_only_reads_writes_nothing(text: str) -> None:
+    assert not _changes(text)
+
+
+@pytest.mark.parametrize("text", CHANGES.values(), ids=CHANGES)
+def test_what_writes_or_may_write_does(text: str) -> None:
+    assert _changes(text)

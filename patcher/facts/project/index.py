@@ -1107,14 +1107,13 @@ class Project:
         package, _, last = name.rpartition(".")
         if package != where.module:
             return []
-        known, seen = {s.module: s for s in self.modules.values()}, {where.module}
-        stack, found = [*where.starred], []
+        seen, stack, found = {where.module}, [*where.starred], list[str]()
         while stack:
             module = stack.pop()
             if module not in seen:
                 seen.add(module)
                 found += [n for n in (f"{module}.{last}",) if n in self._functions]
-                stack += known[module].starred if module in known else ()
+                stack += [more for s in self.summaries_of(module) for more in s.starred]
         return found
 
     def re_exported(self, name: str) -> list[str]:
