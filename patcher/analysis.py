@@ -15,11 +15,11 @@ from patcher.discover import Exclude, discover
 from patcher.parallel import in_order
 from patcher.results import FileResult
 from patcher.rule import Rule
-from patcher.runner import Progress, compiling, engine_steps, few_collections
+from patcher.runner import Progress, engine_steps, few_collections
 from patcher.settings import Settings
 from patcher.share import Share
 from patcher.source import SourceError, read_bytes
-from patcher.surroundings import Surroundings
+from patcher.surroundings import surroundings
 
 #: Not ``re.compile``, which most files have.
 _COMPILES = re.compile(rb"torch\.compile|(?<!\bre)\.compile\(|import compile\b|_dynamo\.optimize")
@@ -30,7 +30,7 @@ class Analysis:
     """What rules find below ``paths``.
 
     ``first``: with ``settings``, one result per file and path that is not one. ``project``: the index over all files;
-    ``around``: the files of the same projects that were not given.
+    ``around``: the files of the same projects that were not given, which are in it.
     """
 
     def __init__(
@@ -41,19 +41,22 @@ class Analysis:
         exclude: Exclude | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.rules, self.settings, self._steps = tuple(rules), settings, compiling(engine_steps(), settings)
+        self.rules, self.settings, self._steps = tuple(rules), settings, engine_steps()
         entries = discover(paths, exclude)
         self.files = tuple(entry.path for entry in entries if not entry.error)
-        self.around = Surroundings(self.files)
-        share = Share(rules, settings, self._steps)
+        around = surroundings(self.files)
+        self.around = around.files
+        every = (*self.files, *around.files)
+        share = Share(rules, settings, self._steps, beside=frozenset(around.files))
         with warnings.catch_warnings(), few_collections():
             warnings.simplefilter("ignore")
             summaries = []
-            for number, path in enumerate(self.files, 1):
+            for number, path in enumerate(every, 1):
                 summaries.append(share.summarise(path))
                 if progress is not None:
-                    progress(number, len(self.files))
-            self.project: Any = self._steps.merge(in_order(summaries), self.around)
+                    progress(number, len(every))
+            merge, known = self._steps.merge, in_order(summaries)
+            self.project: Any = merge(known, whole=around.whole, compiled=settings.compiled)
             patched = {path: share.patch(path, self.project) for path in self.files}
         self.first = tuple(FileResult(e.path, error=e.error) if e.error else patched[e.path] for e in entries)
         self._telling = frozenset(result.path for result in self.first if result.patch)

@@ -77,8 +77,9 @@ def run_shares(
 
 
 def in_order(summaries: Iterable[Summary]) -> list[Any]:
-    """What is known of the files, in an order that does not depend on who read which."""
-    return [summary.facts for summary in sorted(summaries, key=lambda s: s.path) if summary.facts is not None]
+    """What is known of the files, in an order that does not depend on who read which, nor on how paths are given."""
+    known = [summary for summary in summaries if summary.facts is not None]
+    return [summary.facts for summary in sorted(known, key=lambda s: os.path.abspath(s.path))]
 
 
 def _collect(

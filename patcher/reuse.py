@@ -1,9 +1,8 @@
-"""Which answers of the last run still hold: those to the same question about the same bytes.
+"""Which answers of earlier runs still hold: those to the same question about the same bytes.
 
-A *question* is the tool, the rules and the settings. What is found in a file depends on its bytes, on the summaries of
-all files together (the *index*), and, when a rule has asked for them, on the files around. So a *snapshot* of a run is
-taken; the summary of a file that has the same bytes is not made again, and its result holds as long as the index, and
-what was read around, are the same.
+A *question* is the tool, the rules and the settings. What is found in a file depends on its bytes and on the summaries
+of all files of the project (the *index*). So a *snapshot* of a run is taken; the summary of a file that has the same
+bytes is not made again, whatever the question, and its result holds as long as the index is the same.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import importlib.metadata
 import os
 import platform
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -25,29 +23,39 @@ from patcher.rule import Rule
 from patcher.settings import Settings
 from patcher.share import Answer, Summary
 from patcher.source import SourceError, digest_of, read_bytes
-from patcher.surroundings import Surroundings
+
+
+@dataclass(frozen=True)
+class Index:
+    """What a run knew of the files of a project.
+
+    ``packages``: what their dotted names depend on, as `_packages` has it. ``starred``: path to the digest of files of
+    which another imports all names. ``summaries``: absolute path to the sha256 of the file's bytes (b"" of one that
+    could not be read), and what they say.
+    """
+
+    packages: frozenset[str]
+    starred: Mapping[str, bytes]
+    summaries: Mapping[str, tuple[bytes, Any]]
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """What a run has seen and said.
 
-    ``digests``: path to the sha256 of the file's bytes, b"" of one that could not be read. ``packages``: what their
-    dotted names depend on, as `_packages` has it. ``around``: the digest of the files around, b"" when nobody asked for
-    them. ``starred``: path to the digest of files of which another imports all names. ``results``: path to what will be
-    said again of the same bytes, without the bytes.
+    ``packages``, ``starred``: as `Index` has them. ``digests``: path to the digest of the file's bytes, of all files of
+    the project. ``results``: path to what will be said again of the same bytes, without the bytes.
     """
 
-    digests: Mapping[str, bytes]
     packages: frozenset[str]
-    around: bytes
     starred: Mapping[str, bytes]
+    digests: Mapping[str, bytes]
     results: Mapping[str, FileResult]
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the given files before any of them is worked on.
+    """What is known of the files before any of them is worked on.
 
     ``summaries``: of the files with the same bytes, by path. ``results``: what holds if the index is as it was.
     ``index``: path to the facts that each file's summary had; None when it was another set of files. ``complete``:
@@ -65,87 +73,88 @@ class Known:
 
 
 class Reuse:
-    """The answers to one question in ``folder``, a folder of the user's cache."""
+    """The answers to one question, and the index that all questions about the same files have in common."""
 
-    def __init__(self, folder: Path, question: str, around: Surroundings) -> None:
-        self._folder, self._name, self._around = folder, question, around
-        self._around_before = b""
-        self._started = time.time_ns()
+    def __init__(self, folder: Path, tool: str, question: str) -> None:
+        self._folder, self._tool, self.question = folder, tool, question
 
-    def recall(self, files: Sequence[str]) -> Known:
-        """What still holds for ``files``."""
-        snapshot = kept.load(self._folder, f"{self._name}.results")
-        if not isinstance(snapshot, Snapshot):
-            return Known()
-        if snapshot.packages != _packages(files) or snapshot.starred != _digests(snapshot.starred):
-            return Known()
+    @classmethod
+    def of(
+        cls,
+        folder: Path | None,
+        rules: Sequence[Rule],
+        settings: Settings,
+        where: tuple[Sequence[str], bool, bool, bool],
+    ) -> Reuse | None:
+        """What is kept in ``folder``, a folder of the user's cache; None when an answer must not be kept.
+
+        That is so when the answer depends on more than the settings (what a run has shown) or when a rule is not fully
+        described by source files. ``where``: the paths, and `runner.run`'s ``fixes``, ``every`` and ``each``.
+        """
+        sources = tool_digest(rules) if folder is not None else None
+        shown = settings.evidence or settings.traced or settings.extents or settings.torch_settings
+        if folder is None or sources is None or settings.only is not None or shown:
+            return None
+        tool = (sources, sys.version, platform.python_implementation())
+        paths, fixes, every, each = where
+        asked = {
+            "libcst": importlib.metadata.version("libcst") if fixes or each else "",
+            "rules": [f"{type(rule).__module__}.{type(rule).__qualname__}" for rule in rules],
+            "settings": [(f.name, _plain(getattr(settings, f.name))) for f in fields(settings)],
+            "where": (str(Path.cwd()), tuple(paths), fixes, every, each),
+        }
+        return cls(folder, _name(tool), _name((tool, asked)))
+
+    def recall(self, files: Sequence[str], given: Sequence[str]) -> Known:
+        """What still holds for the ``files`` of a project, of which some are ``given`` to be worked on."""
+        packages = _packages(files)
         content = {path: _content(path) for path in files}
         digests = {path: digest_of(data) if data is not None else b"" for path, data in content.items()}
-        same = {path for path in files if digests[path] and digests[path] == snapshot.digests.get(path)}
-        if snapshot.around:
-            self._around_before = self._around.digest()
         results: dict[str, FileResult] = {}
-        if self._around_before == snapshot.around:
+        snapshot = kept.load(self._folder, f"{self.question}.results")
+        if isinstance(snapshot, Snapshot) and _same(snapshot, packages):
+            same = {path for path in given if digests[path] and digests[path] == snapshot.digests.get(path)}
             results = {path: _whole(r, content[path]) for path, r in snapshot.results.items() if path in same}
-        if len(results) == len(files) == len(snapshot.digests):
-            return Known(results=results, complete=True)
-        before = kept.load(self._folder, f"{self._name}.summaries")
-        if not isinstance(before, dict) or before.keys() != snapshot.digests.keys():
+            if len(results) == len(given) and snapshot.digests == digests:
+                return Known(results=results, complete=True)
+        index = kept.load(self._folder, f"{self._index_of(files)}.summaries")
+        if not isinstance(index, Index) or not _same(index, packages):
             return Known()
-        summaries = {
-            path: Summary(path, before[path][1], digests[path]) for path in same if before[path][0] == digests[path]
-        }
-        if before.keys() != set(files):
+        spelled = {os.path.abspath(path): path for path in files}
+        before = {spelled.get(path, path): known for path, known in index.summaries.items()}
+        facts = {path: replace(f, path=path) if f and f.path != path else f for path, (_, f) in before.items()}
+        same = {path for path in files if digests[path] and digests[path] == before.get(path, (b"", None))[0]}
+        summaries = {path: Summary(path, facts[path], digests[path]) for path in same}
+        if not results or {path: digest for path, (digest, _) in before.items()} != snapshot.digests:
             return Known(summaries)
-        return Known(summaries, results, {path: facts for path, (_, facts) in before.items()})
+        return Known(summaries, results, facts)
 
     def remember(
         self, results: Mapping[str, FileResult], summaries: Sequence[Summary], answers: Iterable[Answer]
     ) -> None:
         """Take a snapshot: ``summaries`` of all files, ``answers`` that are new, ``results`` that still hold."""
         digests = {summary.path: summary.digest for summary in summaries}
-        around = self._around_before if results else b""
         results = {path: replace(result, before=b"") for path, result in results.items()}
         for answer in answers:
             path = answer.result.path
             results.pop(path, None)
             if answer.lasting and answer.digest == digests.get(path):
                 results[path] = replace(answer.result, before=b"")
-            if answer.asked_around and not around:
-                around = self._around.digest()
-                if self._around.changed_since(self._started):
-                    return  # it may have been read as it was before
         starred = _digests({file for summary in summaries if summary.facts for file in summary.facts.relies})
-        snapshot = Snapshot(digests, _packages(list(digests)), around, starred, results)
-        kept.save(self._folder, f"{self._name}.results", snapshot)
-        kept.save(self._folder, f"{self._name}.summaries", {s.path: (s.digest, s.facts) for s in summaries})
+        packages, known = _packages(list(digests)), {os.path.abspath(s.path): (s.digest, s.facts) for s in summaries}
+        kept.save(self._folder, f"{self.question}.results", Snapshot(packages, starred, digests, results))
+        kept.save(self._folder, f"{self._index_of(list(digests))}.summaries", Index(packages, starred, known))
+
+    def _index_of(self, files: Sequence[str]) -> str:
+        """The name of the index of the project of ``files``, however these are spelled."""
+        return _name((self._tool, os.path.commonpath(map(os.path.abspath, files)) if files else ""))
 
 
-def question(
-    rules: Sequence[Rule],
-    settings: Settings,
-    paths: Sequence[str],
-    fixes: bool,
-    every: bool = True,
-    each: bool = False,
-) -> str | None:
-    """The name of what is asked; None when an answer must not be kept.
+def _same(known: Snapshot | Index, packages: frozenset[str]) -> bool:
+    return known.packages == packages and known.starred == _digests(known.starred)
 
-    That is so when the answer depends on more than the settings (what a run has shown) or when a rule is not fully
-    described by source files.
-    """
-    sources = tool_digest(rules)
-    shown = settings.evidence or settings.traced or settings.extents or settings.torch_settings
-    if sources is None or settings.only is not None or shown:
-        return None
-    asked = {
-        "sources": sources,
-        "python": (sys.version, platform.python_implementation()),
-        "libcst": importlib.metadata.version("libcst") if fixes or each else "",
-        "rules": [f"{type(rule).__module__}.{type(rule).__qualname__}" for rule in rules],
-        "settings": [(f.name, _plain(getattr(settings, f.name))) for f in fields(settings)],
-        "where": (str(Path.cwd()), tuple(paths), fixes, every, each),
-    }
+
+def _name(asked: object) -> str:
     return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from patcher.discover import Exclude, discover
 from patcher.parallel import in_order, run_shares
 from patcher.results import FileResult
-from patcher.reuse import Known, Reuse, question
+from patcher.reuse import Known, Reuse
 from patcher.rule import Rule
 from patcher.settings import Settings
 from patcher.share import KEPT_SOURCE_BYTES, Answer, Share, Steps, Summary
-from patcher.surroundings import Surroundings
+from patcher.surroundings import surroundings
 
 Progress = Callable[[int, int], None]
 
@@ -48,18 +48,19 @@ def run(
     ``each``: without ``fixes``, each finding has what its fix alone would change.
     """
     entries = discover(paths, exclude)
-    todo = [entry.path for entry in entries if not entry.error]
-    around = Surroundings(tuple(todo))
-    name = question(rules, settings, paths, fixes, every, each) if kept is not None else None
-    reuse = Reuse(kept, name, around) if kept is not None and name is not None else None
-    known = reuse.recall(todo) if reuse is not None else Known()
+    given = [entry.path for entry in entries if not entry.error]
+    around = surroundings(given)
+    todo = [*given, *around.files]
+    reuse = Reuse.of(kept, rules, settings, (paths, fixes, every, each))
+    known = reuse.recall(todo, given) if reuse is not None else Known()
     if known.complete:
         results = dict(known.results)
     else:
         steps = engine_steps() if fixes else suggesting_steps() if each else finding_steps()
-        index = _Index(todo, compiling(steps, settings), around, known)
+        steps = replace(steps, merge=functools.partial(steps.merge, whole=around.whole, compiled=settings.compiled))
+        index = _Index(todo, frozenset(given), steps, known)
         beside = frozenset() if every else frozenset(entry.path for entry in entries if entry.beside)
-        make_share = functools.partial(Share, rules, settings, index.steps, beside=beside)
+        make_share = functools.partial(Share, rules, settings, steps, beside=beside.union(around.files))
         answers = _answers(index, make_share, jobs, progress)
         results = {**index.results, **{answer.result.path: answer.result for answer in answers}}
         if reuse is not None:
@@ -71,11 +72,12 @@ def run(
 class _Index:
     """Brings the files' summaries together, new ones and ones that are known, and tells what is to be patched.
 
-    ``results``: those that hold, once ``merge`` was called.
+    ``todo``: all files of the project, of which those ``given`` are to be patched. ``results``: those that hold, once
+    ``merge`` was called.
     """
 
-    def __init__(self, todo: Sequence[str], steps: Steps, around: Surroundings, known: Known) -> None:
-        self.todo, self.steps, self._around, self._known = todo, steps, around, known
+    def __init__(self, todo: Sequence[str], given: frozenset[str], steps: Steps, known: Known) -> None:
+        self.todo, self.given, self.steps, self._known = todo, given, steps, known
         self.first = frozenset(path for path in todo if path not in known.summaries)
         self.summaries: list[Summary] = []
         self.results: Mapping[str, FileResult] = {}
@@ -83,8 +85,8 @@ class _Index:
     def merge(self, fresh: list[Summary]) -> tuple[Any, Collection[str]]:
         self.summaries = [*fresh, *self._known.summaries.values()]
         self.results = self._known.results if self._known.holds(self.summaries) else {}
-        project = self.steps.merge(in_order(self.summaries), self._around)
-        return project, frozenset(path for path in self.todo if path not in self.results)
+        project = self.steps.merge(in_order(self.summaries))
+        return project, self.given - self.results.keys()
 
 
 def _answers(
@@ -92,7 +94,7 @@ def _answers(
 ) -> list[Answer]:
     count = _processes(jobs, len(index.todo))
     make_share = functools.partial(make_share, kept_bytes=KEPT_SOURCE_BYTES // count)
-    tick = _ticker(len(index.todo), progress)
+    tick = _ticker(len(index.todo) + len(index.given), len(index.given), progress)
     if count > 1:
         with contextlib.suppress(OSError):  # no process to be had: one is enough
             return run_shares(make_share, _split(index.todo, count), index.first, index.merge, tick)
@@ -104,7 +106,7 @@ def engine_steps() -> Steps:
     from patcher.engine import patch
     from patcher.facts.project.index import Project, summarise
 
-    return Steps(summarise, Project, patch, _asked_around)
+    return Steps(summarise, Project, patch)
 
 
 def suggesting_steps() -> Steps:
@@ -112,7 +114,7 @@ def suggesting_steps() -> Steps:
     from patcher.engine import suggest
     from patcher.facts.project.index import Project, summarise
 
-    return Steps(summarise, Project, suggest, _asked_around)
+    return Steps(summarise, Project, suggest)
 
 
 def finding_steps() -> Steps:
@@ -120,19 +122,7 @@ def finding_steps() -> Steps:
     from patcher.facts.project.index import Project, summarise
     from patcher.finding import find
 
-    return Steps(summarise, Project, find, _asked_around)
-
-
-def compiling(steps: Steps, settings: Settings) -> Steps:
-    """``steps``, with what ``settings`` say to be compiled from outside."""
-    return (
-        replace(steps, merge=functools.partial(steps.merge, compiled=settings.compiled)) if settings.compiled else steps
-    )
-
-
-def _asked_around(project: Any) -> bool:
-    around = getattr(project, "around", None)
-    return isinstance(around, Surroundings) and around.asked
+    return Steps(summarise, Project, find)
 
 
 def available_cpus() -> int:
@@ -197,13 +187,14 @@ def _size(path: str) -> int:
         return 0
 
 
-def _ticker(files: int, progress: Progress | None) -> Callable[[], None]:
+def _ticker(every: int, files: int, progress: Progress | None) -> Callable[[], None]:
+    """What counts steps, of which there are ``every``, as so many of the given ``files``."""
     steps = 0
 
     def tick() -> None:
         nonlocal steps
         steps += 1
         if progress is not None:
-            progress(steps // 2, files)
+            progress(steps * files // every, files)
 
     return tick

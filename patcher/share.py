@@ -36,15 +36,12 @@ _DEEP = 120  # levels of a syntax tree; hand-written code has fewer than 50
 class Steps:
     """The engine as functions: a file's summary, summaries to a project, and a text to its patch.
 
-    ``merge`` gets the summaries, and a function that finds the files around, tree and path of those that hold certain
-    words (as `Surroundings` has it).
-    ``asked_around``: whether the project has been asked for more than the given files.
+    ``merge`` gets the summaries, and whether they are of all files of the project.
     """
 
     summarise: Callable[[ast.Module, str], Any]
     merge: Callable[..., Any]
     patch: Callable[[str, str, Sequence[Rule], Settings, Any, ast.Module | None], PatchResult]
-    asked_around: Callable[[Any], bool] = lambda project: True
 
 
 @dataclass(frozen=True)
@@ -64,13 +61,12 @@ class Answer:
     """What the second phase says about a file.
 
     ``digest``: of the bytes that were worked on. ``lasting``: the same bytes, with the same project, give this result
-    again. ``asked_around``: whether more than the given files may have been looked at.
+    again.
     """
 
     result: FileResult
     digest: bytes = b""
     lasting: bool = False
-    asked_around: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ class Share:
         try:
             result = self._patched(known, project)
             lasting = result.patch is None or not result.patch.bugs
-            return Answer(result, known.digest, lasting, self._steps.asked_around(project))
+            return Answer(result, known.digest, lasting)
         except RecursionError as error:
             ours = _depth(known.source.text) < _DEEP
             return Answer(FileResult(path, error=_our_bug(error) if ours else _one_line(error)))

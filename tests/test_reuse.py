@@ -172,21 +172,14 @@ def test_what_was_read_around_counts(tmp_path: Path) -> None:
     assert "FC302" not in {f.code for r in both(path) for f in r.patch.fixed}  # type: ignore[union-attr]
 
 
-def test_files_around_that_change_while_they_are_read_are_not_trusted(tmp_path: Path) -> None:
-    path = project(tmp_path, {"package/other.py": "x = 1\n"})
-    os.utime(tmp_path / "package" / "other.py", (time.time() + 60,) * 2)
-    both(path)
-    assert not list(kept.default_folder().glob("*"))
-
-
-def test_files_around_that_nobody_asks_for_do_not_count(
+def test_files_around_that_say_nothing_else_do_not_count(
     folder: Path, worked: Callable[[], tuple[list[str], list[str]]]
 ) -> None:
     both(folder / "model.py")
     (folder / "plain.py").write_text("x = 2\n")
     worked()
     again(folder / "model.py")
-    assert worked() == ([], [])
+    assert worked() == (["plain.py"], [])
 
 
 class Evil:
@@ -250,6 +243,11 @@ def test_rules_that_crash_are_asked_again(folder: Path, worked: Callable[[], tup
     assert worked() == ([], ["crash.py"])
 
 
+def question(rules: tuple[Rule, ...], settings: Settings, paths: tuple[str, ...], fixes: bool) -> str | None:
+    found = reuse.Reuse.of(Path("kept"), rules, settings, (paths, fixes, True, False))
+    return found and found.question
+
+
 def test_each_question_has_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def name(
         rules: tuple[Rule, ...] = RULES,
@@ -257,7 +255,7 @@ def test_each_question_has_its_own_name(tmp_path: Path, monkeypatch: pytest.Monk
         paths: tuple[str, ...] = ("a",),
         fixes: bool = True,
     ) -> str | None:
-        return reuse.question(rules, settings or Settings(), paths, fixes)
+        return question(rules, settings or Settings(), paths, fixes)
 
     names = [
         name(),
@@ -280,9 +278,9 @@ def test_each_question_has_its_own_name(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_change_of_a_source_is_another_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reuse, "__file__", str(tmp_path / "reuse.py"))
     (tmp_path / "reuse.py").write_text("a = 1\n")
-    before = reuse.question(RULES, Settings(), ("a",), True)
+    before = question(RULES, Settings(), ("a",), True)
     (tmp_path / "reuse.py").write_text("a = 2\n")
-    assert reuse.question(RULES, Settings(), ("a",), True) != before
+    assert question(RULES, Settings(), ("a",), True) != before
 
 
 def test_rules_and_settings_that_no_source_describes() -> None:
@@ -291,9 +289,9 @@ def test_rules_and_settings_that_no_source_describes() -> None:
 
     stateful = toy.SlowCall()
     stateful.limit = 3  # type: ignore[attr-defined]
-    assert reuse.question((Local(),), Settings(), (), True) is None
-    assert reuse.question((stateful,), Settings(), (), True) is None
-    assert reuse.question(RULES, Settings(only=frozenset()), (), True) is None
+    assert question((Local(),), Settings(), (), True) is None
+    assert question((stateful,), Settings(), (), True) is None
+    assert question(RULES, Settings(only=frozenset()), (), True) is None
 
 
 def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_an_engine_that_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     def patch(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(runner, "engine_steps", lambda: Steps(lambda *_: None, lambda found, _: list(found), patch))  # type: ignore[arg-type]
+    monkeypatch.setattr(runner, "engine_steps", lambda: Steps(lambda *_: None, lambda found, **_: list(found), patch))  # type: ignore[arg-type]
     (tmp_path / "a.py").write_text("x = slow()\n")
     (result,) = run([str(tmp_path)], RULES, Settings())
     assert told in result.error

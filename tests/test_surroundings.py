@@ -9,7 +9,7 @@ import pytest
 from patcher.results import FileResult
 from patcher.runner import run
 from patcher.settings import Settings
-from patcher.surroundings import Surroundings
+from patcher.surroundings import Surroundings, surroundings
 from rules import load_rules
 
 CACHE = """\
@@ -85,26 +85,47 @@ def test_files_that_are_broken_are_passed_over(tmp_path: Path) -> None:
     assert is_converted(path)
 
 
-def test_each_file_that_has_a_word(tmp_path: Path) -> None:
-    path = project(tmp_path, {"a.py": "x.filled\n", "b.py": "x.filled_too\n", "c.py": "# filled\n"})
-    around = Surroundings((str(path),))
-    assert sorted(Path(name).name for _, name in around(frozenset({"filled"})) or []) == ["a.py", "c.py"]
-    assert around(frozenset({"nowhere"})) == []
+def test_all_other_files_of_the_project(tmp_path: Path) -> None:
+    path = project(tmp_path, {"a.py": "", "package/b.py": ""})
+    around = surroundings([str(path)])
+    assert {Path(name).name for name in around.files} == {"__init__.py", "a.py", "b.py"}
+    assert around.whole
 
 
-def test_too_many_files_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("patcher.surroundings._MOST_PARSED", 2)
-    path = project(tmp_path, {f"m{i}.py": "x.filled\n" for i in range(4)})
-    assert Surroundings((str(path),))(frozenset({"filled"})) is None
+def test_of_too_many_files_none_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patcher.surroundings._MOST_FILES", 4)
+    path = project(tmp_path, {f"m{i}.py": "x.filled\n" for i in range(5)})
+    assert surroundings([str(path)]) == Surroundings(whole=False)
+    assert not is_converted(path)
 
 
-def test_what_is_around_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = project(tmp_path, {"a.py": "x.filled\n", "b.py": "x.empty\n"})
-    around, read = Surroundings((str(path),)), list[str]()
-    plain = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self.name), plain(self))[1])
-    assert [Path(name).name for _, name in around(frozenset({"filled"})) or []] == ["a.py"]
-    assert [Path(name).name for _, name in around(frozenset({"empty"})) or []] == ["b.py"]
-    assert len(read) == len(set(read))
-    (known,) = (name for _, name in around(frozenset({"filled"})) or [])
-    assert around(frozenset({"filled"}), {known}) == [(None, known)]
+PACKAGE = {
+    "package/layers.py": "import torch\n\n\ndef guarded(x):\n    if x.sum() > 0:\n        x = x * 2\n    return x\n",
+    "package/net.py": "import torch.nn as nn\nfrom package.layers import guarded\n\n\nclass Net(nn.Module):\n"
+    "    def forward(self, x):\n        return guarded(x)\n",
+    "package/sub/__init__.py": "",
+    "package/sub/more.py": "import torch.nn as nn\nfrom package.layers import guarded\n\n\nclass More(nn.Module):\n"
+    "    def forward(self, x):\n        print(x)\n        return guarded(x)\n",
+    "scripts/use.py": "from package.net import Net\n",
+}
+
+
+def hunks(folder: Path, *paths: str) -> dict[str, bytes]:
+    found = run([str(folder / path) for path in paths], load_rules(), Settings(), jobs=1)
+    return {str(Path(r.path).resolve()): r.after for r in found if r.changed}
+
+
+def test_what_is_patched_does_not_depend_on_what_else_is_given(tmp_path: Path) -> None:
+    project(tmp_path, PACKAGE)
+    whole = hunks(tmp_path, ".")
+    assert len(whole) >= 2
+    for paths in (
+        ["package"],
+        ["package/layers.py"],
+        ["package/sub"],
+        ["scripts/use.py"],
+        ["package/net.py", "package/sub"],
+    ):
+        given = {str((tmp_path / path).resolve()) for path in paths}
+        part = {path: text for path, text in whole.items() if any(path == g or path.startswith(f"{g}/") for g in given)}
+        assert hunks(tmp_path, *paths) == part, paths

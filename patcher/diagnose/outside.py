@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 from patcher.analysis import Analysis
@@ -11,8 +12,9 @@ from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax
 from patcher.facts.values.compile_calls import compile_calls
 from patcher.facts.values.module_values import ModuleIndex
+from patcher.source import SourceError, read
 
-_WORDS = frozenset({"compile", "optimize"})
+_COMPILES = re.compile(r"\b(?:compile|optimize)\b")
 _COMPILING = frozenset({"call", "in place", "decorator", "factory"})
 _MOST = 3
 
@@ -26,15 +28,21 @@ def compiled_outside(analysis: Analysis, cases: Sequence[str]) -> tuple[str, ...
     apart = {os.path.realpath(path) for path in cases}
     found = [
         f"{os.path.relpath(path)}:{line}"
-        for tree, path in analysis.around(_WORDS) or ()
-        if tree is not None and os.path.realpath(path) not in apart
-        for line in _lines(tree, modules)
+        for path in analysis.around
+        if os.path.realpath(path) not in apart
+        for line in _lines(path, modules)
     ]
     return tuple(found[:_MOST])
 
 
-def _lines(tree: ast.Module, modules: set[str]) -> Iterator[int]:
-    syntax = Syntax(tree)
+def _lines(path: str, modules: set[str]) -> Iterator[int]:
+    try:
+        text = read(path).text
+        if not _COMPILES.search(text):
+            return
+        syntax = Syntax(ast.parse(text))
+    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
     imported = {what for _, what, _ in syntax.all_imports}
     if not any(_is_of(what, module) for what in imported for module in modules):
         return

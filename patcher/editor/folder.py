@@ -23,11 +23,11 @@ from patcher.rule import Rule
 from patcher.selftest.measured import measured
 from patcher.settings import NoFunctionError, Settings
 from patcher.source import SourceError, read
-from patcher.surroundings import Surroundings
+from patcher.surroundings import surroundings
 
 #: What Python raises for a text that it does not take.
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-#: Of a larger project the first files are read, and the others only when a rule asks for words in them.
+#: Of a larger project the first files are read: what the others do with these is not known then.
 _MOST_FILES = 4000
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -55,11 +55,10 @@ class Folder:
         self.settings: Settings = settings_from(rules, config, measured=measured(rules))
         self._exclude = Exclude(config.exclude, str(config.root or root))
         self._every = config.all
-        self._files: tuple[str, ...] = ()
+        self._whole = True
         self._summaries: dict[str, ModuleSummary] = {}
         self._typed: dict[str, ModuleSummary] = {}
         self._shapes: dict[str, tuple[str, ...]] = {}
-        self._around = Surroundings(())
         self._project: Project | None = None
 
     def covers(self, path: str) -> bool:
@@ -76,13 +75,11 @@ class Folder:
         """
         if not _is_project(Path(self.root)):
             return
-        files, summaries = [], {}
-        for entry in discover([self.root], self._exclude)[:_MOST_FILES]:
-            if not entry.error:
-                files.append(entry.path)
-                if (summary := _summary(entry.path)) is not None:
-                    summaries[entry.path] = summary
-        self._files, self._summaries = tuple(files), summaries
+        found = [entry.path for entry in discover([self.root], self._exclude) if not entry.error]
+        around = surroundings(found)
+        files = [*found, *around.files]
+        summaries = {path: summary for path in files[:_MOST_FILES] if (summary := _summary(path)) is not None}
+        self._whole, self._summaries = around.whole and len(files) <= _MOST_FILES, summaries
         self._project = None
         gc.collect()
         gc.freeze()  # it stays: to look it through again and again would take longer than a text does
@@ -126,7 +123,7 @@ class Folder:
 
     def reread(self, path: str) -> None:
         """The file on disk may be another one now, or gone."""
-        self._around, self._project = Surroundings(()), None
+        self._project = None
         if not self.covers(path) and path not in self._summaries:
             return
         summary = _summary(path)
@@ -153,11 +150,8 @@ class Folder:
             self._learn(path, ast.parse(text))
         if self._project is None:
             summaries = {**self._summaries, **self._typed}
-            given = tuple({**dict.fromkeys(self._files), **self._typed})
-            if self._around.given != given:
-                self._around = Surroundings(given)
             listed = [summaries[name] for name in sorted(summaries)]
-            self._project = Project(listed, self._around, compiled=self.settings.compiled)
+            self._project = Project(listed, self._whole, self.settings.compiled)
         return self._project
 
 

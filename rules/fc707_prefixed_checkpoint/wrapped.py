@@ -37,7 +37,6 @@ _SAME = frozenset({"copy.deepcopy", "copy.copy"})
 #: What the value of an expression goes through on its way into a module, or a list of them.
 _COLLECTING = (ast.Call, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Starred, ast.Dict, ast.DictComp)
 #: What tells accelerate to compile.
-_DYNAMO = frozenset({"dynamo_backend", "dynamo_plugin"})
 _ADDING = frozenset("append insert extend add_module register_module __setitem__ __setattr__ update".split())
 _DEPTH = 8
 _SLASH = re.compile(r"[/\\]")
@@ -77,9 +76,7 @@ class Wrapped(Analysis):
     @cached_property
     def elsewhere(self) -> Wrap | None:
         """Where accelerate is told to compile what it prepares, anywhere in the project."""
-        wide = self.project.widened(_DYNAMO)
-        modules = sorted((wide or self.project).modules.values(), key=lambda m: (m.path != self.facts.path, m.path))
-        for module in modules:
+        for module in sorted(self.project.modules.values(), key=lambda m: m.path != self.facts.path):
             if module.accelerated:
                 line = min(module.accelerated)
                 return self._accelerator(line, module)

@@ -140,8 +140,7 @@ class GraphBreaks(Analysis):
 
     def _is_ours(self, name: str) -> bool:
         """Whether no code of the project puts something else in the place of the attribute ``name`` of anything."""
-        around = self.project.widened(frozenset({name}))
-        return around is not None and not around.replaces(name)
+        return self.project.whole and not self.project.replaces(name)
 
     def _meaning(self, node: ast.AST, name: str, targets: frozenset[str]) -> bool | None:
         """What binds the module's ``name``: a target (True), one that does nothing (None), or neither (False)."""
@@ -192,12 +191,12 @@ class GraphBreaks(Analysis):
 
     def _is_only(self, method: str, cls: ast.ClassDef) -> bool:
         """Whether an instance of ``cls``, or of a class above or below, has no other ``method``."""
-        around = self.project.widened(frozenset({cls.name, method}))
-        if around is None or method in around.foreign_stores:
+        project = self.project
+        if not project.whole or method in project.foreign_stores:
             return False
         name = f"{self.module}.{self.syntax.qualname(cls)}"
-        for owner in around.family(name)[0]:
-            found = around.known_class(owner)
+        for owner in project.family(name)[0]:
+            found = project.known_class(owner)
             if found is not None and method in found.stores | found.init_stores | found.declared:
                 return False
             if found is not None and method in found.methods and owner != name:

@@ -72,11 +72,8 @@ class Caught(Analysis):
             others = (s for s in self.project.modules.values() if s.path != self.facts.path)
             imported = around and any(s.imports_from(self.module) for s in others)
             return "whoever imports this file may catch the error" if imported else None
-        if around and not outermost.name.startswith("_"):
-            wide = self.project.widened(self._public(outermost))
-            if wide is None:
-                return "too many files use it to look at all"
-            catching = wide.catching
+        if around and not outermost.name.startswith("_") and not self.project.whole:
+            return "the project has too many files to look at all"
         within = self.module if here else ""
         return catching.why(self.facts.qualname(outermost) or outermost.name, errors, within) or None
 
@@ -114,12 +111,6 @@ class Caught(Analysis):
     @cached_property
     def _regions(self) -> list[tuple[ast.AST, frozenset[str], list[ast.AST]]]:
         return list(self.protection.regions())
-
-    def _public(self, function: FunctionNode) -> frozenset[str]:
-        """The names by which other files get to ``function``: those of the classes of this file, or its own."""
-        tops = (s for s in self.syntax.tree.body if isinstance(s, ast.ClassDef) and not s.name.startswith("_"))
-        names = {c.name for c in tops} if self.syntax.class_of(function) is not None else {function.name}
-        return frozenset(names | {function.name} - {"forward", "__init__", "__call__"})
 
     def signal(self, names: Sequence[str]) -> str:
         """That of ``names`` which is a class of the project's own and does not tell of an error; "" for none."""

@@ -6,7 +6,7 @@ import ast
 import builtins
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -56,9 +56,7 @@ _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 
 #: How many wider indices are kept, for the next question about the same files.
-_WIDE = 4
 #: The files around that have one of the words in them, tree and path; no tree for paths that are known.
-Around = Callable[[frozenset[str], Container[str]], list[tuple[ast.Module | None, str]] | None]
 
 
 @dataclass(frozen=True)
@@ -567,7 +565,7 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
 class Project:
     """All summaries together. Reached: functions that run inside ``forward`` of a module or in a compiled callable.
 
-    ``around`` finds the files beside them that have one of the given words in them; None stands for too many.
+    ``whole``: whether these are all files of the project: what is not among them may use anything otherwise.
     ``compiled``: what is compiled by code that is not among them (``module:function``, ``module:Class.method``).
     Raises NoFunctionError for one of which the module is here and the function is not.
     """
@@ -575,18 +573,14 @@ class Project:
     def __init__(
         self,
         summaries: Iterable[ModuleSummary] = (),
-        around: Around | None = None,
-        reach: bool = True,
+        whole: bool = True,
         compiled: Collection[str] = (),
     ) -> None:
-        self.around = around
+        self.whole = whole
         self.modules = {s.path: s for s in summaries}
         self._classes: dict[str, ClassSummary] = {}
         self._subclasses: defaultdict[str, list[str]] = defaultdict(list)
         self._functions: dict[str, FunctionSummary] = {}
-        self._beside: dict[str, FunctionSummary | None] = {}
-        self._others: dict[str, ModuleSummary] = {}
-        self._wide: dict[tuple[str, ...], Project] = {}
         self._seen: dict[str, set[str]] = {}
         self._homes_of: dict[str, frozenset[str]] = {}
         self._module_of: dict[str, str] = {}
@@ -631,29 +625,8 @@ class Project:
         self.catching = Catching(self)
         self.documented = Documented(self)
         self._told = [f for name in compiled for f in self._named_so(name)]
-        self._starts = [*self._told, *self._compiled_first()] if reach else []
+        self._starts = [*self._told, *self._compiled_first()]
         self._reached = Reaching(self).functions(self._starts)
-
-    def widened(self, words: frozenset[str]) -> Project | None:
-        """With all files around that have one of ``words`` in them (reached: what is reached here); None: too many."""
-        more = self._summaries_around(words)
-        if not more:
-            return None if more is None else self
-        paths = tuple(s.path for s in more)
-        wide = self._wide.pop(paths, None) or Project([*self.modules.values(), *more], reach=False)
-        wide._told, wide._starts, wide._reached = self._told, self._starts, self._reached
-        self._wide[paths] = wide
-        while len(self._wide) > _WIDE:
-            del self._wide[next(iter(self._wide))]
-        return wide
-
-    def _summaries_around(self, words: frozenset[str]) -> list[ModuleSummary] | None:
-        """What the files around say that have one of ``words`` in them; None: too many."""
-        more = self.around(words, self._others) if self.around is not None else []
-        for tree, path in more or ():
-            if tree is not None:
-                self._others[path] = summarise(tree, path)
-        return more if more is None else [self._others[path] for _, path in more]
 
     @cached_property
     def scripted(self) -> list[ModuleSummary]:
@@ -765,20 +738,10 @@ class Project:
         return self._functions.get(name)
 
     def handed_on(self, name: str) -> FunctionSummary | None:
-        """The function that ``name`` is, or the only one of that name below the package that hands it on.
-
-        When the index does not have it, the files around are asked for it.
-        """
+        """The function that ``name`` is, or the only one of that name below the package that hands it on."""
         package, _, last = name.rpartition(".")
         found = [f for n, f in self._named[last] if n == name or n.startswith(f"{package}.")]
-        if found or name in self._functions:
-            return found[0] if len(found) == 1 else self._functions.get(name)
-        if self.around is None or not self.has(name.partition(".")[0]):
-            return None
-        if name not in self._beside:
-            more = self._summaries_around(frozenset({f"def {last}"})) or []
-            self._beside[name] = Project(more, reach=False).handed_on(name)
-        return self._beside[name]
+        return found[0] if len(found) == 1 else self._functions.get(name)
 
     @cached_property
     def _named(self) -> dict[str, list[tuple[str, FunctionSummary]]]:

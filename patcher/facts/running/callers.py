@@ -44,14 +44,13 @@ class Callers(Analysis):
         return any(isinstance(e, ast.Constant) and e.value == name for n in lists for e in n.elts)  # type: ignore[attr-defined]
 
     def _is_named_elsewhere(self, name: str) -> bool:
-        wide = self.project.widened(frozenset({name}))
-        if wide is None:
+        if not self.project.whole:
             return True
         whole = f"{self.module}.{name}"
-        if any(whole in s.imports for s in wide.modules.values()):
+        if any(whole in s.imports for s in self.project.modules.values()):
             return True
         loose = (f".{name}", f"self.{name}")
-        mentions = wide.mentions(name)
+        mentions = self.project.mentions(name)
         return any(m in loose or (m == whole and module != self.module) for m, module, _ in mentions)
 
     def given(self, function: FunctionNode, parameter: ast.arg) -> list[ast.expr | None]:

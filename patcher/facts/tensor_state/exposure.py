@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.exposed import TENSORS
-from patcher.facts.project.index import ClassSummary, Project
+from patcher.facts.project.index import ClassSummary
 from patcher.facts.syntax.classes import INITIALISERS, self_name
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables.wording import suggests_configuration
@@ -29,12 +29,11 @@ _OWN_WAYS = frozenset(
 
 
 class Exposure(ClassAnalysis):
-    """Of the class ``cls``; ``project``: the files that are looked through, when they are more than those at hand."""
+    """Of the class ``cls``."""
 
-    def __init__(self, facts: Facts, cls: ast.ClassDef, project: Project | None = None) -> None:
+    def __init__(self, facts: Facts, cls: ast.ClassDef) -> None:
         super().__init__(facts, cls)
         self.name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
-        self.project = project or self.project
 
     def reasons(self, state: Iterable[str]) -> Iterator[str]:
         """Why what is in the attributes ``state`` may be seen from elsewhere; nothing when nothing says so."""
@@ -124,7 +123,7 @@ class Exposure(ClassAnalysis):
                 continue
             if self.project.is_taken(self.name, method):
                 yield f"`{method}` is taken from the class, and may run for an object of another one"
-        for module in sorted(self.project.modules.values(), key=lambda m: m.path):
+        for module in self.project.modules.values():
             for a in state:
                 if a in module.foreign_stores:
                     yield f"`.{a}` is assigned from outside, in {module.module}"

@@ -55,8 +55,7 @@ class TensorStates(Analysis):
         name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
         if self.project.is_module_class(name):
             return "the class is a module: its integers are compiled in, and each change compiles again"
-        wide = self.project.widened(frozenset({cls.name}))
-        return next(Exposure(self.facts, cls, wide).kept(), "")
+        return next(Exposure(self.facts, cls).kept(), "")
 
     def _of(self, cls: ast.ClassDef) -> TensorState | None:
         facts = self.class_facts(cls)
@@ -156,10 +155,9 @@ class TensorStates(Analysis):
         """Who else has to do with the state, in the given files or around them; "" when nobody."""
         if reason := self.kept_by_module(cls):
             return reason
-        wide = self.project.widened(frozenset({cls.name, *wanted}))
-        if wide is None:
+        if not self.project.whole:
             doubts.append(f"no other file uses `{sorted(wanted)[0]}`: there are too many to look at")
-        return next(Exposure(self.facts, cls, wide).reasons(wanted), "")
+        return next(Exposure(self.facts, cls).reasons(wanted), "")
 
 
 def _left_out(value: ast.expr | None) -> bool:

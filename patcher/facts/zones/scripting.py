@@ -6,12 +6,10 @@ import ast
 from functools import cached_property
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.project.index import ModuleSummary, Project
+from patcher.facts.project.index import ModuleSummary
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables.captured import UNSCRIPTED
 
-#: What stands in files that prepare for TorchScript, to look for among those that were not given.
-_WORDS = frozenset({"is_scripting", "jit.script", "jit.annotate", "jit.export", "jit.unused", "torch.jit import"})
 #: What TorchScript refuses wherever it stands in a function -> what the table calls it.
 _REFUSED: dict[type[ast.AST], str] = {
     ast.Try: "try",
@@ -32,27 +30,24 @@ class Scripting(Analysis):
     def why(self, function: FunctionNode, widely: bool = False) -> str:
         """Why TorchScript may compile ``function``; "" when it does not, or is not asked to.
 
-        ``widely``: the files around those that were given are looked through as well.
+        ``widely``: where not all files of the project are known, one of the others may be prepared for it.
         """
-        wide = self.project.widened(_WORDS) if widely else self.project
-        if not self._here and (wide is self.project or (wide is not None and not self._is_near(wide))):
+        if not self._here and (self.project.whole or not widely):
             return ""
         return "" if self._is_refused(function) else "this file, or one near it, is prepared for `torch.jit.script`"
 
     @cached_property
     def _here(self) -> bool:
-        return self.facts.scripted or self._is_near(self.project)
-
-    def _is_near(self, wide: Project) -> bool:
-        own = next((s for s in wide.modules.values() if s.module == self.module), None)
-        prepared = wide.scripted
+        if self.facts.scripted:
+            return True
+        own = next(iter(self.project.summaries_of(self.module)), None)
         folder = self.module.rpartition(".")[0]
         return any(
             s is own
             or (folder and s.module.rpartition(".")[0] == folder)
             or _imports(s, self.module)
             or (own is not None and _imports(own, s.module))
-            for s in prepared
+            for s in self.project.scripted
         )
 
     def _is_refused(self, function: FunctionNode) -> bool:
