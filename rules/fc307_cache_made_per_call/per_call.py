@@ -76,12 +76,14 @@ class MadePerCall(Analysis):
                 return None
         function = self.syntax.function_of(statement)
         cls = self._plain_class(made.func)
-        if function is None or cls is None:
+        buffers = any(_again(k.value, self.syntax)[0] is not None for k in made.keywords)
+        if function is None or cls is None or not buffers or self.facts.compiled(statement):
+            return None
+        if not (calls := self._handed_on(statement)):
             return None
         fields = [f for k in made.keywords if k.arg is not None and (f := self._field(cls, k.arg, k.value)) is not None]
-        calls = self._handed_on(statement)
         written = [f.name for f in fields if f.again is not None and self._is_written(cls, f.name)]
-        if not calls or not written or self.facts.compiled(statement):
+        if not written:
             return None
         reason = self._why_not(statement, function, calls, fields) or self._why_left(cls, made)
         key: tuple[ast.expr, ...] = ()

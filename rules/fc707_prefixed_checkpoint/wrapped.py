@@ -250,7 +250,7 @@ class Wrapped(Analysis):
             if function is not None:
                 values = (r.value for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)
                 own = frozenset(w for v in values if v is not None for w in self._of(v, depth))
-                found |= _parts(own) if self.speaks_of_it(function) else own
+                found |= _parts(own) if own and self.speaks_of_it(function) else own
         return frozenset(found)
 
     def _module(self, model: ast.expr, depth: int) -> Wraps:

@@ -186,6 +186,7 @@ class Lasting(Analysis):
                 return made or self.inference.of(func).kind is Kind.MODULE
             case ast.Name():
                 found = self.inference.definitions(e)
-                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
+                parts = [d.part for d in found if d.how == "assign"]
+                values = [value for value, path in parts if value is not None and not path]
                 return bool(found) and len(values) == len(found) and all(map(self._is_made_here, values))
         return False

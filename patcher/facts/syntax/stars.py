@@ -66,7 +66,7 @@ def said(file: Path) -> Said | None:
         return None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _said(file: Path, _changed: int, _size: int) -> Said:
     tree = ast.parse(file.read_bytes())
     top = list(_running(tree))
