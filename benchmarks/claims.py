@@ -17,6 +17,7 @@ import argparse
 import datetime
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -112,10 +113,98 @@ def demo_values(report: Json) -> Json:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Classes of transformers: each in the original package and in two that the tool has patched, as graphmend.py measures.
 
+
+@dataclass(frozen=True)
+class Zoo:
+    """Classes of an installed package. ``pins``: what to install; ``cases``: the module of the classes."""
+
+    pins: tuple[str, ...]
+    cases: str = ""
+    options = {"safe": (), "unsafe": ("--unsafe",)}
+
+    def installed(self) -> Path:
+        """The folder of the packages; torch stays that of this Python."""
+        folder = CACHE / self.pins[0].replace("==", "-")
+        if not (folder / ".complete").exists():
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"]
+            subprocess.run([*pip, "--target", str(folder), *self.pins], check=True)
+            (folder / ".complete").touch()
+        return folder
+
+    def environment(self) -> dict[str, str]:
+        told = {"PYTHONPATH": str(self.installed()), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+        return {**os.environ, **told}
+
+    def trees(self, folder: Path) -> Patch:
+        """Patch, in copies of the package, the files of it that the classes import."""
+        for name in ("original", *self.options):
+            shutil.copytree(self.installed() / "transformers", folder / name / "transformers")
+        command = [sys.executable, "-W", "ignore", GRAPHMEND, "--original", str(folder / "original"), "--modules"]
+        command += ["--cases", self.cases] if self.cases else []
+        listed = subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE, text=True, check=True)
+        files = [f"transformers/{line}" for line in listed.stdout.split()]
+        print(f"{len(files)} files to patch, twice", flush=True)
+        made = [fixed(folder / name, files, *options) for name, options in self.options.items()]
+        digest = hashlib.sha256("".join(digest for digest, _ in made).encode()).hexdigest()
+        return Patch(digest, sorted(set().union(*(rules for _, rules in made))))
+
+    def measure(self, folder: Path, only: str) -> Json:
+        """Measure all classes, two at a time, and add them up."""
+        runs = []
+        for half in ("0/2", "1/2"):
+            command = [
+                sys.executable,
+                GRAPHMEND,
+                "--original",
+                str(folder / "original"),
+                "--part",
+                half,
+                "--rows",
+                only,
+            ]
+            command += ["--patched", str(folder / "safe"), "--unsafe", str(folder / "unsafe")]
+            command += ["--out", str(folder / f"{half[0]}.jsonl"), *(["--cases", self.cases] if self.cases else [])]
+            runs.append(subprocess.Popen(command, env=self.environment(), stdout=subprocess.DEVNULL))
+        if sum(run.wait() for run in runs):
+            raise SystemExit("a measurement failed")
+        lines = [json.loads(text) for half in "01" for text in (folder / f"{half}.jsonl").read_text().splitlines()]
+        return added([line for line in lines if line["row"] not in NOT_COUNTED])
+
+
+GRAPHMEND = str(ROOT / "benchmarks" / "graphmend.py")
+NOT_COUNTED = {"Phi-4-mini, LongRoPE, long input"}  # GraphMend publishes no figures of it
+
+
+def added(lines: list[Json]) -> Json:
+    """The extra graphs (graphs of the first call, less one) of all classes, and how many give the same outputs."""
+    for line in lines:
+        if "failure" in line:
+            raise SystemExit(f"{line['row']}, {line['tree']}: {line['failure']}")
+    graphs = dict.fromkeys(("original", "safe", "unsafe"), 0)
+    for line in lines:
+        graphs[line["tree"]] += line["first"]["graphs"] - 1
+    names = {line["row"] for line in lines}
+    other = {
+        line["row"] for line in lines if any(d != 0.0 for d in line.get("outputs", []) + line.get("gradients", []))
+    }
+    same = f"{len(names) - len(other)} of {len(names)} the same bit for bit"
+    return {**graphs, "outputs": same}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+OURS = Zoo(("transformers==5.23.0", "tokenizers==0.23.3", "numpy==2.4.6", "scipy==1.17.1"), "claims_models")
+THEIRS = Zoo(("transformers==4.52.4", "tokenizers==0.21.4", "numpy==2.4.6"))
+BREADTH, TABLE_2 = "docs/results/breadth.md", "docs/results/graphmend.md"
 PARTS = {
     "demo": Part(
         "a small vision-language model", "graph breaks", "fixtures/vision_language/before.py", demo_trees, demo
+    ),
+    "transformers": Part("classes of transformers 5.23.0", "extra graphs", BREADTH, OURS.trees, OURS.measure),
+    "graphmend": Part(
+        "GraphMend's models (GraphMend: 54 -> 10)", "extra graphs", TABLE_2, THEIRS.trees, THEIRS.measure
     ),
 }
 

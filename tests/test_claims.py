@@ -117,3 +117,17 @@ def test_commits_of_records_are_in_the_history() -> None:
     for page in (ROOT / "docs" / "results").glob("*.md"):
         for commit in re.findall(r"^<!-- measured: at ([0-9a-f]{7,40})\b", page.read_text(encoding="utf-8"), re.M):
             assert since.is_ancestor(commit), f"{page.name}: {commit} is no commit before this one"
+
+
+def test_the_figures_of_classes_are_added_up() -> None:
+    from benchmarks.claims import added
+
+    def line(row: str, tree: str, graphs: int, *outputs: object) -> dict[str, object]:
+        return {"row": row, "tree": tree, "first": {"graphs": graphs}, "outputs": list(outputs)}
+
+    lines = [line("A", "original", 4), line("A", "safe", 1, 0.0), line("A", "unsafe", 1, 0.0)]
+    lines += [line("B", "original", 2), line("B", "safe", 2, 0.0), line("B", "unsafe", 1, 1e-7)]
+    outputs = "1 of 2 the same bit for bit"
+    assert added(lines) == {"original": 4, "safe": 1, "unsafe": 0, "outputs": outputs}
+    with pytest.raises(SystemExit, match="B, safe: no message"):
+        added([*lines, {"row": "B", "tree": "safe", "failure": "no message"}])
