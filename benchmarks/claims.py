@@ -1,6 +1,6 @@
 """Measure again what README claims: the figures of docs/results/claims.json.
 
-    python benchmarks/claims.py [--again] [--only CLASS,CLASS] [NAME ...]        # NAME: demo, graphmend, transformers
+    python benchmarks/claims.py [--again] [--only "CLASS;CLASS"] [NAME ...]        # NAME: demo, graphmend, transformers
 
 Each part ends within 20 minutes on two cores, and writes its claim with the current commit; `make docs` writes README.
 A part first patches. When the patch is, byte for byte, the one that the recorded figures are of, and torch is the same,
@@ -255,7 +255,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which parts: {', '.join(PARTS)}; all without")
     parser.add_argument("--again", action="store_true", help="measure also what the patch has not changed")
-    parser.add_argument("--only", default="", help="these classes, or how they begin; nothing is written")
+    parser.add_argument(
+        "--only", default="", help="these classes, or how they begin, between semicolons; nothing is written"
+    )
     given = parser.parse_args()
     if unknown := set(given.names) - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")

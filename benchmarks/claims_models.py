@@ -208,9 +208,7 @@ def matched(config: Any, rows: int, length: int) -> Call:
 
 
 def past(config: Any, rows: int, length: int) -> Call:
-    import torch
-
-    return {"past_values": image(rows, config.context_length), "freq": torch.zeros(rows, 1, dtype=torch.long)}
+    return {"past_values": image(rows, config.context_length)}
 
 
 def two_layers(config: Any) -> None:
