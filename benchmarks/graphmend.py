@@ -26,6 +26,7 @@ A row is measured in a process of its own for each tree, with the same seeds:
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -235,6 +236,18 @@ ROWS = {
 }
 
 
+NO_MODELS = ("__init__", "configuration_", "tokenization_", "processing_", "image_processing_")
+CASES: list[str] = []  # the module that the rows are of, when they are not those above
+
+
+def use(module: str) -> None:
+    """Take the rows from the ``CASES`` of a module: by name, a function that gives a model and its calls."""
+    sys.path.append(str(ROOT))
+    CASES[:] = [module]
+    ROWS.clear()
+    ROWS.update({name: Row(build, None) for name, build in importlib.import_module(module).CASES.items()})
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # One row of one tree, in a process of its own.
 
@@ -341,6 +354,17 @@ def differing(ours: list[tuple[str, Any]], theirs: list[tuple[str, Any]]) -> flo
     return largest
 
 
+def modules(tree: Path) -> list[str]:
+    """The files of the package, below its folder, that building all rows imports; configurations left out."""
+    sys.path.insert(0, str(tree))
+    for row in ROWS.values():
+        row.build()
+    folder = (tree / "transformers").resolve()
+    files = [Path(getattr(module, "__file__", None) or "").resolve() for module in list(sys.modules.values())]
+    named = [file for file in files if file.is_relative_to(folder) and not file.name.startswith(NO_MODELS)]
+    return sorted(file.relative_to(folder).as_posix() for file in named)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The table.
 
@@ -349,7 +373,7 @@ def measured(tree: Path, name: str, folder: Path, reference: Path | None) -> Jso
     """One row of one tree; a process that fails gives its last line."""
     folder.mkdir(parents=True)
     command = [sys.executable, "-W", "ignore", __file__, "--worker", name]
-    command += ["--original", str(tree), "--out", str(folder)]
+    command += ["--original", str(tree), "--out", str(folder), *(["--cases", CASES[0]] if CASES else [])]
     command += ["--reference", str(reference)] if reference else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -458,6 +482,8 @@ def read(path: Path) -> dict[str, dict[str, Json]]:
 def measure(given: argparse.Namespace) -> dict[str, dict[str, Json]]:
     wanted = [w.strip() for w in given.rows.split(";") if w.strip()]
     names = list(ROWS) if not wanted else [n for n in ROWS if any(meant(w, n) for w in wanted)]
+    part, parts = map(int, given.part.split("/"))
+    names = names[part::parts]
     trees = {"original": given.original, "safe": given.patched, "unsafe": given.unsafe}
     rows: dict[str, dict[str, Json]] = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -485,12 +511,20 @@ def main() -> int:
     parser.add_argument("--read", type=Path, help="measure nothing: the lines that --out has written")
     parser.add_argument("--findings", type=Path, help="fix-compile --verify-only --format json, of the last tree")
     parser.add_argument("--into", type=Path, help="the document that holds the tables, between comments")
+    parser.add_argument("--part", default="0/1", help="1/2: the second half of the rows, 0/2: the first")
+    parser.add_argument("--modules", action="store_true", help="print the files of the package that the rows import")
+    parser.add_argument("--cases", help="a module whose CASES are measured in the place of the rows, as claims_models")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--reference", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.cases:
+        use(given.cases)
     if given.worker:
         answer = work(given.original, given.worker, given.out, given.reference)
         (given.out / "told.json").write_text(json.dumps(answer))
+        return 0
+    if given.modules:
+        print("\n".join(modules(given.original)))
         return 0
     rows = read(given.read) if given.read else measure(given)
     if given.out:

@@ -1,7 +1,8 @@
 """Write what the rules and the facts say about themselves.
 
 That is: a page for each rule in docs/rules, docs/rules.md, the table and the diff in README.md; docs/facts.md and
-docs/captured.md.
+docs/captured.md. Also README's figures (docs/results/claims.json), and where those of docs/results come from
+(docs/measured.py).
 
 python docs/generate.py            write them, and remove pages of rules that are gone
 python docs/generate.py --check    write nothing; exit status 1 when one of them is out of date
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # also for those who import this: the rules' tests
 from questions import facts_page
 
+from docs import measured
 from patcher.facts.tables.captured import CAPTURED, CODE, EXISTING
 from patcher.ignores import OF_COMMENTS
 from patcher.rule import Example, NearMiss, Rule
@@ -31,6 +33,7 @@ from rules import load_rules
 
 HEADINGS = ("What it does", "Why it breaks compilation", "Fix safety", "References")
 START, END = "<!-- rules: written by docs/generate.py -->", "<!-- end of rules -->"
+CLAIMS = ("<!-- {}: written by docs/generate.py -->", "<!-- end of {} -->")
 DIFF_START, DIFF_END = "<!-- diff: written by docs/generate.py -->", "<!-- end of diff -->"
 FIXTURE = "vision_language"
 ATTRIBUTION = ROOT / "docs" / "results" / "attribution.json"  # written by benchmarks/attribution.py
@@ -189,7 +192,9 @@ def between(text: str, start: str, end: str, new: str) -> str:
 
 
 def readme(text: str, rules: Sequence[Rule]) -> str:
-    """README.md with a fresh table and a fresh diff between their markers."""
+    """README.md with fresh tables, figures and a fresh diff between their markers."""
+    for name, new in measured.blocks(measured.claims()).items():
+        text = between(text, *(marker.format(name) for marker in CLAIMS), new)
     return between(between(text, START, END, table(rules, "docs/rules")), DIFF_START, DIFF_END, fixture_diff())
 
 
@@ -248,6 +253,7 @@ def main() -> None:
         ROOT / "docs" / "rules.md": index(all_rules),
         ROOT / "docs" / "facts.md": facts_page(),
         ROOT / "docs" / "captured.md": captured_page(),
+        **measured.pages(options.check),
         ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8"), rules),
     }
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
