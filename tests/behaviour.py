@@ -217,9 +217,10 @@ def _places(module: types.ModuleType) -> list[str]:
 def _forgotten_by_dynamo(names: list[str]) -> None:
     """Dynamo keeps modules by name, also among the names of whatever calls them; the next project has the same ones."""
     torch._dynamo.symbolic_convert._import_module.cache_clear()
+    kept = {f"__import_{name.replace('.', '_dot_')}" for name in names}
     for module in [m for m in sys.modules.values() if isinstance(m, types.ModuleType)]:
-        for name in names:
-            vars(module).pop(f"__import_{name.replace('.', '_dot_')}", None)
+        for name in kept.intersection(vars(module)):
+            del vars(module)[name]
 
 
 def write(files: Mapping[str, str], folder: Path) -> Path:
