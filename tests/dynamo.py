@@ -75,6 +75,8 @@ examples.settle()
 # with all of its configuration as text, are not asked for either.
 vars(torch._dynamo.guards).update(profile_guard_manager=lambda *_: 0.0)
 vars(torch._dynamo.utils).update(record_compilation_metrics=lambda *_: None)
+# With symbolic sizes, an entry of this cache costs more than it saves: a quarter of what compiling the caches costs.
+torch._dynamo.config.fake_tensor_cache_enabled = False
 
 
 def _clearing_once(set_logs: Callable[..., None]) -> Callable[..., None]:
