@@ -178,15 +178,20 @@ def _again(called: Any, mode: Mode) -> Any:
 def project(files: Mapping[str, str]) -> Iterator[tuple[types.ModuleType, Any]]:
     """The project's ``model``, and a function that gives all of its modules; all are forgotten afterwards.
 
-    As is what the project sets of Dynamo's configuration.
+    As is what the project sets of Dynamo's configuration. Modules of the same names that others have imported in this
+    process are set aside for the while.
     """
-    known = set(sys.modules)
+    own = {Path(name).parts[0].removesuffix(".py") for name in files}
+    others = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in own}
+    known = set(sys.modules) - set(others)
     config = torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False)
     with config, tempfile.TemporaryDirectory(prefix="behaviour-") as name:
         folder = write(files, Path(name))
         saved, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
+        for other in others:
+            del sys.modules[other]
 
         def modules() -> list[types.ModuleType]:
             new = [sys.modules[n] for n in sorted(set(sys.modules) - known)]
@@ -199,6 +204,7 @@ def project(files: Mapping[str, str]) -> Iterator[tuple[types.ModuleType, Any]]:
             for module in names:
                 del sys.modules[module]
             _forgotten_by_dynamo(names)
+            sys.modules.update(others)
             sys.path.remove(str(folder))
             sys.dont_write_bytecode = saved
 
@@ -211,9 +217,10 @@ def _places(module: types.ModuleType) -> list[str]:
 def _forgotten_by_dynamo(names: list[str]) -> None:
     """Dynamo keeps modules by name, also among the names of whatever calls them; the next project has the same ones."""
     torch._dynamo.symbolic_convert._import_module.cache_clear()
+    kept = {f"__import_{name.replace('.', '_dot_')}" for name in names}
     for module in [m for m in sys.modules.values() if isinstance(m, types.ModuleType)]:
-        for name in names:
-            vars(module).pop(f"__import_{name.replace('.', '_dot_')}", None)
+        for name in kept.intersection(vars(module)):
+            del vars(module)[name]
 
 
 def write(files: Mapping[str, str], folder: Path) -> Path:

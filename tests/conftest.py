@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,13 @@ _ROOT = Path(__file__).resolve().parent.parent
 #: into the tests.
 os.environ.setdefault("FIX_COMPILE_TEST_CACHE", os.environ.get("FIX_COMPILE_CACHE") or str(_ROOT / ".cache"))
 os.environ["FIX_COMPILE_CACHE"] = str(_ROOT / ".cache" / "nothing")
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test is not looked through for garbage again, also when a scan is over."""
+    gc.collect()
+    gc.freeze()
+    gc.freeze = gc.unfreeze = lambda: None
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import logging
 import os
 import pickle
 import platform
@@ -17,9 +18,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest import mock
 
 import torch
 import torch._dynamo.guards
+import torch._logging
 
 from patcher.harness import examples, worker
 from patcher.harness.examples import (
@@ -68,8 +71,27 @@ __all__ = [
 FOLDER = Path(os.environ.get("FIX_COMPILE_TEST_CACHE", Path(__file__).resolve().parent.parent / ".cache")) / "tests"
 examples.settle()
 # Dynamo takes the time of the guards that it makes, with the processor's cache flushed: a third of all that compiling
-# the examples costs, for a figure that nobody here asks for. Releases before 2.8 have no such function.
+# the examples costs, for a figure that nobody here asks for. Releases before 2.8 have no such function. Its metrics,
+# with all of its configuration as text, are not asked for either.
 vars(torch._dynamo.guards).update(profile_guard_manager=lambda *_: 0.0)
+vars(torch._dynamo.utils).update(record_compilation_metrics=lambda *_: None)
+# With symbolic sizes, an entry of this cache costs more than it saves: a quarter of what compiling the caches costs.
+torch._dynamo.config.fake_tensor_cache_enabled = False
+
+
+def _clearing_once(set_logs: Callable[..., None]) -> Callable[..., None]:
+    """It sets the level of hundreds of loggers, and with each the caches of all: a tenth of what compiling costs."""
+
+    def clearing_once(*args: Any, **kwargs: Any) -> None:
+        manager = logging.root.manager
+        with mock.patch.object(manager, "_clear_cache", lambda: None):
+            set_logs(*args, **kwargs)
+        manager._clear_cache()  # type: ignore[attr-defined]
+
+    return clearing_once
+
+
+torch._logging.set_logs = _clearing_once(torch._logging.set_logs)
 
 
 @dataclass(frozen=True)

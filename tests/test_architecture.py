@@ -573,6 +573,11 @@ def parsed(module: str) -> ast.Module:
     return ast.parse(SOURCES[module].read_text(encoding="utf-8"))
 
 
+@cache
+def nodes_of(module: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(module)))
+
+
 def resolve(base: str, name: str) -> str:
     """`from base import name` is an import of a submodule when there is one, else of ``base``."""
     return f"{base}.{name}" if f"{base}.{name}" in SOURCES else base
@@ -586,7 +591,7 @@ def imported(module: str, for_types: bool = True) -> tuple[str, ...]:
 
 def imports(module: str, for_types: bool) -> Iterator[str]:
     package = module if SOURCES[module].name == "__init__.py" else module.rpartition(".")[0]
-    nodes = list(ast.walk(parsed(module)))
+    nodes = nodes_of(module)
     tests = (n for n in nodes if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")
     left_out = {n for test in tests for s in test.body for n in ast.walk(s)} if not for_types else set()
     for node in nodes:
@@ -746,7 +751,7 @@ def test_facts_need_nothing_but_the_standard_library(module: str) -> None:
 def test_only_the_command_line_prints(module: str) -> None:
     if any(inside(module, name) for name in PRINTS):
         return
-    for node in ast.walk(parsed(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             prints = called in {"print", "click.echo", "click.secho", "echo", "secho"}
@@ -765,9 +770,7 @@ def words(name: str) -> set[str]:
 def test_names_say_what_they_do(module: str) -> None:
     # a rule's file or folder is named for its pattern, in the words of whoever wrote that code
     named = module.split(".")[2 if wall_of(module) == "rules" else 0 :]
-    named += [
-        n.name for n in ast.walk(parsed(module)) if isinstance(n, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    named += [n.name for n in nodes_of(module) if isinstance(n, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
     found = {n: sorted(words(n) & FORBIDDEN_WORDS) for n in named if words(n) & FORBIDDEN_WORDS}
     assert not found, f"{module} has names that say nothing of what is done there: {found}"
 
@@ -777,7 +780,7 @@ def test_rules_are_named_in_declarations_only(module: str) -> None:
     """Facts know no rule, and a rule names others in what it declares, never where it decides."""
     declared = {"code", "yields_to", "counts_on", "invalid", "valid", "INVALID", "VALID"}
     declarations: set[ast.AST] = set()
-    for node in ast.walk(parsed(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in declared:
             declarations |= set(ast.walk(node))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in declarations:

@@ -5,8 +5,10 @@ They are in ``attacks``, see `tests.attacks.running`.
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -38,3 +40,10 @@ def test_the_patched_project_does_the_same_when_it_is_compiled(code: str) -> Non
 def test_not_all_of_them_are_left_alone(code: str) -> None:
     fixed = (patched(attack, RULES)[1] for attack in ATTACKS.values() if attack.rule == code)
     assert any(code in codes for codes in fixed), "attacks on code that no fix touches show nothing"
+
+
+def test_a_module_of_the_same_name_that_is_there_already_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = ModuleType("net")
+    monkeypatch.setitem(sys.modules, "net", other)
+    assert outcome(ATTACKS["FC601-patched_for_a_while"]).holes == ()
+    assert sys.modules["net"] is other

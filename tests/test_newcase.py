@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -269,6 +270,7 @@ def test_the_case_runs(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
         spec.loader.exec_module(module)
+        del sys.modules["net"]
     model = module.build()
     assert [model(*args, **kwargs).shape[0] for args, kwargs in module.calls()] == [2, 3]
     assert isinstance(next(model.parameters()), torch.Tensor)
