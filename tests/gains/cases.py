@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -329,7 +327,10 @@ def _() -> Built:
 
 @case("toto.Forecast", "toto", compiled="backbone")
 def _() -> Built:
-    without_init("gluonts.torch")  # which needs lightning
+    stand_in("gluonts.core.component", validated=lambda *_: lambda method: method)
+    stand_in("gluonts.torch.scaler", Scaler=object)
+    stand_in("gluonts.torch.distributions", AffineTransformed=torch.distributions.TransformedDistribution)
+    stand_in("gluonts.torch.distributions.studentT", StudentT=torch.distributions.StudentT)
     from toto.model.backbone import TotoBackbone
 
     patch = 8
@@ -374,12 +375,14 @@ def _() -> Built:
     return Forecast(), [((torch.randn(b, v, n * patch).cumsum(-1), steps), {}) for b, v, n, steps in sizes]
 
 
-def without_init(name: str) -> None:
-    """Let the modules of a package be imported without what its ``__init__`` imports."""
-    package, _, last = name.rpartition(".")
-    module = types.ModuleType(name)
-    module.__path__ = [str(Path(folder) / last) for folder in importlib.import_module(package).__path__]
-    sys.modules.setdefault(name, module)
+def stand_in(name: str, **held: Any) -> None:
+    """Take the place of a module of gluonts, which needs lightning, pandas and scipy; toto takes base classes of it."""
+    parts = name.split(".")
+    for number in range(1, len(parts) + 1):
+        part = ".".join(parts[:number])
+        module = sys.modules.setdefault(part, types.ModuleType(part))
+        module.__path__ = []
+    module.__dict__.update(held)
 
 
 @case("vision_language.Captioner", "fixtures", compiled="captioner")
