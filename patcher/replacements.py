@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-
-from patcher.lines import split_lines
+from patcher.lines import opcodes, split_lines
 from patcher.results import TextEdit
 
 
 def replacements(before: str, after: str) -> tuple[TextEdit, ...]:
     """What has to be put in the place of what, in whole lines, in the order of ``before``; none overlaps another."""
     old, new = split_lines(before), split_lines(after)
-    codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return tuple(
         TextEdit(*_place(old, i1), *_place(old, i2), "".join(new[j1:j2]))
-        for tag, i1, i2, j1, j2 in codes
+        for tag, i1, i2, j1, j2 in opcodes(old, new)
         if tag != "equal"
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Sequence
+
+from patcher.lines import opcodes
 
 
 def without_patch(original: bytes, patched: bytes, edited: bytes) -> bytes | None:
@@ -16,7 +16,7 @@ def without_patch(original: bytes, patched: bytes, edited: bytes) -> bytes | Non
     base, now, old = (text.split(b"\n") for text in (patched, edited, original))
     moved = _moved(base, now)
     result = list(now)
-    for tag, start, stop, first, last in reversed(_changes(base, old)):
+    for tag, start, stop, first, last in reversed(opcodes(base, old)):
         if tag == "equal":
             continue
         around = range(max(start - 1, 0), min(stop + 1, len(base)))
@@ -29,15 +29,11 @@ def without_patch(original: bytes, patched: bytes, edited: bytes) -> bytes | Non
     return text if _is_python(text) or not _is_python(edited) else None
 
 
-def _changes(before: list[bytes], after: list[bytes]) -> Sequence[tuple[str, int, int, int, int]]:
-    return difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-
-
 def _moved(base: list[bytes], now: list[bytes]) -> dict[int, int]:
     """Where the lines of ``base`` that were not edited are in ``now``."""
     return {
         start + step: first + step
-        for tag, start, stop, first, _ in _changes(base, now)
+        for tag, start, stop, first, _ in opcodes(base, now)
         if tag == "equal"
         for step in range(stop - start)
     }

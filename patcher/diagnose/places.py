@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import difflib
 import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from patcher.lines import opcodes
 from patcher.source import SourceError, read
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -168,7 +168,7 @@ def original_lines(before: str, after: str) -> dict[int, int]:
     """For each line of ``after`` (from 1) the line of ``before`` that it is, or that its change begins at."""
     old, new = _lines(before), _lines(after)
     found: dict[int, int] = {}
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, i1, i2, j1, j2 in opcodes(old, new):
         for offset in range(j2 - j1):
             same = i1 + offset if tag == "equal" else min(i1 + offset, max(i2 - 1, i1))
             found[j1 + offset + 1] = min(same + 1, max(len(old), 1))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from patcher.lines import split_lines
+from patcher.lines import opcodes, split_lines
 from patcher.results import Reported
 
 _LISTED = re.compile(r"#\s*fix-compile:\s*ignore\s*\[([^\[\]]*)\]")
@@ -26,8 +25,7 @@ class LineEdit:
 def line_edits(before: str, after: str) -> tuple[LineEdit, ...]:
     """What makes ``after`` of ``before``, from top to bottom."""
     old, new = split_lines(before), split_lines(after)
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    changes = [code for code in opcodes(old, new) if code[0] != "equal"]
     return tuple(LineEdit(i1, i2, "".join(new[j1:j2])) for _, i1, i2, j1, j2 in changes)
 
 

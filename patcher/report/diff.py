@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Iterator
 
+from patcher.lines import opcodes
 from patcher.results import FileResult
 
 _CONTEXT = 3
@@ -65,19 +66,8 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _hunks(before: list[bytes], after: list[bytes]) -> Iterator[bytes]:
-    # Most of a file is the same at both ends: difflib costs less without that, and cannot match a line of the end with
-    # one of the middle, which would leave a hunk with less context than the file has.
-    shorter = min(len(before), len(after))
-    head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
-    tail = next((i for i in range(shorter - head) if before[-1 - i] != after[-1 - i]), shorter - head)
-    old_end, new_end = len(before) - tail, len(after) - tail
-    middle = difflib.SequenceMatcher(None, before[head:old_end], after[head:new_end], autojunk=False).get_opcodes()
     matcher = difflib.SequenceMatcher(None, before, after)
-    matcher.opcodes = [  # type: ignore[attr-defined]
-        ("equal", 0, head, 0, head),
-        *((tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in middle),
-        ("equal", old_end, len(before), new_end, len(after)),
-    ]
+    matcher.opcodes = opcodes(before, after)  # type: ignore[attr-defined]
     for group in matcher.get_grouped_opcodes(_CONTEXT):
         first, last = group[0], group[-1]
         old = _range(first[1], last[2])

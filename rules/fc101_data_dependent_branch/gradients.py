@@ -42,12 +42,15 @@ class Gradients(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.effects = facts.ask(Effects)
+        self._parts: dict[Key, list[tuple[Key, ast.expr]] | None] = {}
 
     def why_not_alike(self, arms: list[ast.expr]) -> str | None:
         """None when all ``arms`` send a gradient to the same places; else what would get a zero in place of none.
 
         What only one arm goes through on the way there must be smooth: a zero times infinity is no zero.
         """
+        if len({frozenset(key for key, _ in self._named(arm)) for arm in arms}) == 1:
+            return None  # what the same names are made of is the same, too
         closures: list[dict[Key, ast.expr]] = []
         ends: list[dict[Key, ast.expr]] = []
         for arm in arms:
@@ -78,19 +81,24 @@ class Gradients(Analysis):
         """All names and attributes that ``arm`` is made of, and those of them that have no definition to follow."""
         closure: dict[Key, ast.expr] = {}
         ends: dict[Key, ast.expr] = {}
-        stack = list(self._carriers(arm))
+        stack = self._named(arm)
         while stack:
-            node = stack.pop()
-            key = self._key(node)
+            key, node = stack.pop()
             if key in closure:
                 continue
             closure[key] = node
-            values = self._definitions(node)
-            if values is None:
+            if key not in self._parts:
+                values = self._definitions(node)
+                self._parts[key] = None if values is None else [c for value in values for c in self._named(value)]
+            parts = self._parts[key]
+            if parts is None:
                 ends[key] = node
             else:
-                stack += [c for value in values for c in self._carriers(value)]
+                stack += parts
         return closure, ends
+
+    def _named(self, e: ast.expr) -> list[tuple[Key, ast.expr]]:
+        return [(self._key(node), node) for node in self._carriers(e)]
 
     def _key(self, node: ast.expr) -> Key:
         if isinstance(node, ast.Name):

@@ -114,13 +114,13 @@ class Guarding(Analysis):
     def _enclosed(self, outer: ast.stmt, call: ast.Call) -> Edit | str | None:
         block = self.syntax.block_of(outer)
         first = last = block.index(outer)
-        if self.describing.is_message(outer):
-            while first and self.describing.is_message(block[first - 1]):
-                first -= 1
-            while last + 1 < len(block) and self.describing.is_message(block[last + 1]):
-                last += 1
+        several = self.describing.is_message(outer)
+        while several and first and self.describing.is_message(block[first - 1]):
+            first -= 1
         if call is not self._first_call(block[first]):
             return None
+        while several and last + 1 < len(block) and self.describing.is_message(block[last + 1]):
+            last += 1
         if not self.syntax.alone(block[first]) and not (first == last and len(block) == 1):
             return "the line holds more than this statement"
         if not self.syntax.alone(block[last]) and first != last:

@@ -85,6 +85,7 @@ class Describing(Analysis):
         self.caught = facts.ask(Caught)
         self.bindings = Bindings(self.syntax)
         self._open: set[str] = set()
+        self._messages: dict[ast.stmt, bool] = {}
 
     def written_by(self, call: ast.Call) -> str | None:
         """How ``call`` is named when it writes a message for people, else None."""
@@ -184,7 +185,12 @@ class Describing(Analysis):
 
     def is_message(self, statement: ast.stmt) -> bool:
         """Whether ``statement`` is one call that writes a message, and changes nothing else."""
-        return isinstance(statement, ast.Expr) and self.why_not_silent(statement) is None
+        if statement in self._messages:
+            return self._messages[statement]
+        silent = isinstance(statement, ast.Expr) and self.why_not_silent(statement) is None
+        if not self._open:
+            self._messages[statement] = silent
+        return silent
 
     def _block(self, block: list[ast.stmt], around: ast.stmt) -> str | None:
         for s in block:

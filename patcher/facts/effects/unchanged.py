@@ -49,6 +49,7 @@ class Unchanged(Analysis):
         self.writes = facts.ask(Writes)
         self._graphs: dict[FunctionNode, Graph] = {}
         self._storage: dict[FunctionNode, Storage] = {}
+        self._written: dict[Graph, list[Write]] = {}
 
     def graph(self, function: FunctionNode) -> Graph:
         """The control-flow graph of ``function``."""
@@ -86,6 +87,9 @@ class Unchanged(Analysis):
         if first is None or last is None:
             return "the code runs in different functions"
         left_out = {m for n in ignoring for m in (n, *inside(n))} if ignoring else set()
+        named = aspect is Aspect.MEMORY and isinstance(e, ast.Name)  # most functions have few such writes, if any
+        if named and not any(self._touches(w, e, aspect, function) for w in self._into_memory(graph)):
+            return self._unreadable(e)
         for w in self._between(graph, first, last, since, until):
             if w.node not in left_out and (reason := self._touches(w, e, aspect, function)):
                 return reason
@@ -207,6 +211,13 @@ class Unchanged(Analysis):
                     yield w
         elif first is last:
             yield from self.writes.in_step(last)
+
+    def _into_memory(self, graph: Graph) -> list[Write]:
+        """What may write into an object, anywhere in the function."""
+        if graph not in self._written:
+            writes = (w for step in (graph.entry, *graph.steps) for w in self.writes.in_step(step))
+            self._written[graph] = [w for w in writes if w.how not in (How.BINDS, How.SETS)]
+        return self._written[graph]
 
     def _within(self, node: ast.AST) -> set[ast.AST]:
         """What has run when ``node`` has: what stands in it, and for a statement its targets too."""

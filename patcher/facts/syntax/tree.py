@@ -359,13 +359,20 @@ class Syntax:
     def imports_above(self, node: ast.AST) -> Iterator[tuple[str, str]]:
         """Name and dotted thing, for imports that the function around ``node`` makes before it gets there."""
         function = self.function_of(node)
-        for statement in function.body if function is not None else ():
+        for statement in self._imports_of_block.get(function, ()) if function is not None else ():
             if statement.lineno >= node.lineno:  # type: ignore[attr-defined]
                 break
-            if isinstance(statement, (ast.Import, ast.ImportFrom)):
-                for name, what in self._bindings(statement):
-                    if not self.binds(function, name):  # type: ignore[arg-type]
-                        yield name, what
+            for name, what in self._bindings(statement):
+                if not self.binds(function, name):  # type: ignore[arg-type]
+                    yield name, what
+
+    @cached_property
+    def _imports_of_block(self) -> dict[ast.AST, list[ast.Import | ast.ImportFrom]]:
+        """The import statements in the body of a function, or of another statement."""
+        found: dict[ast.AST, list[ast.Import | ast.ImportFrom]] = defaultdict(list)
+        for statement in self._import_statements:
+            found[self.parents[statement]].append(statement)
+        return found
 
     @cached_property
     def runtime_imports(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 
 from patcher.facts.flow.definitions import Definition, Flow, State
+from patcher.facts.flow.fixpoint import reach
 from patcher.facts.flow.narrowing import Ruling, asks_what_it_is
 from patcher.facts.project.index import ClassSummary, Project
 from patcher.facts.project.touches import How
@@ -61,6 +62,9 @@ _JAXTYPING = {"Float": Category.FLOAT, "Int": Category.INT, "Bool": Category.BOO
 #: Methods by which a module converts all of its weights.
 _CONVERSIONS = frozenset("half float double bfloat16 to type".split())
 
+#: How many expressions deep definitions are followed before what is further up is computed first.
+_DEEP = 50
+
 
 class Inference:
     """Values of the expressions of one module. Results are kept per node."""
@@ -82,6 +86,7 @@ class Inference:
         #: What a name needs no more than to be taken for a tensor: no class of the project has it.
         self.tensor_names = api.TENSOR_ONLY - project.look_alikes(module)
         self._values: dict[ast.AST, Value] = {}
+        self._depth = 0  # of expressions whose value is being computed
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
         self._evidence: dict[Definition, bool] = {}
         self._seen: dict[Definition, int] = {}
@@ -98,8 +103,30 @@ class Inference:
         known = self._values.get(expr)
         if known is None:
             self._values[expr] = UNKNOWN  # a loop through definitions ends here
-            known = self._values[expr] = self._of(expr)
+            self._depth += 1
+            try:
+                if self._depth % _DEEP == 0:
+                    self._prepare(expr)
+                known = self._values[expr] = self._of(expr)
+            finally:
+                self._depth -= 1
         return known
+
+    def _prepare(self, e: ast.expr) -> None:
+        """Compute the names that ``e`` is made of in the order of the source, so that none needs a deep recursion."""
+
+        def made_of(name: ast.Name) -> list[ast.Name]:
+            known = name in self._values and name is not e
+            definitions = () if known else self.definitions(name)
+            return [n for d in definitions for n in self._read(d.node if d.how == "augmented" else d.value)]
+
+        for name in sorted(reach(self._read(e), made_of), key=lambda n: (n.lineno, n.col_offset)):
+            self.of(name)
+
+    def _read(self, node: ast.AST | None) -> list[ast.Name]:
+        """The names in ``node`` with a value."""
+        names = [n for n in walk(node) if isinstance(n, ast.Name)] if node is not None else []
+        return [n for n in names if (f := self.syntax.function_of(n)) is not None and n in self.flow_of(f).reaching]
 
     def _of(self, e: ast.expr) -> Value:
         match e:
