@@ -26,8 +26,12 @@ _THROUGH = "(())"
 Group = Sequence[str]
 #: What takes whatever error there is.
 _EVERY = frozenset({ANY, "Exception", "BaseException"})
+#: What compiled code raises where a check fails.
+_OF_COMPILED = "RuntimeError"
 _CALLED = ("__call__", "forward")
 _NOBODY: frozenset[str] = frozenset()
+#: More functions than that, or modules, and a function is one of those that anybody may use.
+_MOST_NAMING = 30
 #: What a call of a class runs.
 _MAKING = ("__new__", "__init__", "__post_init__")
 
@@ -38,9 +42,10 @@ class Catching:
     def __init__(self, project: Project) -> None:
         self.project = project
         self._numbers: dict[str, int] = {}
-        self._reaches: dict[int, bytes] = {}
+        self._reaches: dict[tuple[int, bool], bytes] = {}
         self._stopping: dict[tuple[frozenset[str], tuple[str, ...]], bool] = {}
         self._led: dict[str, bytes] = {}
+        self._handed_to: dict[str, set[str] | None] = {}
         self._classes = ErrorClasses(project)
         self._edges_of: dict[str, tuple[Group, ...]] = {}
         self._alone: dict[str, Group] = {}
@@ -128,9 +133,10 @@ class Catching:
             if EVERYWHERE in r.stops:
                 yield module, r
                 continue
-            if number not in self._reaches:
-                self._reaches[number] = self._packed(self._reach(module, r))
-            direct, through, named = (self._is_in(f, self._reaches[number]) for f in (_UNKNOWN, _THROUGH, function))
+            key = number, self._is_alike(module, r, errors)
+            if key not in self._reaches:
+                self._reaches[key] = self._packed(self._reach(module, r, key[1]))
+            direct, through, named = (self._is_in(f, self._reaches[key]) for f in (_UNKNOWN, _THROUGH, function))
             unknown = direct or through
             if unknown and (not direct or self.project.reached(f"{module}.{r.owner}")):
                 unknown = self._is_near(function, module) or (direct and self._meet(function, module))
@@ -138,6 +144,71 @@ class Catching:
                 unknown = not self._is_of_another_part(function, module) or self._is_handed(function, module, r)
             if named or (unknown and self._may_be_called(function)):
                 yield module, r
+
+    def _given(self, module: str, region: Region) -> set[str] | None:
+        """The functions that may be what the owner of the region is given, and calls; None where nobody can tell.
+
+        That is so where the project does not use the owner itself. Where it does, it is presumed that code outside
+        hands it nothing else of the project.
+        """
+        owner = f"{module}.{region.owner}"
+        if owner not in self._handed_to:
+            naming = self._naming(owner) if region.invokes else set()
+            givers = [s for s in self.project.modules.values() if s.module in naming]
+            handed = {f for s in givers for f in self._at_hand(s) if self._may_be_called(f)}
+            self._handed_to[owner] = handed if naming else None
+        return self._handed_to[owner]
+
+    def _calls(self, module: str, region: Region) -> frozenset[str]:
+        """The calls of the region, without those of which it is known what they may run."""
+        return region.calls if self._given(module, region) is None else region.calls - region.invokes
+
+    def _naming(self, owner: str) -> set[str]:
+        """The modules that name the dotted function, or a function that names it, and so on.
+
+        What calls a model names nothing: there, those that see its module count. None are told where too many do.
+        """
+        stack, seen, found = [owner], {owner}, set[str]()
+        while stack and len(seen) <= _MOST_NAMING:
+            name = stack.pop()
+            cls, _, last = name.rpartition(".")
+            home = self._home.get(name, "")
+            if self.project.known_class(cls) is None:
+                found |= (self._importing.get(last, set()) | self._importing.get(f"{home}.*", set())) - self._tests
+            elif last in (*_CALLED, *_MAKING):
+                found |= self._seers.get(home, _NOBODY)
+            for mention, there, summary in self.project.mentions(last):
+                caller = f"{there}.{summary.qualname}"
+                if there not in self._tests and (mention == name or mention.endswith(f".{last}")):
+                    found.add(there)
+                    if caller not in seen:
+                        seen.add(caller)
+                        stack.append(caller)
+        return found if not stack and len(found) <= _MOST_NAMING else set()
+
+    @cached_property
+    def _tests(self) -> set[str]:
+        return {s.module for s in self.project.modules.values() if _is_test(s)}
+
+    @cached_property
+    def _importing(self) -> dict[str, set[str]]:
+        """The modules with code that import something of that last name, or ("module.*") all names of a module."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for s in self.project.modules.values():
+            for what in (*s.imports, *(f"{m}.*" for m in s.starred)) if s.functions or s.classes else ():
+                found[what if what.endswith(".*") else what.rpartition(".")[2]].add(s.module)
+        return dict(found)
+
+    def _at_hand(self, s: ModuleSummary) -> Iterator[str]:
+        """The functions that code of the module can hand on: its own, those that it imports, methods that it names."""
+        yield from (f"{s.module}.{f.qualname}" for f in s.functions)
+        for what in s.imports:
+            yield from self._function(what)
+            if self.project.known_class(what) is not None:
+                yield from (m for n in (*_CALLED, *_MAKING) for m in self.project.methods(what, n))
+        for f in s.functions:
+            for group in self._targets(f"{s.module}.{f.qualname}", (), f.mentions, s.module):
+                yield from group
 
     def _packed(self, functions: frozenset[str]) -> bytes:
         """``functions`` as a bit for each number: a thousand regions reach ten thousand functions each."""
@@ -201,7 +272,7 @@ class Catching:
         It is presumed not to be where each such call has a keyword that no function which leads there names.
         """
         owner = f"{module}.{region.owner}"
-        calls = [c for c in region.calls if _NOBODY_NAMES in self._targets(owner, (c,), (), None)]
+        calls = [c for c in self._calls(module, region) if _NOBODY_NAMES in self._targets(owner, (c,), (), None)]
         mentioned = _NOBODY_NAMES in self._targets(owner, (), region.mentions, None)
         return mentioned or any(not self._is_keyed(c) or self._leads_to(function, c) for c in calls)
 
@@ -220,19 +291,28 @@ class Catching:
         """Whether a call of what nobody can name may lead to ``function``: a module, or what is handed on."""
         return self.project.reached(function) or function in self._handed_on
 
-    def _reach(self, module: str, region: Region) -> frozenset[str]:
+    def _is_alike(self, module: str, region: Region, errors: tuple[str, ...]) -> bool:
+        """Whether the region, outside of compiled code, takes the error of compiled code as it takes ``errors``.
+
+        It does where it takes every error, and where these are what compiled code raises.
+        """
+        if self.project.reached(f"{module}.{region.owner}"):
+            return False
+        return set(errors) <= {_OF_COMPILED} or not _EVERY.isdisjoint(self._entered(region.stops, frozenset()))
+
+    def _reach(self, module: str, region: Region, alike: bool) -> frozenset[str]:
         """The functions that run in ``region``, with `_UNKNOWN` when it calls what nobody can name.
 
-        It does when it says so itself (`_UNKNOWN`), or what it calls does (`_THROUGH`). Where every error is taken
-        outside of compiled code, the one that compiled code raises is taken as well: what is called through others, or
-        without a name, does not count there.
+        It does when it says so itself (`_UNKNOWN`), or what it calls does (`_THROUGH`). Where the error of compiled
+        code is taken ``alike``, what is called through others, or without a name, does not count.
         """
         owner = f"{module}.{region.owner}"
-        compiled = self.project.reached(owner)
-        found = {f for group in self._targets(owner, region.calls, region.mentions, None) for f in group}
-        if not compiled and not _EVERY.isdisjoint(self._entered(region.stops, frozenset())):
+        compiled, calls = self.project.reached(owner), self._calls(module, region)
+        found = {f for group in self._targets(owner, calls, region.mentions, None) for f in group}
+        if alike:
             return frozenset(found - {_UNKNOWN})
-        near = {f for group in self._targets(owner, region.calls, region.mentions, module) for f in group} - {_UNKNOWN}
+        near = {f for group in self._targets(owner, calls, region.mentions, module) for f in group} - {_UNKNOWN}
+        near |= self._given(module, region) or set()
         reached = self._closure(near)
         through = reached if compiled else [f for f in near if self._home.get(f) == module]
         found |= reached - near
