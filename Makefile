@@ -13,7 +13,7 @@ STAMP := $(VENV)/.complete
 CHECKED := fix_compile.py fix_compile_pytest.py patcher rules tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test fuzz lint format docs site bench claims clean
+.PHONY: help venv demo test fuzz lint format docs site bench claims gains clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,9 @@ bench: $(STAMP)  ## CPU seconds of a scan (ARGS='--python-lint PATH' adds other 
 	@$(BIN)/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("transformers") is None)' \
 		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check transformers
 	$(BIN)/python benchmarks/scan.py $(ARGS)
+
+gains: $(STAMP)  ## real models, patched as whole packages, against what is recorded (8 minutes)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/gains/held.py
 
 claims: $(STAMP)  ## measure README's figures again (ARGS=demo: one part; 20 minutes each)
 	$(BIN)/python benchmarks/claims.py $(ARGS)

@@ -5,14 +5,14 @@
     python tests/gains/count.py --cases benchmarks/transformers_unlisted.py
 
 Without a name all cases are counted. Packages are imported from PYTHONPATH first. ``--cases`` names another file that
-holds ``CASES``; ``--first`` compiles the first call alone, in less than half of the time. Each case runs in a fork with
-one thread: all calls eagerly, then compiled with the backend "eager" and default settings. The eager calls come first,
-since some models install hooks on their first call.
+holds ``CASES``; ``--calls 1`` compiles the first call alone, in less than half of the time; 0 none. Each case runs in a
+fork with one thread: all calls eagerly, then compiled with the backend "eager" and default settings. The eager calls
+come first, since some models install hooks on their first call.
 
 | key | |
 |---|---|
 | ``graphs``, ``breaks`` | graphs handed to the backend, and Dynamo's log records of breaks, in the first call |
-| ``recompiles`` | in the second and third call; 0 with ``--first`` |
+| ``recompiles`` | in the second and third call; 0 with less than three calls |
 | ``launches`` | graphs launched in the last compiled call |
 | ``digest`` | a hash of all outputs of the eager calls: types, shapes and bytes |
 | ``differs`` | whether compiled outputs differ from the eager ones of the same tree by more than 1e-4, relative |
@@ -66,7 +66,7 @@ def count(case: Any, compiled_calls: int = 3) -> Json:
         listener.count_graphs()
         model.get_submodule(case.compiled).compile(backend="eager")
         with worker.listening(listener, verbose=False):
-            counts, compiled = [], []
+            counts, compiled = [listener.counts()] * (not compiled_calls), []
             for call in calls[:compiled_calls]:
                 compiled.append(_called(model, call))
                 counts.append(listener.counts())
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--cases", type=Path, default=Path(__file__).with_name("cases.py"))
     parser.add_argument("--list", action="store_true", help="print the names and packages")
-    parser.add_argument("--first", action="store_true", help="compile the first call alone")
+    parser.add_argument("--calls", type=int, default=3, help="so many calls are compiled")
     options = parser.parse_args()
     sys.path.append(str(options.cases.resolve().parent))
     cases = {case.name: case for case in importlib.import_module(options.cases.stem).CASES}
@@ -160,7 +160,7 @@ def main() -> None:
     if any(case.package == "transformers" for case in chosen):
         importlib.import_module("transformers.modeling_utils")
     for case in chosen:
-        sys.stdout.write(json.dumps(forked(case, 1 if options.first else 3)) + "\n")
+        sys.stdout.write(json.dumps(forked(case, options.calls)) + "\n")
         sys.stdout.flush()
 
 
