@@ -59,20 +59,21 @@ class DataDependentGuard(Rule):
         with that GPU. So the check is left alone where something may catch the error, in this file, in another one of
         the project or in one around it (a ``try``, a context manager, ``asyncio.gather`` that returns exceptions), and
         where the error is one that Python takes (``StopIteration``); a caller outside of compiled code that takes
-        whatever error there is takes this one as well. Unsafe, for it would find other objects then, where its
-        function, or one of the same file that calls it, sets an attribute above it, or writes in place into a tensor
-        that others hold (a backend does that at the end of the graph), or the code before the ``raise``, or in its
-        message, changes what others see, or a ``finally`` or a context manager notes the error on its way: an error
-        inside of a graph keeps nothing of that (what callers in other files have set is not asked for). Unsafe as well
-        where the error is a class of the project's own and none by its name, and where a docstring tells of it
-        (``Raises:``), that of the function, of its class or of one that gets to it: somebody relies on its type, in
-        code that is not read (what torch's own check functions raise stays of one type). A condition that may be a
-        number or an array for some caller is made a tensor; one that is not known to have rank 0 is reshaped to ``()``,
-        which raises for several, as ``if`` does. Tensors that Python would not look at (after ``and``) are looked at
-        only when that cannot fail. Numbers that ``.item()`` gave are compared as tensors only where no digit is lost.
-        Anything else is reported and left alone, and so is a check that runs only when a flag is set that is off by
-        default (a parameter, an attribute, one of a module, an environment variable): who sets it looks for errors, and
-        not for speed.
+        whatever error there is, or a ``RuntimeError`` where that is what the check raises, takes this one as well.
+        Unsafe, for it would find other objects then, where its function, or one of the same file that calls it,
+        sets an attribute above it, or writes in place into a tensor that others hold (a backend does that at
+        the end of the graph), or the code before the ``raise``, or in its message, changes what others see, or
+        a ``finally`` or a context manager notes the error on its way: an error inside of a graph keeps nothing
+        of that (what callers in other files have set is not asked for). Unsafe as well where the error is a
+        class of the project's own and none by its name, and where a docstring tells of it (``Raises:``), that
+        of the function, of its class or of one that gets to it: somebody relies on its type, in code that is
+        not read (what torch's own check functions raise stays of one type). A condition that may be a number or
+        an array for some caller is made a tensor; one that is not known to have rank 0 is reshaped to ``()``,
+        which raises for several, as ``if`` does. Tensors that Python would not look at (after ``and``) are
+        looked at only when that cannot fail. Numbers that ``.item()`` gave are compared as tensors only where
+        no digit is lost. Anything else is reported and left alone, and so is a check that runs only when a flag
+        is set that is off by default (a parameter, an attribute, one of a module, an environment variable): who
+        sets it looks for errors, and not for speed.
 
     References:
         ``torch._assert_async``; PyTorch, "Data-dependent control flow" (graph break GB0170). The check function of
