@@ -267,3 +267,36 @@ def test_handlers_of_what_nobody_can_tell(handler: str, takes: bool, tmp_path: P
     use = "import errors\nKINDS = errors.KINDS\ndef run(model, x, wanted):\n    try:\n        return model(x)\n"
     files = {"net.py": NET.replace("{parameters}", ""), "use.py": f"{use}    except {handler}:\n        return x\n"}
     assert bool(_why(files, "net.Net.forward", tmp_path)) is takes
+
+
+USED = {
+    "kit/tools.py": "def tried(fn, x):\n    try:\n        return fn(x)\n    except ValueError:\n        return None\n",
+    "kit/net.py": NET.replace("{parameters}", ""),
+    "kit/plain.py": "def plain(x):\n    return x\n",
+}
+USES = {
+    "what calls it has no model at hand": (
+        "use",
+        "from kit.tools import tried\nfrom kit.plain import plain\ndef f(x):\n    return tried(plain, x)\n",
+        "",
+    ),
+    "what calls it has one": (
+        "use",
+        "from kit.tools import tried\nfrom kit.net import Net\ndef f(x):\n    return tried(Net(), x)\n",
+        "tried",
+    ),
+    "nothing calls it": ("use", "from kit.plain import plain\ndef f(x):\n    return plain(x)\n", "tried"),
+    "a method of that name is no use": ("use", "def f(x):\n    return x.tried(1)\n", "tried"),
+    "it is handed on by what it is called through": (
+        "use",
+        "from kit.tools import tried\nfrom kit.net import Net\ndef g(fn, x):\n    return tried(fn, x)\n"
+        "def f(x):\n    return g(Net(), x)\n",
+        "tried",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "by"), USES.values(), ids=USES)
+def test_what_a_function_is_given_is_what_its_users_have(name: str, text: str, by: str, tmp_path: Path) -> None:
+    why = _why({**USED, f"kit/{name}.py": text}, "kit.net.Net.forward", tmp_path)
+    assert (f"kit.tools.{by}" in why) if by else not why

@@ -174,17 +174,26 @@ class Catching:
             cls, _, last = name.rpartition(".")
             home = self._home.get(name, "")
             if self.project.known_class(cls) is None:
-                found |= (self._importing.get(last, set()) | self._importing.get(f"{home}.*", set())) - self._tests
+                found |= (self._importing.get(name, set()) | self._importing.get(f"{home}.*", set())) - self._tests
             elif last in (*_CALLED, *_MAKING):
                 found |= self._seers.get(home, _NOBODY)
             for mention, there, summary in self.project.mentions(last):
                 caller = f"{there}.{summary.qualname}"
-                if there not in self._tests and (mention == name or mention.endswith(f".{last}")):
+                if there not in self._tests and self._may_name(mention, caller, name, there):
                     found.add(there)
                     if caller not in seen:
                         seen.add(caller)
                         stack.append(caller)
         return found if not stack and len(found) <= _MOST_NAMING else set()
+
+    def _may_name(self, mention: str, caller: str, name: str, there: str) -> bool:
+        """Whether ``mention``, in the function ``caller`` of the module ``there``, may be the dotted function."""
+        cls, _, last = name.rpartition(".")
+        if mention == f"self.{last}":
+            return caller.rpartition(".")[0] in self.project.family(cls)[0] | {cls}
+        if mention == f".{last}":
+            return self.project.known_class(cls) is not None and self._home.get(name) in self.project.seen_by(there)
+        return mention == name or name in self.project.re_exported(mention)
 
     @cached_property
     def _tests(self) -> set[str]:
@@ -192,11 +201,12 @@ class Catching:
 
     @cached_property
     def _importing(self) -> dict[str, set[str]]:
-        """The modules with code that import something of that last name, or ("module.*") all names of a module."""
+        """The modules with code that import that dotted thing, or ("module.*") all names of a module."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for s in self.project.modules.values():
             for what in (*s.imports, *(f"{m}.*" for m in s.starred)) if s.functions or s.classes else ():
-                found[what if what.endswith(".*") else what.rpartition(".")[2]].add(s.module)
+                for name in (what, *self.project.re_exported(what)):
+                    found[name].add(s.module)
         return dict(found)
 
     def _at_hand(self, s: ModuleSummary) -> Iterator[str]:
@@ -315,7 +325,7 @@ class Catching:
         near |= self._given(module, region) or set()
         reached = self._closure(near)
         through = reached if compiled else [f for f in near if self._home.get(f) == module]
-        found |= reached - near
+        found |= reached
         if any(_NOBODY_NAMES in self._edges(f) for f in through):
             found.add(_THROUGH)
         return frozenset(found)
