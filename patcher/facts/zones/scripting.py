@@ -9,7 +9,6 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.project.index import ModuleSummary
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables.captured import UNSCRIPTED
-from patcher.facts.tables.wording import suggests_configuration
 
 #: What TorchScript refuses wherever it stands in a function -> what the table calls it.
 _REFUSED: dict[type[ast.AST], str] = {
@@ -56,25 +55,12 @@ class Scripting(Analysis):
         nodes = self.syntax.subtree(function)
         if any(isinstance(n, ast.Attribute) and n.attr == "is_scripting" for n in nodes):
             return False
-        refused = (
-            _REFUSED.get(type(n)) in UNSCRIPTED or self._is_untyped_list(n) or _is_of_configuration(n)
-            for n in nodes
-            if n is not function
-        )
-        return any(refused)
+        return any(_REFUSED.get(type(n)) in UNSCRIPTED or self._is_untyped_list(n) for n in nodes if n is not function)
 
     def _is_untyped_list(self, n: ast.AST) -> bool:
         listed = isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "tolist"
         around = self.syntax.parents.get(n)
         return listed and "tolist" in UNSCRIPTED and not isinstance(around, (ast.AnnAssign, ast.Call))
-
-
-def _is_of_configuration(n: ast.AST) -> bool:
-    """Whether ``n`` is ``self.config.x``: TorchScript has no type for what ``self.config`` holds."""
-    match n:
-        case ast.Attribute(value=ast.Attribute(value=ast.Name(), attr=attr)):
-            return suggests_configuration(attr)
-    return False
 
 
 def _imports(summary: ModuleSummary, module: str) -> bool:
