@@ -236,6 +236,36 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.fusion_misses": {"patcher.harness.fusion_form"},
     "patcher.harness.fusion_patterns": {"patcher.harness.fusion_form"},
     "patcher.harness.examples": {"patcher.harness.worker"},
+    "patcher.run": set(),
+    "patcher.run.program": set(),
+    "patcher.run.watching": set(),
+    "patcher.run.recorder": {"patcher.run.program", "patcher.run.watching"},
+    "patcher.run.recorded": {"patcher.run.program", "patcher.run.watching"},
+    "patcher.run.recording": {"patcher.harness.cases", "patcher.harness.run", "patcher.run.program"},
+    "patcher.search": set(),
+    "patcher.search.verdict": set(),
+    "patcher.search.remedies": {"patcher.diagnose.bench", "patcher.harness.measured", "patcher.settings"},
+    "patcher.search.optimizing": {
+        "patcher.analysis",
+        "patcher.diagnose",
+        "patcher.harness.measured",
+        "patcher.harness.plan",
+        "patcher.results",
+        "patcher.search",
+        "patcher.settings",
+    },
+    "patcher.search.call": {
+        "patcher.analysis",
+        "patcher.calls",
+        "patcher.diagnose",
+        "patcher.harness",
+        "patcher.measure",
+        "patcher.report",
+        "patcher.results",
+        "patcher.run.recording",
+        "patcher.search",
+        "patcher.settings",
+    },
     "patcher.analysis": {
         "patcher.discover",
         "patcher.parallel",
@@ -542,6 +572,10 @@ TORCH_IS_FOR = {
     "patcher.harness.knobs",
     "patcher.harness.way",
     "patcher.integrate.companion",
+    "patcher.run.program",
+    "patcher.run.recorded",
+    "patcher.run.recorder",
+    "patcher.run.watching",
 }
 # fix_compile before there is a command line; run.py where it was carried to and there is none; the worker into a log
 PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.run", "patcher.harness.worker"}
@@ -735,6 +769,9 @@ def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> No
         "fusion_misses": {"fusion_form"},
         "fusion_patterns": {"fusion_form"},
         "counted_here": {"worker"},
+        "program": {"accelerate"},
+        "recorder": {"program", "watching"},
+        "recorded": {"program", "watching"},
     }.get(module.rpartition(".")[2], set())
     beside = {*neighbours, "patcher"} if neighbours else set()
     found = sorted({n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside)

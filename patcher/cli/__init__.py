@@ -37,6 +37,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None, own: OwnRules
             stream.reconfigure(errors="backslashreplace")  # file names may hold anything
     given = list(sys.argv[1:] if argv is None else argv)
     word, arguments = split(given)
+    arguments, behind = _divided(arguments) if word == "optimize" else (arguments, [])
     called = f"{program()} {given[0]}" if given and is_word(given[0]) else program()
     if not _is_somewhere():
         click.echo(f"{called}: error: the working folder is not there any more", err=True)
@@ -44,7 +45,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None, own: OwnRules
     try:
         if not given:
             return say(_seen())
-        command = _command(word, rules, given[0] if given else "", own)
+        command = _command(word, rules, given[0] if given else "", own, behind)
         with command.make_context(called, arguments) as context:
             problems = own.problems if word not in _WITHOUT_RULES else ()
             for problem in problems:
@@ -76,12 +77,19 @@ def _is_somewhere() -> bool:
         return False
 
 
-def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules) -> click.Command:
+def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments, and the user's command behind ``--``."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
+
+
+def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules, behind: Sequence[str] = ()) -> click.Command:
     makes: Mapping[str, Callable[[], click.Command]] = {
         "restore": restoring,
         "forget": forgetting,
         "rules": lambda: rules_of(rules, own.origins),
         "diagnose": lambda: _diagnosing(rules, said),
+        "optimize": lambda: _optimizing(rules, behind),
         "selftest": lambda: selftesting(rules, own),
         "integrate": _integrating,
         "new-rule": beginning,
@@ -129,6 +137,12 @@ def _serving(rules: Sequence[Rule]) -> click.Command:
     from patcher.cli.serving import serving
 
     return serving(rules)
+
+
+def _optimizing(rules: Sequence[Rule], behind: Sequence[str]) -> click.Command:
+    from patcher.cli.optimizing import optimizing  # as the next
+
+    return optimizing(rules, behind)
 
 
 def _diagnosing(rules: Sequence[Rule], said: str) -> click.Command:

@@ -41,6 +41,8 @@ _HELP = """Rewrite PyTorch model source so that torch.compile breaks and recompi
 
 \b
 Words, in the place of the first PATH:
+  optimize -- COMMAND make your program faster, or say that compiling does
+                      not pay
   check [PATH]...     what is to fix; writes nothing   (or: --verify-only)
   diff [PATH]...      the changes; writes nothing      (or: --dry-run)
   fix PATH...         make the changes                 (or: --yes)

@@ -28,6 +28,7 @@ SPELLED: Mapping[str, Word] = {
 
 #: Words for calls of their own.
 OTHERS = (
+    "optimize",
     "case",
     "diagnose",
     "prove",
@@ -49,6 +50,7 @@ PAGES: Mapping[str, str] = {
     "check": "ci",
     "verify": "ci",
     "test": "harness",
+    "optimize": "optimize",
     "diagnose": "diagnose",
     "prove": "diagnose",
     "fleet": "fleet",

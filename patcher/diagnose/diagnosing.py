@@ -89,7 +89,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         stamps = {path: _stamp(path) for path in analysis.files}
         counted = _counted(bench, analysis, wanted)
         state = bench.measure(() if wanted.only or _searches_alone(wanted) else analysis.first)
-        whole = _Whole(analysis, settings, wanted, places, state, counted, bench.seconds)
+        whole = Whole(analysis, settings, wanted, places, state, counted, bench.seconds)
         ran = whole.ran
         if wanted.only:
             return Diagnosed(whole.diagnosis(()), ran=ran)
@@ -148,7 +148,7 @@ def _as_tuned(chosen: Sequence[TorchSetting], written: Ending) -> str:
 def imported(analysis: Analysis, settings: Settings, wanted: Wanted, results: Results) -> Diagnosed:
     """The report of diagnostics that were run alone, on another machine."""
     places = Places(analysis.files, wanted.options.base, plan.import_roots(analysis.first, wanted.options))
-    whole = _Whole(analysis, settings, wanted, places, State((), results, Judgement(()), (), ()))
+    whole = Whole(analysis, settings, wanted, places, State((), results, Judgement(()), (), ()))
     return Diagnosed(whole.diagnosis(()), ran=whole.ran)
 
 
@@ -225,7 +225,7 @@ def _proof(
     return Proof(tried, before, after, measurements, told, results, judgement, to_write=to_write, compiled_at=outside)
 
 
-class _Whole:
+class Whole:
     """What is measured, joined with what was found."""
 
     def __init__(

@@ -37,8 +37,9 @@ class CaseError(Exception):
 class Case:
     """One case to measure. What is None the case file decides.
 
-    ``file``: absolute and real. ``vary``: "", or the dimension of the arguments that is varied. ``tolerance``: the
-    largest mean absolute error. ``dtype``: a name of torch, without ``torch.``.
+    ``file``: absolute and real. ``recorded``: the folder of a recorded program, "" for a case file. ``vary``: "", or
+    the dimension of the arguments that is varied. ``tolerance``: the largest mean absolute error. ``dtype``: a name of
+    torch, without ``torch.``.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Case:
     tolerance: float | None = None
     device: str | None = None
     dtype: str | None = None
+    recorded: str = ""
 
 
 def find(

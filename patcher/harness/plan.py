@@ -254,6 +254,7 @@ def _case(case: Case, file: str) -> dict[str, Any]:
         "tolerance": case.tolerance,
         "device": case.device,
         "dtype": case.dtype,
+        **({"recorded": case.recorded} if case.recorded else {}),
     }
 
 

@@ -81,10 +81,10 @@ class MissingSettingError(Exception):
     """A setting that is asked for does not exist in this torch; the message is one line."""
 
 
-def answer(spec: Json) -> Json:
+def answer(spec: Json, live: Any = None, overlay: Overlay | None = None) -> Json:
     """Measure; a failure becomes a status and one line, with the traceback in the log."""
     try:
-        return {"status": "ok", "message": "", **measure(spec)}
+        return {"status": "ok", "message": "", **measure(spec, live, overlay)}
     except (Exception, SystemExit) as error:
         _explain(error)
         return {"status": _status_of(error), "message": _message_of(error)}
@@ -383,6 +383,7 @@ class Case:
     vary: str | None
     sizes: list[int] | None = None
     double: bool = False  # whether it is for the float64 reference
+    grad: bool = False  # whether gradients are on though nothing goes backward from its outputs
 
     def build(self) -> Any:
         """The model, with the same weights each time."""
@@ -555,11 +556,11 @@ def _resized(call: Any, axis: int, now: int, size: int) -> Any:
     return torch.utils._pytree.tree_map(resize, call)
 
 
-def load_case(plan: Json, job: Json) -> Case:
-    """The case of a job; raises ``CaseError`` when its file cannot be used."""
+def load_case(plan: Json, job: Json, live: Any = None) -> Case:
+    """The case of a job; raises ``CaseError`` when its file cannot be used. ``live``: what a recorded program is."""
     given = plan["cases"][job["case"]]
     try:
-        module = load_module(given["file"])
+        module = load_module(given["file"]) if live is None else live
     except (Exception, SystemExit) as error:
         raise CaseError(f"{given['file']} cannot be imported: {_message_of(error)}") from error
 
@@ -586,8 +587,9 @@ def load_case(plan: Json, job: Json) -> Case:
             torch.empty(1, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         raise CaseError(f"{given['file']}: device {device!s}: {str(error).splitlines()[0]}") from None
-    vary = given.get("vary")
-    return Case(module, given["file"], given["name"], train, float(tolerance), device, dtype, vary, job.get("sizes"))
+    vary, grad = given.get("vary"), getattr(module, "grad", False) is True
+    sizes = job.get("sizes")
+    return Case(module, given["file"], given["name"], train, float(tolerance), device, dtype, vary, sizes, grad=grad)
 
 
 def seed() -> None:
@@ -1257,14 +1259,16 @@ class UnsuitedError(Exception):
     """The variant cannot be had for this case, and nobody is to blame; the message is one line."""
 
 
-def measure(plan: Json) -> Json:
-    """Everything about one variant; what it computed is saved in the job's folder for the comparison."""
+def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Json:
+    """Everything about one variant; what it computed is saved in the job's folder for the comparison.
+
+    ``live``: a recorded program that has come to its first call, with its ``overlay`` in place.
+    """
     job: Json = plan["job"]
     limit_memory(plan["memory"])
     shown = place_names(plan)
     listener = Listener(shown, plan["cases"][job["case"]]["file"])
-    overlay = overlay_of(plan)
-    overlay.install(job["tree"] == "patched")
+    overlay = overlay or _laid(plan)
     compiling = job["kind"] == "compiled"
     watched = job["tree"] == "patched" and (compiling or job["kind"] == "eager")
     if compiling and watched:
@@ -1277,7 +1281,7 @@ def measure(plan: Json) -> Json:
     with listening(listener, plan["verbose"]) if compiling else contextlib.nullcontext(), in_force(settings):
         if watched and not compiling:
             overlay.watch(True)
-        case = load_case(plan, job)
+        case = load_case(plan, job, live)
         if case.vary and not case.sizes:
             case.sizes = sizes_that_work(case)
         run = _Run(plan, case, listener, {s["name"]: s["value"] for s in settings if s["kind"] == "argument"})
@@ -1293,7 +1297,7 @@ def measure(plan: Json) -> Json:
     if watched:
         told["places"] = overlay.places()
     if (job["tree"], job["kind"]) == ("original", "eager"):
-        again = load_case(plan, job)
+        again = load_case(plan, job, live)
         again.sizes = case.sizes
         repeated = _Run(plan, again, listener)
         told["repeatable"] = repeated.once() == run.first
@@ -1309,6 +1313,13 @@ def measure(plan: Json) -> Json:
         "classes": classes_of(run.model, case.module.__name__),
     }
     return told
+
+
+def _laid(plan: Json) -> Overlay:
+    """The plan's overlay, in force from here on."""
+    overlay = overlay_of(plan)
+    overlay.install(plan["job"]["tree"] == "patched")
+    return overlay
 
 
 def classes_of(model: Any, own: str) -> list[str]:
@@ -1399,7 +1410,7 @@ def environment(device: Any) -> Json:
 
 def _step(case: Case, model: Any, runner: Any, call: Any, optimizer: Any) -> Any:
     """One call: forward, and in training loss, backward and the optimizer's step."""
-    with torch.set_grad_enabled(case.train):
+    with torch.set_grad_enabled(case.train or case.grad):
         if optimizer is not None:
             optimizer.zero_grad(set_to_none=True)
         elif case.train and not callable(call) and not _learning(model):
@@ -1699,9 +1710,40 @@ def main() -> None:
     faulthandler.enable()  # where a signal ends it
     faulthandler.dump_traceback_later(0.95 * spec["seconds"])  # where it hangs, for the log
     prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
-    folder = Path(spec["job"]["folder"])
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_json(folder / "result.json", answer(spec))
+    Path(spec["job"]["folder"]).mkdir(parents=True, exist_ok=True)
+    recorded = spec["cases"][spec["job"]["case"]].get("recorded")
+    if recorded:
+        _end(spec, answer_within(spec, Path(recorded)))
+    _end(spec, answer(spec))
+
+
+def answer_within(spec: Json, recording: Path) -> Json:
+    """Run a recorded program to its first recorded call, and measure there, which ends the process.
+
+    Returns what to answer when it does not come to that call.
+    """
+    file = Path(__file__).parents[1] / "run" / "recorded.py"
+    own = importlib.util.spec_from_file_location("_fix_compile_recorded", file)
+    assert own is not None and own.loader is not None
+    recorded = sys.modules[own.name] = importlib.util.module_from_spec(own)
+    own.loader.exec_module(recorded)
+    try:
+        overlay = _laid(spec)
+        if spec["job"]["tree"] == "patched" and spec["job"]["kind"] == "eager":
+            overlay.watch(True)
+        recorded.reach(recording, lambda live: _end(spec, answer(spec, live, overlay)))
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            return {"status": "case-error", "message": "the program ended before the recorded call"}
+        _explain(error)
+        patched = spec["job"]["tree"] == "patched"
+        return {"status": "error" if patched else "case-error", "message": f"the program raised {_message_of(error)}"}
+    return {"status": "case-error", "message": "the program ended before the recorded call"}
+
+
+def _end(spec: Json, told: Json) -> None:
+    """Leave the answer, and end the process."""
+    _write_json(Path(spec["job"]["folder"]) / "result.json", told)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads and processes that the case or the compiler has left behind are not waited for

@@ -1,0 +1,227 @@
+"""A recorded program as a case of the harness: run it to the first recorded call, and measure right there.
+
+What measures runs inside that call, so that all that the program has set up (devices, contexts, process groups) is in
+force. Standard library, torch, and what lies beside this file.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.utils._pytree
+
+if TYPE_CHECKING:
+    from patcher.run import program, watching
+else:
+
+    def _beside(name: str) -> Any:
+        spec = importlib.util.spec_from_file_location(f"_fix_compile_{name}", Path(__file__).with_name(f"{name}.py"))
+        made = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = made
+        spec.loader.exec_module(made)
+        return made
+
+    program, watching = _beside("program"), _beside("watching")
+
+Json = dict[str, Any]
+RECORDING = "recording.json"
+
+
+def reach(folder: Path, then: Callable[[Live], None]) -> None:
+    """Run the recorded program; ``then`` is called inside its first recorded call, and is not expected to return.
+
+    Returns when the program ends without that call. Raises what the program raises.
+    """
+    recording: Json = json.loads((folder / RECORDING).read_text(encoding="utf-8"))
+    target = watching.Target(**recording["target"])
+    disabled = os.environ.pop("TORCHDYNAMO_DISABLE", None)
+
+    def around(event: Any, call: Callable[[], Any]) -> Any:
+        if event.target != target:
+            return call()
+        watcher.leave()
+        if disabled is not None:
+            os.environ["TORCHDYNAMO_DISABLE"] = disabled
+        then(Live(folder, recording, watcher, event))
+        return call()
+
+    watching.seed()
+    with watching.Watcher(around, target if target.kind == "method" else None) as watcher:
+        program.start(program.Program.of(recording["program"]))
+
+
+class Live:
+    """What a case file defines, from a program that has come to its first recorded call."""
+
+    def __init__(self, folder: Path, recording: Json, watcher: Any, event: Any) -> None:
+        self.__name__ = "recorded"
+        self._folder, self._recording, self._watcher, self._event = folder, recording, watcher, event
+        self._kept = recording["calls"] or [{"file": "", "grad": torch.is_grad_enabled(), "gradients": ""}]
+        self.train = any(call["gradients"] for call in self._kept)
+        self.grad = any(call["grad"] for call in self._kept)
+        self._turn = 0
+        self._owners = list(_owners(event))
+        self._model = self._made()
+        self._before = _Snapshot(self._owners)
+        if self.train:
+            self.loss = self._loss
+        self._built = False
+
+    def _made(self) -> Any:
+        callee = getattr(self._event.callee, "_orig_mod", self._event.callee)
+        if self._event.target.kind == "module":
+            return callee
+        owners = [owner for owner in self._owners if isinstance(owner, torch.nn.Module)]
+        return _Shell(self._event.call, owners)
+
+    def build(self) -> Any:
+        """The model, as it was when the program came here."""
+        if self._built:
+            self._before.restore()
+        self._built = True
+        return self._model
+
+    def calls(self) -> list[Any]:
+        """The recorded calls, read anew: a call may write into its arguments."""
+        self._turn = 0
+        if not self._kept[0]["file"]:
+            return [copy.deepcopy((self._event.arguments, self._event.keywords))]
+        found = []
+        for call in self._kept:
+            given = torch.load(self._folder / call["file"], weights_only=False)
+            found.append(torch.utils._pytree.tree_map(_whole, given, is_leaf=_is_description))
+        return found
+
+    def compile(self, model: Any, **options: Any) -> Any:
+        """Compile what the program compiles, as it does, but for these options; else the outermost modules."""
+        compiling = torch.compile
+        if options.get("backend") == "inductor":
+            del options["backend"]  # the usual one; a program that names its own keeps it
+        handles = self._watcher.handles if self._recording["compiled"] else []
+        event = self._event
+        for handle in handles:
+            handle.activate(compiling, options)
+        if event.target.kind == "method":
+            parts = [event.callee.get_submodule(path) for path in self._recording["inner"]] if not handles else []
+            for part in parts:
+                part._compiled_call_impl = compiling(part._call_impl, **options)
+            return model
+        own = next((h for h in handles if h.original is model), None)
+        if event.target.kind == "module":
+            if own is not None and not own.in_place:
+                return compiling(model, **{**own.arguments, **options})
+            return model if handles else compiling(model, **options)
+        return model
+
+    def _loss(self, output: Any) -> Any:
+        """The recorded gradients of the outputs, as a scalar to go backward from."""
+        call = self._kept[self._turn % len(self._kept)]
+        self._turn += 1
+        leaves = torch.utils._pytree.tree_leaves(output)
+        gradients = torch.load(self._folder / call["gradients"], weights_only=False) if call["gradients"] else {}
+        parts = []
+        for place, gradient in gradients.items():
+            leaf = leaves[place]
+            wide = torch.double if leaf.dtype == torch.double else torch.float
+            parts.append((leaf.to(wide) * gradient.to(leaf.device, wide)).sum())
+        return torch.stack(parts).sum() if parts else sum(leaf.sum() for leaf in leaves if leaf.requires_grad)
+
+
+class _Shell(torch.nn.Module):  # type: ignore[misc]
+    """A call that is no module, with the modules whose state it may use."""
+
+    def __init__(self, call: Callable[..., Any], owners: list[torch.nn.Module]) -> None:
+        super().__init__()
+        self.__dict__["call"] = call
+        for number, owner in enumerate(owners):
+            self.add_module(f"m{number}", owner)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the call."""
+        return self.__dict__["call"](*args, **kwargs)
+
+
+def _owners(event: Any) -> Iterator[Any]:
+    """The modules and optimizers that an outermost call may reach: its own, those in closures and global names."""
+    todo, met = [(getattr(event.callee, "_orig_mod", event.callee), 0)], set[int]()
+    while todo:
+        one, depth = todo.pop(0)
+        if id(one) in met or depth > 3:
+            continue
+        met.add(id(one))
+        if isinstance(one, torch.nn.Module | torch.optim.Optimizer):
+            yield one
+            continue
+        function = getattr(one, "__func__", one)
+        todo += [(part, depth + 1) for part in _reached(one, function)]
+
+
+def _reached(one: Any, function: Any) -> Iterator[Any]:
+    if getattr(one, "__self__", None) is not None:
+        yield one.__self__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        yield from vars(one).values() if hasattr(one, "__dict__") and not isinstance(one, type) else ()
+        return
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    names = function.__globals__
+    found = (names[name] for name in code.co_names if name in names)
+    yield from (one for one in found if callable(one) or isinstance(one, torch.optim.Optimizer))
+
+
+class _Snapshot:
+    """The state of modules and optimizers, to be put back."""
+
+    def __init__(self, owners: list[Any]) -> None:
+        modules = [m for owner in owners if isinstance(owner, torch.nn.Module) for m in owner.modules()]
+        tensors = {id(t): t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None}
+        self._tensors = [(t, t.detach().clone(), t.grad) for t in tensors.values()]
+        self._attributes = [(m, {k: _copied(v) for k, v in vars(m).items()}) for m in modules]
+        optimizers = [owner for owner in owners if isinstance(owner, torch.optim.Optimizer)]
+        self._optimizers = [(one, copy.deepcopy(one.state_dict())) for one in optimizers]
+
+    def restore(self) -> None:
+        """Put it back, in place."""
+        for module, attributes in self._attributes:
+            module.__dict__.clear()
+            module.__dict__.update({key: _copied(value) for key, value in attributes.items()})
+        with torch.no_grad():
+            for tensor, value, gradient in self._tensors:
+                tensor.copy_(value)
+                tensor.grad = gradient
+        for optimizer, state in self._optimizers:
+            optimizer.load_state_dict(state)
+
+
+def _copied(value: Any) -> Any:
+    """A container of its own, with the same things in it."""
+    return copy.copy(value) if type(value) in (dict, list, set) or hasattr(value, "move_to_end") else value
+
+
+def _is_description(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("fix-compile made anew") is True
+
+
+def _whole(value: Any) -> Any:
+    """A tensor from its description, with the same numbers each time."""
+    if not _is_description(value):
+        return value
+    made = torch.empty_strided(value["shape"], value["stride"], dtype=value["dtype"], device=value["device"])
+    numbers = torch.Generator(device=made.device).manual_seed(random.Random(0).getrandbits(31))
+    if value["dtype"].is_floating_point or value["dtype"].is_complex:
+        return made.normal_(generator=numbers)
+    low, high = value["range"]
+    return made.random_(low, high + 1, generator=numbers) if value["dtype"] != torch.bool else made.random_(0, 2)

@@ -1,0 +1,288 @@
+"""Run a program once and record what it calls: ``python recorder.py SPEC.json``.
+
+SPEC.json: ``program``, the ``folder`` for the recording, the ``seconds`` that it may take, and a ``target`` where that
+is known already. The recording is ``recording.json`` in that folder, with the arguments of the recorded calls beside
+it. The program is stopped as soon as enough was seen. Standard library, torch, and what lies beside this file.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib.util
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.utils._pytree
+
+if TYPE_CHECKING:
+    from patcher.run import program, watching
+else:
+
+    def _beside(name: str) -> Any:
+        spec = importlib.util.spec_from_file_location(f"_fix_compile_{name}", Path(__file__).with_name(f"{name}.py"))
+        made = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = made
+        spec.loader.exec_module(made)
+        return made
+
+    program, watching = _beside("program"), _beside("watching")
+
+Json = dict[str, Any]
+
+MOST_SIGNATURES = 5
+MOST_BYTES = 2**30  # of the arguments of all recorded calls; tensors beyond are made anew from their description
+FEWEST_CALLS, MOST_CALLS = 2, 40
+SECONDS_OF_CALLS = 20.0  # after the first call
+SILENT_SECONDS = 60.0  # without another call
+_DEEPEST = 4  # levels of objects that a signature looks into
+
+
+@dataclass
+class Seen:
+    """What was seen of one target."""
+
+    target: watching.Target
+    calls: int = 0
+    seconds: float = 0.0
+    compiled: bool = False
+    inner: list[str] = field(default_factory=list)
+    kept: list[Json] = field(default_factory=list)
+    signatures: list[Any] = field(default_factory=list)
+    gradients: dict[int, dict[int, Any]] = field(default_factory=dict)
+    unkept: str = ""
+
+
+@dataclass
+class Recorder:
+    """Keeps what is needed to make the first calls of each target again."""
+
+    spec: Json
+    folder: Path
+    begun: float = field(default_factory=time.monotonic)
+    first: float | None = None
+    last: float = 0.0
+    bytes: int = 0
+    seen: dict[watching.Target, Seen] = field(default_factory=dict)
+    watcher: Any = None
+    lock: Any = field(default_factory=threading.RLock)
+    done: bool = False
+
+    def around(self, event: Any, call: Any) -> Any:
+        """One outermost call: note it, keep its arguments, run it."""
+        now = time.monotonic()
+        self.first = now if self.first is None else self.first
+        seen = self.seen.setdefault(event.target, Seen(event.target))
+        if self._is_enough(now):
+            self.finish("enough was seen")
+        number = self._keep(seen, event)
+        if event.inner is not None:
+            names = (name for name, module in event.callee.named_modules() if module is event.inner)
+            seen.inner = list(dict.fromkeys((*seen.inner, next(names, ""))))
+        before = [handle.called for handle in self.watcher.handles]
+        for handle in self.watcher.handles:
+            handle.called = handle.original is getattr(event.callee, "_orig_mod", event.callee)
+        start = time.perf_counter()
+        output = call()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        seen.seconds += time.perf_counter() - start
+        seen.calls += 1
+        seen.compiled |= any(handle.called for handle in self.watcher.handles)
+        for handle, was in zip(self.watcher.handles, before, strict=False):
+            handle.called |= was
+        if number is not None:
+            self._attend(seen, number, output)
+        self.last = time.monotonic()
+        return output
+
+    def _is_enough(self, now: float) -> bool:
+        leading = self._chosen()
+        if leading is None or self.first is None:
+            return False
+        several = len(leading.kept) >= MOST_SIGNATURES or leading.calls >= MOST_CALLS
+        return several or (leading.calls >= FEWEST_CALLS and now - self.first > SECONDS_OF_CALLS)
+
+    def _chosen(self) -> Seen | None:
+        """The target that is compiled and takes the most time; without any that is compiled, of all."""
+        named = self.spec.get("named", "")
+        found = [seen for seen in self.seen.values() if seen.calls and _is_named(seen.target, named)]
+        compiled = [seen for seen in found if seen.compiled]
+        return max(compiled or found, key=lambda seen: seen.seconds, default=None)
+
+    def _keep(self, seen: Seen, event: Any) -> int | None:
+        """Save the arguments of a call, when they are like none before; its number among those that are kept."""
+        if event.inner is not None or len(seen.kept) >= MOST_SIGNATURES or seen.unkept:
+            return None
+        given = (event.arguments, event.keywords)
+        signature = [_signature(leaf) for leaf in torch.utils._pytree.tree_leaves(given)]
+        if signature in seen.signatures and len(seen.kept) >= FEWEST_CALLS:
+            return None
+        number = len(seen.kept)
+        name = f"{len(self.seen)}-{seen.target.qualname.replace('<', '').replace('>', '')}-{number}.pt"
+        try:
+            torch.save(torch.utils._pytree.tree_map(self._bounded, given), self.folder / name)
+        except Exception as error:  # what users hand over may be anything
+            seen.unkept = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            if number:
+                return None
+            name = ""
+        seen.signatures.append(signature)
+        seen.kept.append({"file": name, "grad": torch.is_grad_enabled(), "gradients": ""})
+        return number
+
+    def _bounded(self, leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or leaf.layout != torch.strided:
+            return leaf
+        size = leaf.numel() * leaf.element_size()
+        if self.bytes + size <= MOST_BYTES:
+            self.bytes += size
+            return leaf
+        low, high = (int(leaf.min()), int(leaf.max())) if not leaf.is_floating_point() and leaf.numel() else (0, 0)
+        return {
+            "fix-compile made anew": True,
+            "shape": tuple(leaf.shape),
+            "stride": leaf.stride(),
+            "dtype": leaf.dtype,
+            "device": str(leaf.device),
+            "range": (low, high),
+        }
+
+    def _attend(self, seen: Seen, number: int, output: Any) -> None:
+        """Note the gradients that reach what a call has returned."""
+        for place, leaf in enumerate(torch.utils._pytree.tree_leaves(output)):
+            if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+                kept = seen.gradients.setdefault(number, {})
+
+                def note(gradient: torch.Tensor, place: int = place, kept: dict[int, Any] = kept) -> None:
+                    kept.setdefault(place, gradient.detach().clone())
+
+                leaf.register_hook(note)
+
+    def finish(self, how: str, error: str = "") -> None:
+        """Write down what was seen, and end the process at once."""
+        with self.lock:
+            if self.done:
+                return
+            self.done = True
+            chosen = self._chosen()
+            for number, gradients in (chosen.gradients if chosen else {}).items():
+                if chosen is not None and gradients:
+                    name = f"gradients-{number}.pt"
+                    torch.save(gradients, self.folder / name)
+                    chosen.kept[number]["gradients"] = name
+            told = {
+                "schema": 1,
+                "ended": how,
+                "error": error,
+                "program": self.spec["program"],
+                "seconds": round(time.monotonic() - self.begun, 1),
+                "modules": self.watcher.modules if self.watcher else 0,
+                "compiles": [_described(handle) for handle in (self.watcher.handles if self.watcher else ())],
+                "target": chosen.target.json() if chosen else None,
+                "others": [
+                    {"target": seen.target.name, "calls": seen.calls, "seconds": round(seen.seconds, 3)}
+                    for seen in self.seen.values()
+                    if seen is not chosen
+                ],
+                "calls": chosen.kept if chosen else [],
+                "called": chosen.calls if chosen else 0,
+                "unkept": chosen.unkept if chosen else "",
+                "compiled": bool(chosen and chosen.compiled),
+                "inner": chosen.inner if chosen else [],
+                "files": _own_files(self.spec),
+                "torch": torch.__version__,
+            }
+            part = self.folder / "recording.json.part"
+            part.write_text(json.dumps(told, indent=1, default=repr), encoding="utf-8")
+            part.replace(self.folder / "recording.json")
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+
+    def watch_the_clock(self) -> None:
+        """End a program that makes no more calls, or that takes too long (a thread)."""
+        while not self.done:
+            time.sleep(0.5)
+            now = time.monotonic()
+            if self.first is not None and self.last and now - self.last > SILENT_SECONDS:
+                self.finish("no further call came")
+            if now - self.begun > self.spec["seconds"]:
+                self.finish("the time for recording was over")
+
+
+def _signature(leaf: Any, depth: int = 0) -> Any:
+    """What makes a call another one for a compiler: types, shapes, and values of what is no number."""
+    if isinstance(leaf, torch.Tensor):
+        return (tuple(leaf.shape), str(leaf.dtype), str(leaf.device), leaf.requires_grad)
+    if isinstance(leaf, bool | str | None):
+        return leaf
+    if isinstance(leaf, int | float):
+        return type(leaf).__name__
+    if isinstance(leaf, list | tuple):
+        return [_signature(item, depth + 1) for item in leaf] if depth < _DEEPEST else len(leaf)
+    held = getattr(leaf, "__dict__", None)
+    if not isinstance(held, dict) or depth >= _DEEPEST or isinstance(leaf, torch.nn.Module | type):
+        return type(leaf).__name__
+    return type(leaf).__name__, [(key, _signature(value, depth + 1)) for key, value in held.items()]
+
+
+def _is_named(target: Any, name: str) -> bool:
+    """Whether a target is the one that the user has named, by the end of its dotted name; "" names all."""
+    return not name or f".{target.module}.{target.name}".endswith(f".{name.replace(':', '.')}")
+
+
+def _described(handle: Any) -> Json:
+    """One thing that the program compiles."""
+    original = handle.original
+    named = original if hasattr(original, "__qualname__") else type(original)
+    arguments = {
+        key: value if isinstance(value, str | int | None) else repr(value) for key, value in handle.arguments.items()
+    }
+    return {"what": named.__qualname__, "arguments": arguments, "called": handle.called}
+
+
+def _own_files(spec: Json) -> list[str]:
+    """The source files of the user's project that were loaded."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    real = [os.path.realpath(file) for file in files if isinstance(file, str) and os.path.isfile(file)]
+    here = str(Path(__file__).resolve().parents[1])
+    roots = [os.path.realpath(root) for root in spec["roots"]]
+    own = (file for file in real if watching.is_own(file, roots) and not file.startswith(here))
+    return sorted(dict.fromkeys(own))
+
+
+def main() -> None:
+    """The command line."""
+    spec: Json = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    faulthandler.enable()
+    target = watching.Target(**spec["target"]) if spec.get("target") else None
+    recorder = Recorder(spec, Path(spec["folder"]))
+    here = str(Path(__file__).resolve().parent)
+    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != here]
+    threading.Thread(target=recorder.watch_the_clock, daemon=True).start()
+    watching.seed()
+    with watching.Watcher(recorder.around, target) as watcher:
+        recorder.watcher = watcher
+        try:
+            program.start(program.Program.of(spec["program"]))
+        except SystemExit as end:
+            status = "" if end.code in (None, 0) else f"exit status {end.code}"
+            recorder.finish("the program ended", status)
+        except BaseException as error:  # what a program may raise
+            traceback.print_exc()
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            text = str(error).splitlines()[0] if str(error) else ""
+            recorder.finish("the program failed", f"{type(error).__name__}: {text} ({last.filename}:{last.lineno})")
+        recorder.finish("the program ended")
+
+
+if __name__ == "__main__":
+    main()

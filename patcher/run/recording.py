@@ -1,0 +1,151 @@
+"""Record a program: run it in a process of its own, and read what was seen."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from patcher.harness.cases import Case
+from patcher.harness.run import signals_as_exceptions
+from patcher.run.program import Program
+
+_TAIL = 5  # lines of a program that fails
+
+
+class RecordingError(Exception):
+    """A program that cannot be measured; the message is one line, ``tail`` the last lines that it printed."""
+
+    def __init__(self, message: str, tail: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.tail = tuple(tail)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a run has shown. ``folder``: where it lies. ``files``: of the user's project, that were loaded.
+
+    ``target``: what is measured, as a person names it. ``signatures``: how many calls were kept, of ``called``.
+    ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles.
+    """
+
+    folder: Path
+    target: str
+    files: tuple[str, ...]
+    signatures: int
+    called: int
+    compiled: bool
+    compiles: tuple[str, ...]
+    trains: bool
+    seconds: float
+    live_only: str = ""
+
+    @property
+    def case(self) -> Case:
+        """As a case of the harness."""
+        return Case("program", str(self.folder / "recording.json"), recorded=str(self.folder))
+
+    @property
+    def told(self) -> str:
+        """In one line."""
+        how = "training" if self.trains else "inference"
+        kept = f"{self.signatures} of {self.called} calls" if self.signatures else "the first call"
+        return f"recorded {self.target} ({how}): {kept}, {self.seconds:.0f} s"
+
+
+def record(
+    program: Program,
+    python: str,
+    folder: Path,
+    seconds: float,
+    target: str = "",
+    beat: Callable[[], None] = lambda: None,
+) -> Recording:
+    """Run the program under the recorder. Raises ``RecordingError``.
+
+    ``target``: a module's class or a function, by its name, in the place of what takes the most time. ``beat``: is
+    called a few times a second. A method is recorded in a second run, since its arguments are only known there.
+    """
+    told = _once(program, python, folder, seconds, {"named": target}, beat)
+    if told["target"] and told["target"]["kind"] == "method" and not told["calls"]:
+        inner, compiled = told["inner"], told["compiled"]
+        told = _once(program, python, folder, seconds, {"target": told["target"]}, beat)
+        told = {**told, "inner": inner, "compiled": compiled or told["compiled"]}
+        (folder / "recording.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    calls = [call for call in told["calls"] if call["file"]]
+    described = told["target"]
+    return Recording(
+        folder,
+        ".".join(filter(None, (described["qualname"], described["method"]))),
+        tuple(told["files"]),
+        len(calls),
+        told["called"],
+        told["compiled"],
+        tuple(handle["what"] for handle in told["compiles"] if handle["called"]),
+        any(call["gradients"] for call in calls),
+        told["seconds"],
+        told["unkept"] if not calls else "",
+    )
+
+
+def _once(
+    program: Program, python: str, folder: Path, seconds: float, asked: dict[str, Any], beat: Callable[[], None]
+) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
+    spec = folder / "spec.json"
+    roots = [str(Path.cwd())]
+    if program.kind == "file" and "bin" not in Path(program.name).parts:
+        roots.append(str(Path(os.path.realpath(program.name)).parent))
+    spec.write_text(
+        json.dumps({"program": program.json(), "folder": str(folder), "seconds": seconds, "roots": roots, **asked}),
+        encoding="utf-8",
+    )
+    (folder / "recording.json").unlink(missing_ok=True)
+    with (folder / "log.txt").open("wb") as log, signals_as_exceptions():
+        variables = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+        command = [python, str(Path(__file__).with_name("recorder.py")), str(spec)]
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables, start_new_session=True
+            )
+        except OSError as error:
+            raise RecordingError(f"{python} cannot be started: {error.strerror}") from None
+        _waited(process, seconds, beat)
+    tail = (folder / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
+    try:
+        told: dict[str, Any] = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise RecordingError(f"your program ended with status {process.returncode} before a call", tail) from None
+    if told["error"] and not told["target"]:
+        raise RecordingError(f"your program fails before a model is called: {told['error']}", tail)
+    if not told["target"]:
+        named = f" of {asked['named']}" if asked.get("named") else ""
+        why = f"{told['ended']}: no call{named} was seen, of {told['modules']} modules that were made"
+        raise RecordingError(why + ("; name one with --target" if told["others"] else ""), tail)
+    return told
+
+
+def _waited(process: subprocess.Popen[bytes], seconds: float, beat: Callable[[], None]) -> None:
+    """Wait for the end, and end all that the program has started."""
+    over = time.monotonic() + seconds + 30
+    try:
+        while process.poll() is None and time.monotonic() < over:
+            beat()
+            time.sleep(0.2)
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def interpreter(program: Program, given: str | None) -> str:
+    """The Python that runs the program: the one asked for, the command's own, else this one."""
+    return given or program.python or sys.executable

@@ -1,0 +1,272 @@
+"""See what a program compiles and calls: ``torch.compile``, ``nn.Module.compile``, and the outermost calls of modules.
+
+While a program is watched nothing is compiled: what it hands to ``torch.compile`` runs eagerly until it is activated.
+Standard library and torch.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import torch
+import torch._dynamo
+
+Json = dict[str, Any]
+
+_MODULE_FILE = torch.nn.modules.module.__file__
+_SEED = 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is measured: calls of a module, of a compiled function, or of a method of a module.
+
+    ``module`` and ``qualname``: of the class or function; ``method``: its name for calls of a method.
+    ``number``: which instance of the class, in the order of their first outermost calls.
+    """
+
+    kind: Literal["module", "function", "method"]
+    module: str
+    qualname: str
+    method: str = ""
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        """As a person names it."""
+        return f"{self.qualname}.{self.method}" if self.method else self.qualname
+
+    def json(self) -> Json:
+        """As a value."""
+        return asdict(self)
+
+
+@dataclass
+class Handle:
+    """One thing that the program compiles, with the arguments that it gives. ``original``: what runs eagerly.
+
+    ``replace``: makes calls of it run something else. ``called``: whether it was.
+    """
+
+    original: Any
+    arguments: Json
+    replace: Callable[[Any], None]
+    in_place: bool = False
+    called: bool = False
+
+    def activate(self, compiling: Callable[..., Any], options: Json) -> None:
+        """Compile it with the program's arguments, and ``options`` in their place."""
+        given = {**self.arguments, **options}
+        if self.in_place:
+            self.original._compiled_call_impl = compiling(self.original._call_impl, **given)
+            return
+        made = compiling(self.original, **given)
+        self.replace(made.forward if isinstance(self.original, torch.nn.Module) else made)
+
+
+@dataclass(frozen=True)
+class Event:
+    """An outermost call. ``callee``: the module, function, or for a method its instance.
+
+    ``inner``: the module that was called, for a call that a method contains; else None.
+    """
+
+    target: Target
+    callee: Any
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: Json
+    inner: torch.nn.Module | None = None
+
+
+@dataclass
+class Watcher:
+    """Hooks that tell of outermost calls. Use it as a context.
+
+    ``around``: makes a call; it is given the event and a function without arguments that calls. ``wanted``: a method
+    whose calls are outermost ones themselves.
+    """
+
+    around: Callable[[Event, Callable[[], Any]], Any]
+    wanted: Target | None = None
+    handles: list[Handle] = field(default_factory=list)
+    modules: int = 0  # how many were made
+    _depth: int = 0
+    _instances: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+    _saved: list[tuple[Any, str, Any]] = field(default_factory=list)
+    _wrapped: bool = False
+
+    def __enter__(self) -> Watcher:
+        self.compile = torch.compile
+        self._put(torch, "compile", self._compiling)
+        self._put(torch.nn.Module, "compile", self._compiling_in_place())
+        self._put(torch.nn.Module, "__init__", self._making())
+        self._put(torch.nn.Module, "__call__", self._calling())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Take all hooks away. What was compiled meanwhile runs eagerly still."""
+        while self._saved:
+            owner, name, original = self._saved.pop()
+            setattr(owner, name, original)
+
+    def _put(self, owner: Any, name: str, value: Any) -> None:
+        self._saved.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    # --- what is compiled -------------------------------------------------------------------------------------------
+
+    def _compiling(self, model: Any = None, **arguments: Any) -> Any:
+        if model is None:
+            return lambda function: self._compiling(function, **arguments)
+        if isinstance(model, torch.nn.Module):
+            made = torch._dynamo.eval_frame.OptimizedModule(model, torch._dynamo.optimize("eager"))
+            made.forward = model.__call__
+            self.handles.append(Handle(model, arguments, functools.partial(setattr, made, "forward")))
+            return made
+        running = [model]
+        handle = Handle(model, arguments, functools.partial(running.__setitem__, 0))
+        self.handles.append(handle)
+
+        @functools.wraps(model)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            handle.called = True
+            return self._outermost(model, lambda *a, **k: running[0](*a, **k), args, kwargs)
+
+        called._torchdynamo_orig_callable = model  # type: ignore[attr-defined]
+        return called
+
+    def _compiling_in_place(self) -> Callable[..., None]:
+        def compile_(module: torch.nn.Module, **arguments: Any) -> None:
+            self.handles.append(Handle(module, arguments, lambda _: None, in_place=True))
+
+        return compile_
+
+    # --- what is called ---------------------------------------------------------------------------------------------
+
+    def _making(self) -> Callable[..., None]:
+        original = torch.nn.Module.__init__
+
+        def __init__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            self.modules += 1
+            if self.wanted is not None and self.wanted.kind == "method" and not self._wrapped:
+                for kind in type(module).__mro__:
+                    if (kind.__module__, kind.__qualname__) == (self.wanted.module, self.wanted.qualname):
+                        self._wrap(kind, self.wanted.method)
+            original(module, *args, **kwargs)
+
+        return __init__
+
+    def _wrap(self, kind: type, name: str) -> None:
+        original, self._wrapped = getattr(kind, name), True
+
+        @functools.wraps(original)
+        def called(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._outermost(instance, functools.partial(original, instance), args, kwargs, method=True)
+
+        self._put(kind, name, called)
+
+    def _calling(self) -> Callable[..., Any]:
+        original: Any = torch.nn.Module.__call__
+
+        def __call__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            for handle in self.handles:
+                handle.called |= handle.original is module
+            return self._outermost(module, functools.partial(original, module), args, kwargs)
+
+        return __call__
+
+    def _outermost(
+        self, callee: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Json, method: bool = False
+    ) -> Any:
+        if self._depth:
+            return call(*args, **kwargs)
+        owner = None
+        if not method:
+            owner = _method_around(callee)
+            if owner is _CONSTRUCTOR:
+                return call(*args, **kwargs)
+        event = self._event(callee, call, args, kwargs, method, owner)
+        self._depth += 1
+        try:
+            return self.around(event, lambda: call(*args, **kwargs))
+        finally:
+            self._depth -= 1
+
+    def _event(
+        self, callee: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Json, method: bool, owner: Any
+    ) -> Event:
+        plain = getattr(callee, "_orig_mod", callee) if isinstance(callee, torch.nn.Module) else callee
+        if method:
+            assert self.wanted is not None
+            return Event(self.wanted, callee, call, args, kwargs)
+        if owner is not None:
+            instance, kind, name = owner
+            target = Target("method", kind.__module__, kind.__qualname__, name)
+            return Event(target, instance, call, args, kwargs, plain if isinstance(plain, torch.nn.Module) else None)
+        if isinstance(plain, torch.nn.Module):
+            module, qualname = type(plain).__module__, type(plain).__qualname__
+            known = self._instances.setdefault((module, qualname), [])
+            if not any(one is plain for one in known):
+                known.append(plain)
+            number = next(n for n, one in enumerate(known) if one is plain)
+            return Event(Target("module", module, qualname, "", number), callee, call, args, kwargs)
+        module, qualname = getattr(plain, "__module__", ""), getattr(plain, "__qualname__", type(plain).__qualname__)
+        return Event(Target("function", str(module), qualname), callee, call, args, kwargs)
+
+
+_CONSTRUCTOR = object()
+
+
+def _method_around(callee: Any) -> Any:
+    """The outermost method of a module around a call: (instance, class, name); ``_CONSTRUCTOR`` within ``__init__``.
+
+    None: there is none. The module has to contain the one that is called.
+    """
+    found = None
+    for frame in _frames():
+        code = frame.f_code
+        if not code.co_argcount or code.co_filename in (__file__, _MODULE_FILE):
+            continue
+        instance = frame.f_locals.get(code.co_varnames[0])
+        if not isinstance(instance, torch.nn.Module):
+            continue
+        if code.co_name == "__init__":
+            return _CONSTRUCTOR
+        kind = next((kind for kind in type(instance).__mro__ if code.co_name in vars(kind)), None)
+        if kind is None or code.co_name.startswith("__") or isinstance(vars(kind)[code.co_name], property):
+            continue
+        if not isinstance(callee, torch.nn.Module) or any(one is callee for one in instance.modules()):
+            found = (instance, kind, code.co_name)
+    return found
+
+
+def _frames() -> Iterator[types.FrameType]:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def seed() -> None:
+    """The same random numbers in every run of the program."""
+    random.seed(_SEED)
+    torch.manual_seed(_SEED)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(_SEED)
+
+
+def is_own(file: str, roots: list[str]) -> bool:
+    """Whether a source file belongs to the user's project rather than to an installed package."""
+    inside = any(file.startswith(os.path.join(root, "")) for root in roots)
+    return inside and not any(part in file for part in ("site-packages", "dist-packages"))

@@ -1,0 +1,1 @@
+"""The search for the configuration that is fastest with the same results."""

@@ -1,0 +1,513 @@
+"""Search for the fastest verified configuration: all fixes first, then call arguments and settings, then fewer fixes.
+
+A configuration is a set of fixes with arguments of ``torch.compile``. It is kept only when compiled code ran, computed
+what the original computes eagerly, and is faster than what was best so far beyond noise. At any moment the best one is
+known, and handed to ``keep``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+from patcher.analysis import Analysis
+from patcher.diagnose.asked_settings import asked_settings
+from patcher.diagnose.bench import Bench, State
+from patcher.diagnose.better import TIMED, Standing, standing
+from patcher.diagnose.counted import counting
+from patcher.diagnose.groups import Group, groups
+from patcher.diagnose.relations import Bundle, bundles, evidence, traced
+from patcher.harness import plan
+from patcher.harness.measured import Figures, Tree
+from patcher.results import FileResult
+from patcher.search.remedies import for_errors, named
+from patcher.search.verdict import UNITS, Dropped, Kept, Pair, Verdict, counts, relative
+from patcher.settings import Settings, TorchSetting
+
+SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
+_ROUGH = 0.05  # of what is measured once
+_RESERVED = 0.15  # of the budget: for measuring the end once more, beside the original
+_MOST_PRUNED = 16  # fixes that are left out one by one
+_MODE = "mode"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What is measured. ``bundles``: fixes; ``settings``: of PyTorch; ``strategies``: how rules fix.
+
+    ``files``: what the fixes make of the source, () for the original.
+    """
+
+    bundles: tuple[Bundle, ...] = ()
+    settings: tuple[TorchSetting, ...] = ()
+    strategies: tuple[tuple[str, str], ...] = ()
+    files: tuple[FileResult, ...] = ()
+
+    @property
+    def changed(self) -> tuple[FileResult, ...]:
+        """The files that differ from the original."""
+        return tuple(file for file in self.files if file.changed)
+
+    @property
+    def told(self) -> str:
+        """In a few words."""
+        number = len(self.bundles)
+        fixes = [f"{number} fix{'es' if number > 1 else ''}"] if number else []
+        fixes += [f"{key}={name}" for key, name in self.strategies]
+        return ", ".join([*fixes, *(setting.told for setting in self.settings)]) or "the original"
+
+
+class Span(NamedTuple):
+    """What a goal measures, with its quartiles; the less, the better. ``busy``: CPU ms, where they are known."""
+
+    low: float
+    median: float
+    high: float
+    busy: float | None = None
+
+
+@dataclass(frozen=True)
+class Best:
+    """A verified configuration, and how it was measured."""
+
+    configuration: Configuration
+    state: State
+    span: Span
+
+
+@dataclass
+class Optimizer:
+    """One search. ``budget``: seconds. ``options``: how to measure, with the backend that the user will use.
+
+    ``keep``: is told each new best. ``say``: what is being tried. ``strategies``: for each rule's key its names.
+    """
+
+    analysis: Analysis
+    settings: Settings
+    bench: Bench
+    options: plan.Options
+    budget: float
+    goal: str = "latency"
+    strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keep: Callable[[Best], None] = lambda best: None
+    say: Callable[[str], None] = lambda line: None
+    best: Best | None = None
+    base: State | None = None
+    counted: State | None = None
+    dropped: list[Dropped] = field(default_factory=list)
+    seconds_to_first: float | None = None
+    _began: float = field(default_factory=time.monotonic)
+    _counts: dict[Configuration, State] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Search until nothing is left to try, or the budget is over. What is best is in ``best``."""
+        self.counted = self._count(Configuration())
+        self.settings = self._with_evidence(self.counted)
+        first = self._all_fixes()
+        self._measure_first(first)
+        if self.base is None or self._span(self.base, "original", eager=True) is None:
+            return
+        self._try_arguments()
+        self._prune()
+        self._confirm()
+
+    # --- what there is to try ---------------------------------------------------------------------------------------
+
+    def _with_evidence(self, counted: State) -> Settings:
+        found = groups(counted.before, self.bench.places)
+        cases = counted.results.cases
+        models = tuple(dict.fromkeys(name for case in cases for name in case.classes))
+        seen, ran = evidence(found, self.bench.places), traced(found, self.bench.places)
+        return replace(self.settings, evidence=seen, traced=ran, models=models)
+
+    def _fixes(self, unsafe: bool, strategies: tuple[tuple[str, str], ...] = ()) -> Configuration:
+        """All fixes of these grades."""
+        given = {**self.settings.strategies, **dict(strategies)}
+        asked = replace(self.settings, unsafe=unsafe, strategies=given)
+        files = self.analysis.again(asked)
+        made = tuple(bundle for bundle in bundles(files, self.bench.places) if bundle.units)
+        return Configuration(made, (), strategies, tuple(files))
+
+    def _of(self, kept: Sequence[Bundle], like: Configuration) -> Configuration:
+        """The same with these fixes only."""
+        units = frozenset(unit for bundle in kept for unit in bundle.units)
+        given = {**self.settings.strategies, **dict(like.strategies)}
+        asked = replace(self.settings, strategies=given, only=units)
+        files = tuple(self.analysis.again(asked)) if units else ()
+        return Configuration(tuple(kept), like.settings, like.strategies, files)
+
+    def _all_fixes(self) -> list[Configuration]:
+        """Sets of all fixes, by what counting says of them, the best first; each with its proven part behind it."""
+        found = [self._fixes(self.settings.unsafe)]
+        known = {_texts(found[0])}
+        for key, names in self.strategies.items():
+            for name in names:
+                other = self._fixes(self.settings.unsafe, ((key, name),))
+                if _texts(other) not in known:
+                    known.add(_texts(other))
+                    found.append(other)
+        found = [one for one in found if one.changed]
+        if len(found) > 1 and not self._is_over(0.3):
+            found.sort(key=self._standing)
+        proven = self._fixes(unsafe=False)
+        if proven.changed and _texts(proven) not in {_texts(one) for one in found[:1]}:
+            found.insert(1, proven)
+        return found
+
+    def _standing(self, one: Configuration) -> Standing:
+        return standing(self._count(one), "patched" if one.changed or one.settings else "original")
+
+    # --- stages -----------------------------------------------------------------------------------------------------
+
+    def _measure_first(self, found: Sequence[Configuration]) -> None:
+        """The original and the first set of fixes that verifies."""
+        for one in found[:3] or [Configuration()]:
+            if self.base is not None and self._is_over(_RESERVED + 0.35):
+                break
+            state = self._time(one)
+            self.base = self.base or state
+            if not one.changed:
+                break
+            if state.proven:
+                self._consider(one, state)
+                return
+            self._drop(one, _why(state))
+        if found and self.base is not None and not self._is_over(0.4):
+            self._those_that_verify(found[0])
+
+    def _those_that_verify(self, every: Configuration) -> None:
+        """The fixes that compute the same, found one by one with a backend that generates no code."""
+        kept: list[Bundle] = []
+        for bundle in every.bundles:
+            if self._is_over(0.5):
+                break
+            one = self._of([*kept, bundle], every)
+            state = self._measured(one, replace(self.options, backend="eager", quick=True, untimed=True))
+            if state.proven:
+                kept.append(bundle)
+            else:
+                self._drop_bundle(bundle, _why(state))
+        if kept:
+            one = self._of(kept, every)
+            state = self._time(one)
+            if state.proven:
+                self._consider(one, state)
+
+    def _try_arguments(self) -> None:
+        """Arguments of ``torch.compile`` and settings, each on top of what is best."""
+        for setting in self._offered():
+            if self._is_over(_RESERVED + 0.1):
+                self.dropped.append(Dropped(setting.told, "the budget was over before it was tried"))
+                continue
+            start = self.best.configuration if self.best else Configuration()
+            if any(setting.name == other.name for other in start.settings):
+                others = tuple(other for other in start.settings if other.name != setting.name)
+                start = replace(start, settings=others)
+            one = replace(start, settings=(*start.settings, setting))
+            state = self._time(one)
+            if not state.proven:
+                self.dropped.append(Dropped(setting.told, _why(state)))
+            elif not self._consider(one, state):
+                self.dropped.append(
+                    Dropped(setting.told, f"not faster: {_told(self._span(state, 'patched'), self.goal)}")
+                )
+
+    def _offered(self) -> Iterator[TorchSetting]:
+        """What suits this case: modes on a GPU, dynamic shapes after recompiles, what causes ask for."""
+        assert self.base is not None
+        state, tree = self._now()
+        figures = next(iter(state.figures(tree).values()), None)
+        if self.base.results.environment.cuda:
+            yield TorchSetting("argument", _MODE, "reduce-overhead")
+            yield TorchSetting("argument", _MODE, "max-autotune-no-cudagraphs")
+        if self.best is None:
+            yield from for_errors(self.base)
+        causes = self._causes()
+        torch = self.base.results.environment.torch
+        for setting in asked_settings(causes, self.bench.places, torch) if self.settings.unsafe else ():
+            if setting.kind in ("config", "argument"):
+                yield setting
+        if figures is None or figures.counts.recompiles:
+            yield TorchSetting("argument", "dynamic", True)
+
+    def _causes(self) -> tuple[Group, ...]:
+        state, tree = self._now()
+        return groups(state.after if tree == "patched" else state.before, self.bench.places)
+
+    def _prune(self) -> None:
+        """Without the fixes that change no count: one that does not help is not kept."""
+        if self.best is None or len(self.best.configuration.bundles) < 2:
+            return
+        whole = self.best.configuration
+        kept = list(whole.bundles)
+        usual = self._standing(whole)
+        for bundle in whole.bundles[:_MOST_PRUNED]:
+            if self._is_over(_RESERVED + 0.1):
+                break
+            rest = self._of([other for other in kept if other is not bundle], whole)
+            if self._standing(rest) <= usual:
+                kept = list(rest.bundles)
+                self._drop_bundle(bundle, "no count changes without it")
+        if len(kept) == len(whole.bundles) or self._is_over(_RESERVED):
+            return
+        one = self._of(kept, whole)
+        state = self._time(one)
+        now = self._span(state, "patched")
+        if state.proven and now is not None and not _is_less(self.best.span, now):
+            self._keep(one, state, now)
+
+    def _confirm(self) -> None:
+        """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
+        if self.best is None or self._is_over(0.05):
+            return
+        one = self.best.configuration
+        left = self._left(0.0)
+        state = self._measured(one, self.options, fresh=True, seconds=max(left, 30.0))
+        now = self._span(state, "patched")
+        if now is None and not state.proven and not _differs(state):  # the time was over: what was measured stands
+            return
+        if now is None or not state.proven:
+            self._drop(one, f"not confirmed: {_why(state)}")
+            self.best = None
+            return
+        self.base = state
+        self.best = Best(one, state, now)
+
+    # --- measuring --------------------------------------------------------------------------------------------------
+
+    def _time(self, one: Configuration) -> State:
+        self.say(f"measuring {one.told}")
+        return self._measured(one, replace(self.options, quick=True))
+
+    def _count(self, one: Configuration) -> State:
+        if one not in self._counts:
+            self.say(f"counting {one.told}")
+            self._counts[one] = self._measured(one, replace(counting(self.options), repeat=False, quick=True))
+        return self._counts[one]
+
+    def _measured(
+        self, one: Configuration, options: plan.Options, fresh: bool = False, seconds: float | None = None
+    ) -> State:
+        most = max(20.0, self._left(0.0)) if seconds is None else seconds
+        limited = replace(options, seconds=min(options.seconds, most))
+        return self.bench.measure(one.changed, limited, fresh=fresh, settings=one.settings)
+
+    def _consider(self, one: Configuration, state: State) -> bool:
+        """Keep it when it is faster than what was best, and than the original compiled, beyond noise."""
+        now = self._span(state, "patched")
+        if now is None:
+            return False
+        assert self.base is not None
+        was = self.best.span if self.best else self._span(self.base, "original")
+        why = f"not better than the original compiled: {_told(now, self.goal)}"
+        was_settled, now_settled = (_settled(self.base, "original"), _settled(state, "patched"))
+        if was_settled and not now_settled:
+            why = "it still compiles after the last pass, or ended eager"
+        elif _is_less(now, was):
+            self._keep(one, state, now)
+            return True
+        if self.best is None and one.bundles:
+            self._drop(one, why)
+        return False
+
+    def _keep(self, one: Configuration, state: State, now: Span) -> None:
+        self.best = Best(one, state, now)
+        if self.seconds_to_first is None:
+            self.seconds_to_first = round(time.monotonic() - self._began, 1)
+        self.keep(self.best)
+
+    def _now(self) -> tuple[State, Tree]:
+        assert self.base is not None
+        return (self.best.state, "patched") if self.best else (self.base, "original")
+
+    def _drop(self, one: Configuration, why: str) -> None:
+        for bundle in one.bundles:
+            self._drop_bundle(bundle, why)
+
+    def _drop_bundle(self, bundle: Bundle, why: str) -> None:
+        if all(other.what != bundle.label for other in self.dropped):
+            self.dropped.append(Dropped(bundle.label, why))
+
+    def _span(self, state: State, tree: Tree, eager: bool = False) -> Span | None:
+        return _span(state, tree, self.goal, eager)
+
+    def _left(self, reserved: float) -> float:
+        return self.budget * (1 - reserved) - (time.monotonic() - self._began)
+
+    def _is_over(self, reserved: float) -> bool:
+        """Whether only a reserved share of the budget is left."""
+        return self._left(reserved) <= 0
+
+
+def verdict(search: Optimizer, call: str = "") -> Verdict:
+    """What the search has come to."""
+    base, best = search.base, search.best
+    seconds = round(time.monotonic() - search._began, 1)
+    if base is None:
+        return Verdict("failed", search.goal, seconds=seconds, said=_failure(search.counted))
+    place = base.results.environment
+    eager, before = (_span(base, "original", "latency", eager) for eager in (True, False))
+    after = _span(best.state, "patched", "latency") if best else before
+    told = Verdict(
+        "failed",
+        search.goal,
+        place.device,
+        place.torch,
+        seconds,
+        search.seconds_to_first,
+        _median(eager),
+        _median(before),
+        dropped=tuple(search.dropped),
+    )
+    if eager is None or (before is None and best is None):
+        return replace(told, said=_failure(base))
+    unfixed, fixed = _figures(base, "original"), _figures(best.state, "patched") if best else ()
+    told = replace(
+        told,
+        after_ms=_median(after),
+        cold_s=_cold(fixed if best else unfixed),
+        equivalent=best.state.proven if best else _equal(base),
+        max_difference=_difference(best.state if best else base, "patched" if best else "original"),
+        breaks=Pair(*(counts([f.counts.breaks for f in side]) for side in (unfixed, fixed or unfixed))),
+        recompiles=Pair(*(counts([f.counts.recompiles for f in side]) for side in (unfixed, fixed or unfixed))),
+        graphs=Pair(*(counts([f.launches for f in side]) for side in (unfixed, fixed or unfixed))),
+        ops_in_graphs=Pair(*(counts([f.operators for f in side]) for side in (unfixed, fixed or unfixed))),
+    )
+    least = best.span if best else _span(base, "original", search.goal)
+    if not _is_less(least, _span(base, "original", search.goal, eager=True)):
+        fixes = [Dropped(bundle.label, "eager is as fast") for bundle in (best.configuration.bundles if best else ())]
+        why = named(fixed or unfixed)
+        return replace(told, word="do-not-compile", dropped=(*told.dropped, *fixes), said=why)
+    if best is None:
+        return replace(told, word="already-best", call=call)
+    one = best.configuration
+    given = {setting.name: setting.value for setting in one.settings}
+    return replace(
+        told,
+        word="optimized",
+        call=call,
+        settings=given,
+        fixes=tuple(_kept(best)),
+        files=tuple(search.bench.places.shown(file.path) for file in one.changed),
+    )
+
+
+def _kept(best: Best) -> Iterator[Kept]:
+    """The fixes, each place of them once."""
+    for file in best.configuration.changed:
+        for fixed in file.patch.fixed if file.patch else ():
+            safe = fixed.applicability == "safe"
+            grade: Literal["proven", "assumed"] = "proven" if safe else "assumed"
+            yield Kept(fixed.code, relative(file.path), fixed.line, grade, "" if safe else fixed.assumption)
+
+
+def _figures(state: State, tree: Tree) -> tuple[Figures, ...]:
+    return tuple(state.figures(tree).values())
+
+
+def _span(state: State, tree: Tree, goal: str, eager: bool = False) -> Span | None:
+    """What the goal measures, over all cases; None where one was not measured."""
+    results = state.results
+    mode = None if eager else results.modes[0]
+    if results.backend not in TIMED and not eager:
+        return None
+    spans = []
+    for case in results.cases:
+        figures = case.variant(tree, "eager" if eager else "compiled", mode).figures
+        spans.append(_of_figures(figures, goal) if figures is not None else None)
+    known = [span for span in spans if span is not None]
+    if not known or len(known) < len(spans):
+        return None
+    busy = [span.busy for span in known if span.busy is not None]
+    low, median, high = (sum(span[place] or 0.0 for span in known) for place in range(3))
+    return Span(low, median, high, sum(busy) if len(busy) == len(known) else None)
+
+
+def _of_figures(figures: Figures, goal: str) -> Span | None:
+    if goal == "startup":
+        seconds = figures.cold_seconds
+        return None if seconds is None else Span((1 - _ROUGH) * seconds, seconds, (1 + _ROUGH) * seconds)
+    if goal == "memory":
+        used = figures.memory.bytes / 2**20 if figures.memory else None
+        return None if used is None else Span((1 - _ROUGH) * used, used, (1 + _ROUGH) * used)
+    warm = figures.warm
+    return None if warm is None else Span(warm.low_ms, warm.median_ms, warm.high_ms, warm.cpu_ms)
+
+
+def _is_less(now: Span | None, was: Span | None) -> bool:
+    """Whether it is less beyond noise: quartiles apart, by more than a share, and CPU time says the same.
+
+    What could not be measured is more than all that could.
+    """
+    if now is None or was is None:
+        return now is not None
+    by_clock = now.high < was.low and now.median < (1 - SHARE) * was.median
+    return by_clock and (now.busy is None or was.busy is None or now.busy < was.busy)
+
+
+def _settled(state: State, tree: Tree) -> bool:
+    return all(map(is_settled, _figures(state, tree)))
+
+
+def is_settled(figures: Figures) -> bool:
+    """Whether nothing was compiled any more in the last counted pass, and no limit was hit."""
+    return not any(call.graphs or call.recompiles for call in figures.settled) and not figures.counts.limit_hits
+
+
+def _equal(base: State) -> bool:
+    """Whether the original compiled computes what it computes eagerly, within the tolerance."""
+    for case in base.results.cases:
+        compared = case.comparison("original", "compiled", base.results.modes[0])
+        if compared is None or compared.differences or (compared.outputs.mae or 0) > case.tolerance:
+            return False
+    return True
+
+
+def _difference(state: State, tree: Tree) -> float | None:
+    """The largest difference of compiled outputs to those of the original in eager mode."""
+    found = [case.comparison(tree, "compiled", state.results.modes[0]) for case in state.results.cases]
+    largest = [0.0 if c.outputs.bitwise else c.outputs.max for c in found if c is not None]
+    known = [value for value in largest if value is not None]
+    return max(known) if known else None
+
+
+def _cold(figures: Sequence[Figures]) -> float | None:
+    known = [one.cold_seconds for one in figures if one.cold_seconds is not None]
+    return round(sum(known), 2) if known else None
+
+
+def _differs(state: State) -> bool:
+    return any(verdict.status in ("different", "worse") for verdict in state.judgement.verdicts)
+
+
+def _why(state: State) -> str:
+    """Why a state does not count as verified."""
+    for found in state.judgement.verdicts:
+        if found.status not in ("equivalent", "unproven"):
+            return "; ".join(found.reasons[:2]) or found.status
+    return "no recorded call runs what was changed"
+
+
+def _failure(state: State | None) -> str:
+    """What keeps a case from being measured."""
+    for case in state.results.cases if state else ():
+        for variant in case.variants:
+            if variant.tree == "original" and variant.status not in ("ok", "skipped"):
+                return f"{variant.name}: {variant.message or variant.status}"
+        if case.compare_error:
+            return case.compare_error
+    return "nothing could be measured"
+
+
+def _texts(one: Configuration) -> tuple[tuple[str, bytes], ...]:
+    return tuple((file.path, file.after) for file in one.changed)
+
+
+def _median(span: Span | None) -> float | None:
+    return None if span is None else round(span.median, 3)
+
+
+def _told(span: Span | None, goal: str) -> str:
+    return "did not run" if span is None else f"{span.median:.3g} {UNITS[goal]}"

@@ -1,0 +1,171 @@
+"""What a search has come to: a verdict against eager, as a value, as JSON, and in four lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Word = Literal["optimized", "already-best", "do-not-compile", "failed"]
+
+UNITS = {"latency": "ms", "throughput": "ms", "startup": "s", "memory": "MB"}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A fix that was kept. ``gain``: of leaving it in, in the unit of the goal; None: not measured by itself."""
+
+    code: str
+    file: str
+    line: int
+    grade: Literal["proven", "assumed"]
+    assumption: str = ""
+    gain_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A fix or a setting that was tried and not kept."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A count, before and after; None where it was not measured."""
+
+    before: int | None = None
+    after: int | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of a search. Times in ms of one pass over all recorded calls; None where nothing was measured.
+
+    ``cold_s``: the first pass, compilation included; ``call``: how to compile. ``said``: why it failed.
+    """
+
+    word: Word
+    goal: str = "latency"
+    device: str = ""
+    torch: str = ""
+    seconds: float = 0.0
+    seconds_to_first: float | None = None
+    eager_ms: float | None = None
+    before_ms: float | None = None
+    after_ms: float | None = None
+    cold_s: float | None = None
+    warm_cold_s: float | None = None
+    equivalent: bool = False
+    max_difference: float | None = None
+    breaks: Pair = Pair()
+    recompiles: Pair = Pair()
+    graphs: Pair = Pair()
+    ops_in_graphs: Pair = Pair()
+    call: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    fixes: tuple[Kept, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    files: tuple[str, ...] = ()
+    said: str = ""
+    interrupted: bool = False
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 optimized or already best, 1 nothing that pays, 2 failed."""
+        return {"optimized": 0, "already-best": 0, "do-not-compile": 1, "failed": 2}[self.word]
+
+    def json(self) -> dict[str, Any]:
+        """The document of ``--json``, schema 1."""
+        pairs = {name: [pair.before, pair.after] for name, pair in self._pairs()}
+        own = ("device", "torch", "seconds", "seconds_to_first", "eager_ms", "before_ms", "after_ms", "cold_s")
+        return {
+            "schema": 1,
+            "verdict": self.word,
+            **{name: getattr(self, name) for name in own},
+            "warm_cold_s": self.warm_cold_s,
+            "equivalent": self.equivalent,
+            "max_difference": self.max_difference,
+            **pairs,
+            "call": self.call,
+            "settings": self.settings,
+            "fixes": [vars(fix) for fix in self.fixes],
+            "dropped": [{"code": one.what, "reason": one.reason} for one in self.dropped],
+            "files": list(self.files),
+            "message": self.said,
+            "interrupted": self.interrupted,
+        }
+
+    def _pairs(self) -> list[tuple[str, Pair]]:
+        names = ("breaks", "recompiles", "graphs", "ops_in_graphs")
+        return [(name, getattr(self, name)) for name in names]
+
+    @property
+    def lines(self) -> list[str]:
+        """What is printed last; nothing more is needed to act."""
+        if self.word == "failed":
+            return [f"failed: {self.said}. Nothing was changed."]
+        first = f"eager {_ms(self.eager_ms)} | compiled as it was {_ms(self.before_ms)}"
+        if self.word == "do-not-compile":
+            best = f" | best {_ms(self.after_ms)}" if self.after_ms is not None else ""
+            faster = bool(self.after_ms and self.eager_ms and self.after_ms < self.eager_ms)
+            why = "no gain over eager beyond noise" if faster else "eager is fastest"
+            where = f"on this device ({self.device})"
+            lines = [f"{first}{best}: do not compile this model for {self.goal} {where}; {why}. Nothing was changed."]
+            return [*lines, f"why: {self.said}"] if self.said else lines
+        if self.word == "already-best":
+            return [
+                f"{first} ({_times(self.eager_ms, self.before_ms)} eager): nothing was faster. Nothing was changed."
+            ]
+        gains = [f"{_times(self.eager_ms, self.after_ms)} eager"]
+        gains += [f"{_times(self.before_ms, self.after_ms)} compiled"] if self.before_ms else []
+        difference = "not known" if self.max_difference is None else f"{self.max_difference:.3g}"
+        lines = [
+            f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), results equal (max difference {difference})",
+            self._kept(),
+        ]
+        if self.call:
+            cold = "" if self.cold_s is None else f"          first call {self.cold_s:.0f} s"
+            lines.append(f"compile with: {self.call}{cold}")
+        return lines
+
+    def _kept(self) -> str:
+        files = len({fix.file for fix in self.fixes})
+        assumed = [fix for fix in self.fixes if fix.grade == "assumed"]
+        proven = len(self.fixes) - len(assumed)
+        grades = [f"{proven} proven"] if proven else []
+        if assumed:
+            why = next((fix.assumption for fix in assumed if fix.assumption), "")
+            grades.append(f"{len(assumed)} assumed" + (f": {why}" if why else ""))
+        told = (
+            [f"{_many(len(self.fixes), 'fix')} in {_many(files, 'file')} ({', '.join(grades)})"] if self.fixes else []
+        )
+        told += [_many(len(self.settings), "setting")] if self.settings else []
+        return f"kept {' and '.join(told) or 'nothing'}; {len(self.dropped)} tried and dropped"
+
+
+def relative(path: str) -> str:
+    """A path below the working folder, as it is typed from there."""
+    below = os.path.relpath(path)
+    return path if below.startswith(os.pardir) else below
+
+
+def _ms(value: float | None) -> str:
+    return "failed" if value is None else f"{value:.3g} ms" if value < 100 else f"{value:.1f} ms"
+
+
+def _times(before: float | None, after: float | None) -> str:
+    return f"{before / after:.2g}x" if before and after else "?x"
+
+
+def _many(number: int, word: str) -> str:
+    plural = f"{word}es" if word.endswith("x") else f"{word}s"
+    return f"{number} {word if number == 1 else plural}"
+
+
+def counts(values: Sequence[int | None]) -> int | None:
+    """The sum; None where one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None

@@ -1,0 +1,213 @@
+"""Programs are recorded once, and come to the same call again in each process that measures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patcher.run.program import parsed
+from patcher.run.recording import Recording, RecordingError, record
+
+pytestmark = pytest.mark.slow
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.second(torch.relu(self.first(x)))
+        if x.sum() > 0:
+            x = x * 2
+        return x
+
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    @torch.no_grad()
+    def generate(self, x, times):
+        for _ in range(times):
+            x = self.net(x)
+        return x
+"""
+
+PROGRAMS = {
+    "training": """
+from net import *
+model = Net()
+compiled = torch.compile(model, dynamic=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    loss = nn.functional.mse_loss(compiled(torch.randn(2 + step % 2, 4)), torch.zeros(()))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "method": """
+from net import *
+model = Whole().eval()
+for rows in (1, 2, 3):
+    model.generate(torch.randn(rows, 4), times=2)
+""",
+    "function": """
+from net import *
+model = Net()
+optimizer = torch.optim.Adam(model.parameters())
+
+@torch.compile
+def step(x):
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+for _ in range(3):
+    step(torch.randn(2, 4))
+""",
+    "in place": """
+from net import *
+model = Whole()
+model.net.compile(mode="reduce-overhead")
+with torch.no_grad():
+    model.generate(torch.ones(1, 4), 2)
+""",
+    "plain": """
+from net import *
+if __name__ == "__main__":
+    model = Net().eval()
+    with torch.inference_mode():
+        print(model(torch.randn(2, 4)).shape)
+""",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "net.py").write_text(NET)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def recorded(folder: Path, text: str, target: str = "") -> Recording:
+    (folder / "program.py").write_text(text)
+    return record(parsed(["python", "program.py"]), sys.executable, folder / "recording", 60, target)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "signatures", "called", "compiled", "trains"),
+    [
+        ("training", "Net", 2, 4, True, True),
+        ("method", "Whole.generate", 3, 3, False, False),
+        ("function", "step", 2, 3, True, False),
+        ("in place", "Whole.generate", 1, 1, True, False),
+        ("plain", "Net", 1, 1, False, False),
+    ],
+)
+def test_what_a_program_calls_is_recorded(
+    folder: Path, name: str, target: str, signatures: int, called: int, compiled: bool, trains: bool
+) -> None:
+    found = recorded(folder, PROGRAMS[name])
+    told = (found.target, found.signatures, found.called, found.compiled, found.trains)
+    assert told == (target, signatures, called, compiled, trains)
+    assert {Path(file).name for file in found.files} == {"net.py", "program.py"}
+
+
+SPEC: dict[str, Any] = {
+    "schema": 1,
+    "tool": "fix-compile",
+    "command": [],
+    "tree": {},
+    "modes": ["default"],
+    "backend": "eager",
+    "promise": "bitwise",
+    "quick": True,
+    "verbose": False,
+    "seconds": 60,
+    "memory": None,
+    "overlay": [],
+    "path": [],
+}
+
+
+def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
+    """What the worker tells of one variant."""
+    out = folder / f"job-{kind}"
+    case = {"name": "program", "file": found.case.file, "recorded": found.case.recorded, "vary": None}
+    job = {"case": 0, "tree": "original", "kind": kind, "mode": "default", "folder": str(out)}
+    spec = folder / f"{kind}.json"
+    spec.write_text(json.dumps({**SPEC, "base": str(folder), "cases": [case], "job": job}))
+    worker = Path(__file__).resolve().parents[1] / "patcher" / "harness" / "worker.py"
+    subprocess.run([sys.executable, str(worker), str(spec)], check=True, capture_output=True, cwd=folder)
+    told: dict[str, Any] = json.loads((out / "result.json").read_text())
+    assert told["status"] == "ok", told["message"]
+    return told
+
+
+@pytest.mark.parametrize(("name", "graphs"), [("training", 2), ("method", 6), ("function", 2), ("in place", 2)])
+def test_a_recorded_program_is_measured_at_its_call(folder: Path, name: str, graphs: int) -> None:
+    found = recorded(folder, PROGRAMS[name])
+    eager, compiled = (measured(folder, found, kind) for kind in ("eager", "compiled"))
+    assert eager["repeatable"] is True
+    assert eager["weights"] == compiled["weights"]
+    assert compiled["launches"] >= graphs
+    assert len(eager["calls"]) == found.signatures
+    assert eager["case"]["train"] is found.trains
+
+
+def test_another_target_is_named(folder: Path) -> None:
+    text = "from net import *\nloss = nn.MSELoss()\nnet = Net()\nloss(net(torch.ones(2, 4)), torch.ones(2, 4))\n"
+    assert recorded(folder, text).target == "Net"
+    assert recorded(folder, text, "MSELoss").target == "MSELoss"
+    with pytest.raises(RecordingError, match="no call of Other"):
+        recorded(folder, text, "Other")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("print('nothing')\n", "no call was seen, of 0 modules"),
+        ("from net import *\nNet()\n", "no call was seen, of 3 modules"),
+        ("raise RuntimeError('no weights')\n", "fails before a model is called: RuntimeError: no weights"),
+        ("import os\nos._exit(3)\n", "ended with status 3"),
+    ],
+)
+def test_a_program_that_calls_no_model_is_told(folder: Path, text: str, why: str) -> None:
+    with pytest.raises(RecordingError, match=why):
+        recorded(folder, text)
+
+
+def test_pytest_is_a_program(folder: Path) -> None:
+    (folder / "test_net.py").write_text(
+        "from net import *\n\ndef test_forward():\n    assert Net()(torch.ones(1, 4)).shape == (1, 4)\n"
+    )
+    found = record(parsed(["python", "-m", "pytest", "-q", "test_net.py"]), sys.executable, folder / "r", 60)
+    assert found.target == "Net"
+    assert measured(folder, found, "eager")["repeatable"] is True
+
+
+def test_torchrun_with_one_process_is_a_program(folder: Path) -> None:
+    (folder / "group.py").write_text(
+        "from net import *\n"
+        "torch.distributed.init_process_group('gloo')\n"
+        "model = nn.parallel.DistributedDataParallel(Net())\n"
+        "model(torch.ones(2, 4)).sum().backward()\n"
+    )
+    command = ["python", "-m", "torch.distributed.run", "--nproc_per_node", "1", "group.py"]
+    found = record(parsed(command), sys.executable, folder / "r", 60)
+    assert found.trains
+    assert found.target == "DistributedDataParallel"
+    assert measured(folder, found, "eager")["status"] == "ok"
