@@ -3,8 +3,8 @@
 Used by docs/generate.py (the line "Measured on ..." of docs/results), tests/test_claims.py and benchmarks/claims.py.
 
 Compares the rules (``rules/fcNNN*``) and the analyses (``patcher/facts``) at the commit with those of the working
-tree, by their syntax trees. Docstrings, comments, ``examples.py`` and a rule's ``invalid`` and ``valid`` do not count.
-The rest of the tool (engine, harness, command line) is not compared.
+tree, by their syntax trees. Docstrings, comments, files of examples, and a rule's ``invalid`` and ``valid`` do not
+count. The rest of the tool (engine, harness, command line) is not compared.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _group(path: str) -> str:
 
 def _counts(path: str) -> bool:
     own = path.startswith("patcher/facts/") or (_RULE.match(path) is not None and path.endswith(".py"))
-    return own and not path.endswith(("/examples.py", ".pyc", ".md"))
+    return own and not path.endswith(("/examples.py", "_examples.py", ".pyc", ".md"))
 
 
 def _then(commit: str, root: Path) -> dict[str, str]:

@@ -860,9 +860,14 @@ def test_a_rule_is_short(module: str) -> None:
 
 
 @pytest.mark.parametrize("options", [("--verify-only",), ("--dry-run",)])
-def test_scanning_and_patching_do_not_import_torch(options: tuple[str, ...]) -> None:
-    """Also with a fixture that has findings, in one process, so that no worker hides the import."""
-    target = next(iter(sorted((ROOT / "fixtures").glob("*/before.py"))))
+def test_scanning_and_patching_do_not_import_torch(options: tuple[str, ...], tmp_path: Path) -> None:
+    """Also with a fixture that has findings, in one process, so that no worker hides the import.
+
+    It is a project of its own: in its place, all of this repository would be read.
+    """
+    (tmp_path / "setup.cfg").touch()
+    target = tmp_path / "model.py"
+    target.write_bytes(next(iter(sorted((ROOT / "fixtures").glob("*/before.py")))).read_bytes())
     script = (
         "import sys\n"
         "import fix_compile\n"

@@ -56,6 +56,8 @@ def test_documentation_is_no_change(repository: Path) -> None:
     assert _edit(repository, "rules/fc102_y.py", "x = 1", "x  =  1  # said") == []
     assert _edit(repository, "rules/fc102_y.py", "(1,)", "(1, 2)") == []
     assert _edit(repository, "rules/fc101_x/examples.py", "x = 1", "x = 2") == []
+    (repository / "rules/fc101_x/room_examples.py").write_text("x = 1\n")
+    assert since.changed_since("HEAD", repository) == []
 
 
 def test_code_is_a_change(repository: Path) -> None:

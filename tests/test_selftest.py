@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import json
+import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -280,7 +282,7 @@ def test_a_python_that_is_none(tool: Run, tmp_path: Path) -> None:
         2, "", f"fix-compile selftest: error: {missing} cannot be started: No such file or directory\n",
     )  # fmt: skip
     assert tool("selftest", "--python", str(script)) == (
-        2, "", f"fix-compile selftest: error: {script} does not answer as a Python does\n",
+        2, "", f"fix-compile selftest: error: {script} does not answer as a Python does: hello\n",
     )  # fmt: skip
 
 
@@ -291,6 +293,39 @@ def test_a_python_without_torch(tool: Run, tmp_path: Path) -> None:
     assert tool("selftest", "--python", str(bare)) == (
         2, "", f"fix-compile selftest: error: {bare} has no torch; --python names another\n",
     )  # fmt: skip
+
+
+def test_what_lies_among_temporary_files_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("nt", "json", "torch"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not asked')\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert interpreter(sys.executable).torch == importlib.metadata.version("torch")
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo first >&2; echo 'out of order' >&2; exit 3", "does not answer as a Python does: out of order"),
+        ("echo 17", "does not answer as a Python does: 17"),
+        ("exit 3", "does not answer as a Python does: it says nothing, and ends with status 3"),
+        ("printf '\\377'", "does not answer as a Python does: it says no text"),
+        ("exec sleep 60", "does not answer within 1 seconds"),
+    ],
+)
+def test_what_is_no_python_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str) -> None:
+    monkeypatch.setattr(executing, "_ASKED_SECONDS", 1.0)
+    other = tmp_path / "other"
+    other.write_text(f"#!/bin/sh\n{script}\n")
+    other.chmod(0o755)
+    with pytest.raises(ConfigError, match=re.escape(f"{other} {told}") + "$"):
+        interpreter(str(other))
+
+
+def test_an_answer_counts_however_the_process_ends(tmp_path: Path) -> None:
+    ending = tmp_path / "ending"
+    ending.write_text(f'#!/bin/sh\n{sys.executable} "$@"\nkill -SEGV $$\n')
+    ending.chmod(0o755)
+    assert interpreter(str(ending)) == replace(interpreter(sys.executable), executable=str(ending))
 
 
 def test_an_unknown_code(tool: Run) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from patcher.fleet.row import Job
 from patcher.fleet.slots import Slot
 
-_TORCH = "import importlib.metadata as m; print(m.version('torch'))"
+#: Modules of the working folder, which ``-c`` puts first, are none of this Python.
+_TORCH = "import sys; sys.path[:] = filter(None, sys.path); import importlib.metadata as m; print(m.version('torch'))"
 
 
 @dataclass(frozen=True)

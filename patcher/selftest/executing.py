@@ -20,8 +20,13 @@ Json = dict[str, Any]
 
 PROGRAM = Path(__file__).resolve().parent.parent / "harness" / "examples.py"
 SECONDS = 300.0  # that one example may take
+_ASKED_SECONDS = 120.0
 
+# ``-c`` puts the working folder first, and in the one for temporary files lie modules of anybody: Python's own
+# modules would import an `nt.py` there.
 _ASK = """
+import sys
+sys.path[:] = filter(None, sys.path)
 import importlib.metadata, importlib.util, json, platform
 def version():
     if importlib.util.find_spec("torch") is None:
@@ -51,20 +56,37 @@ def interpreter(executable: str) -> Interpreter:
             [executable, "-c", _ASK],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=_ASKED_SECONDS,
             check=False,
             cwd=tempfile.gettempdir(),
         )
-        told = json.loads(asked.stdout.strip().rpartition("\n")[2]) if asked.returncode == 0 else None
     except OSError as error:
         raise ConfigError(f"{executable} cannot be started: {error.strerror}") from None
-    except (subprocess.TimeoutExpired, ValueError):
-        told = None
-    if not isinstance(told, dict):
-        raise ConfigError(f"{executable} does not answer as a Python does")
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"{executable} does not answer within {_ASKED_SECONDS:.0f} seconds") from None
+    except ValueError:  # bytes that are no text
+        told, last = None, "it says no text"
+    else:
+        told, last = _told(asked.stdout), _last(asked.stderr) or _last(asked.stdout)
+        last = last or f"it says nothing, and ends with status {asked.returncode}"
+    if told is None:
+        raise ConfigError(f"{executable} does not answer as a Python does: {last}")
     if not told.get("torch"):
         raise ConfigError(f"{executable} has no torch; --python names another")
     return Interpreter(executable, str(told["python"]), str(told["torch"]))
+
+
+def _told(output: str) -> Json | None:
+    """What stands in the last line; None when it is no answer. How the process ends after it is its own affair."""
+    try:
+        told = json.loads(_last(output))
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _last(output: str) -> str:
+    return output.strip().rpartition("\n")[2].strip()
 
 
 def execute(
@@ -136,9 +158,9 @@ class _Process:
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         )
         if self._line() is None:
-            said = self._process.stderr.read().strip().splitlines() if self._process.stderr else []
+            said = _last(self._process.stderr.read()) if self._process.stderr else ""
             self.end()
-            raise ConfigError(f"{executable} cannot run examples: {said[-1] if said else 'it says nothing'}")
+            raise ConfigError(f"{executable} cannot run examples: {said or 'it says nothing'}")
 
     def answer(self, request: Json) -> Json | None:
         """The record; None when the process ended instead."""
