@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt tests/gains/requirements.txt
 
 venv: $(STAMP)  ## create .venv with the development tools and torch
 
-demo: $(STAMP)  ## patch a small vision-language model, measured before and after (ARGS='--mode ...')
+demo: $(STAMP)  ## make a small program faster, measured against eager (ARGS=...)
 	@$(BIN)/python benchmarks/demo.py $(ARGS)
 
 test: $(STAMP)  ## run the tests (ARGS='-k FC101' passes options to pytest)

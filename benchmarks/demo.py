@@ -1,8 +1,8 @@
-"""`make demo`: show what would change in a small model, then measure it before and after and apply the patch.
+"""`make demo`: make a small program faster, and say what that is worth against eager.
 
     python benchmarks/demo.py [OPTION ...]
 
-Options are passed on to the measuring call: `--mode`, `--backend`, `--plot`. All happens in a temporary folder.
+Options are passed on to `fix-compile optimize`. All happens in a temporary folder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MODEL, CASE = "captioner.py", "captioner_case.py"
+PROGRAM = Path(__file__).with_name("demo")
 
 
 def call(folder: Path, *arguments: str) -> int:
@@ -29,12 +29,12 @@ def call(folder: Path, *arguments: str) -> int:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copyfile(ROOT / "fixtures" / "vision_language" / "before.py", folder / MODEL)
-        shutil.copyfile(ROOT / "benchmarks" / "demo_case.py", folder / CASE)
+        folder = Path(name) / "demo"
+        shutil.copytree(PROGRAM, folder, ignore=shutil.ignore_patterns("__pycache__"))
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # the model is too small for more
-        shown = call(folder, "--dry-run", MODEL)
-        return shown or call(folder, "--test", "--quick", "--case", CASE, *sys.argv[1:], MODEL)
+        shown = call(folder, "diff", "sampler.py")
+        options = ["--yes", "--budget", "200", "--python", sys.executable, *sys.argv[1:]]
+        return shown or call(folder, "optimize", *options, "--", "python", "sample.py")
 
 
 if __name__ == "__main__":

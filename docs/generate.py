@@ -1,6 +1,6 @@
 """Write what the rules and the facts say about themselves.
 
-That is: a page for each rule in docs/rules, docs/rules.md, the table and the diff in README.md; docs/facts.md and
+That is: a page for each rule in docs/rules, docs/rules.md, the diff in README.md; docs/facts.md and
 docs/captured.md. Also README's figures (docs/results/claims.json), and where those of docs/results come from
 (docs/measured.py).
 
@@ -32,10 +32,10 @@ from patcher.rule import Example, NearMiss, Rule
 from rules import load_rules
 
 HEADINGS = ("What it does", "Why it breaks compilation", "Fix safety", "References")
-START, END = "<!-- rules: written by docs/generate.py -->", "<!-- end of rules -->"
 CLAIMS = ("<!-- {}: written by docs/generate.py -->", "<!-- end of {} -->")
 DIFF_START, DIFF_END = "<!-- diff: written by docs/generate.py -->", "<!-- end of diff -->"
 FIXTURE = "vision_language"
+SHOWN = 2  # hunks of its diff
 ATTRIBUTION = ROOT / "docs" / "results" / "attribution.json"  # written by benchmarks/attribution.py
 NOTHING = "nothing removed"
 WRITTEN = "<!-- Written by docs/generate.py from the rules; edit those. -->"
@@ -178,8 +178,9 @@ def index(rules: Sequence[Rule]) -> str:
 def fixture_diff() -> str:
     """What a default run changes in a fixture; tests hold its ``after.py`` to what the tool writes."""
     before, after = ((ROOT / "fixtures" / FIXTURE / f"{w}.py").read_text().splitlines() for w in ("before", "after"))
-    lines = difflib.unified_diff(before, after, "a/model.py", "b/model.py", lineterm="", n=1)
-    return "\n".join(["```diff", *lines, "```"])
+    lines = list(difflib.unified_diff(before, after, "a/model.py", "b/model.py", lineterm="", n=1))
+    hunks = [number for number, line in enumerate(lines) if line.startswith("@@")]
+    return "\n".join(["```diff", *lines[: hunks[SHOWN]], "```"])
 
 
 def between(text: str, start: str, end: str, new: str) -> str:
@@ -191,11 +192,11 @@ def between(text: str, start: str, end: str, new: str) -> str:
     return f"{before}{start}\n\n{new}\n\n{end}{after}"
 
 
-def readme(text: str, rules: Sequence[Rule]) -> str:
-    """README.md with fresh tables, figures and a fresh diff between their markers."""
+def readme(text: str) -> str:
+    """README.md with fresh figures and a fresh diff between their markers."""
     for name, new in measured.blocks(measured.claims()).items():
         text = between(text, *(marker.format(name) for marker in CLAIMS), new)
-    return between(between(text, START, END, table(rules, "docs/rules")), DIFF_START, DIFF_END, fixture_diff())
+    return between(text, DIFF_START, DIFF_END, fixture_diff())
 
 
 CAPTURED_HEAD = """# What gets into a graph
@@ -254,7 +255,7 @@ def main() -> None:
         ROOT / "docs" / "facts.md": facts_page(),
         ROOT / "docs" / "captured.md": captured_page(),
         **measured.pages(options.check),
-        ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8"), rules),
+        ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8")),
     }
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     gone = sorted(set((ROOT / "docs" / "rules").glob("*.md")) - pages.keys())

@@ -143,14 +143,13 @@ def blocks(claims: Claims) -> dict[str, str]:
 
 
 def _demo(claim: dict[str, Any]) -> str:
-    """The sentence above the diff."""
+    """What `make demo` ends with."""
     values = claim["values"]
     eager, old, new = (values[f"{key} ms"] for key in ("eager", "original", "safe"))
-    where = f"{claim['device']}, torch {claim['torch']}, {claim['commit']}"
+    gains = f"{eager / new:.2g}x eager, {old / new:.2g}x compiled"
     return (
-        f"`make demo` measures it: {values['original']} graph breaks before, {values['safe']} after. One pass takes "
-        f"{eager} ms in eager mode,\n{old} ms compiled before and {new} ms compiled after ({where}).\n"
-        f"Outputs in eager mode: {values['outputs']}."
+        f"```\neager {eager} ms | compiled as it was {old} ms | now {new} ms ({gains}), results {values['outputs']}\n```\n\n"
+        f"({claim['device']}, torch {claim['torch']}, {claim['commit']}.)"
     )
 
 

@@ -57,6 +57,7 @@ class Verdict:
     before_ms: float | None = None
     after_ms: float | None = None
     cold_s: float | None = None
+    before_cold_s: float | None = None
     warm_cold_s: float | None = None
     equivalent: bool = False
     max_difference: float | None = None
@@ -85,6 +86,7 @@ class Verdict:
             "schema": 1,
             "verdict": self.word,
             **{name: getattr(self, name) for name in own},
+            "before_cold_s": self.before_cold_s,
             "warm_cold_s": self.warm_cold_s,
             "equivalent": self.equivalent,
             "max_difference": self.max_difference,
@@ -126,9 +128,10 @@ class Verdict:
             f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), results equal (max difference {difference})",
             self._kept(),
         ]
-        if self.call:
-            cold = "" if self.cold_s is None else f"          first call {self.cold_s:.0f} s"
-            lines.append(f"compile with: {self.call}{cold}")
+        cold = "" if self.cold_s is None else f"first pass {self.cold_s:.0f} s"
+        if cold and self.before_cold_s is not None:
+            cold += f", before {self.before_cold_s:.0f} s"
+        lines.append("          ".join(filter(None, (f"compile with: {self.call}" if self.call else "", cold))))
         return lines
 
     def _kept(self) -> str:

@@ -70,9 +70,12 @@ class GradientMode(Analysis):
         constant = bool(given) and isinstance(given[0], ast.Constant)
         return what != "torch.enable_grad" and not (constant and (what or "").startswith("torch."))
 
-    def why_saved_changes(self, e: ast.expr, node: ast.AST) -> str:
-        """What writes, after ``node``, into what ``e`` gives, where a backward pass may need that as it was; or ""."""
-        return "" if self.off(node) else self.facts.ask(Unchanged).why_written_later(e, node)
+    def why_saved_changes(self, e: ast.expr, node: ast.AST, by_calls: bool = True) -> str:
+        """What writes, after ``node``, into what ``e`` gives, where a backward pass may need that as it was; or "".
+
+        ``by_calls``: also calls of code that is not read, which may write.
+        """
+        return "" if self.off(node) else self.facts.ask(Unchanged).why_written_later(e, node, by_calls)
 
     def changes_between(self, made: ast.AST, node: ast.AST) -> bool:
         """Whether gradients may be recorded where ``made`` stands and not at ``node``, of one function, or vice versa.

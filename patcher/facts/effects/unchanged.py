@@ -105,11 +105,11 @@ class Unchanged(Analysis):
             return [Write(How.RUNS, until)]
         return list(self._between(graph, first, last, since, until))
 
-    def why_written_later(self, e: ast.expr, since: ast.AST) -> str:
+    def why_written_later(self, e: ast.expr, since: ast.AST, by_calls: bool = True) -> str:
         """What writes into what ``e`` gives, as the object was, after ``since`` in one call; "" when nothing does.
 
         A backward pass may need what was given to an operation as it was then. Code that is not read counts where it is
-        handed the object itself.
+        handed the object itself, with ``by_calls``.
         """
         function = self._around(since)
         graph = self.graph(function) if function is not None else None
@@ -119,7 +119,8 @@ class Unchanged(Analysis):
         storage = self.storage(function)
         mine = storage.within(storage.objects(e)) - {WORLD}
         for w in self._between(graph, first, graph.exit, since, function):
-            if w.how is How.RUNS and mine.isdisjoint(o for part in w.objects for o in storage.objects(part)):
+            handed = not mine.isdisjoint(o for part in w.objects for o in storage.objects(part))
+            if w.how is How.RUNS and not (by_calls and handed):
                 continue
             if reason := self._touches_object(w, e, Aspect.MEMORY, function):
                 return reason
