@@ -148,7 +148,8 @@ def _demo(claim: dict[str, Any]) -> str:
     eager, old, new = (values[f"{key} ms"] for key in ("eager", "original", "safe"))
     gains = f"{eager / new:.2g}x eager, {old / new:.2g}x compiled"
     return (
-        f"```\neager {eager} ms | compiled as it was {old} ms | now {new} ms ({gains}), results {values['outputs']}\n```\n\n"
+        f"```\neager {eager} ms | compiled as it was {old} ms | now {new} ms ({gains}), "
+        f"results {values['outputs']}\n```\n\n"
         f"({claim['device']}, torch {claim['torch']}, {claim['commit']}.)"
     )
 

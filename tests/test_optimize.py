@@ -1,0 +1,322 @@
+"""The search of ``optimize``: what is kept, what is dropped, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patcher.analysis import Analysis
+from patcher.diagnose.bench import State
+from patcher.diagnose.places import Places
+from patcher.harness import plan
+from patcher.harness.compare import Judgement, VerdictStatus
+from patcher.harness.compare import Verdict as CaseVerdict
+from patcher.harness.measured import (
+    CallFigures,
+    CaseResult,
+    Comparison,
+    Counts,
+    Distance,
+    Environment,
+    Figures,
+    Kind,
+    Measurement,
+    Results,
+    Tree,
+    Warm,
+)
+from patcher.results import FileResult
+from patcher.search.optimizing import Best, Optimizer, verdict
+from patcher.search.remedies import for_errors
+from patcher.search.verdict import Dropped, Kept, Pair, Verdict
+from patcher.settings import Settings, TorchSetting
+from rules import load_rules
+
+ROOT = Path(__file__).resolve().parents[1]
+
+MODEL = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.line(x)
+        if not torch.isfinite(y).all():
+            raise ValueError("not finite")
+        if y.sum() > 0:
+            y = y * 2
+        else:
+            y = y - 1
+        return y
+"""
+
+
+@dataclass
+class Measured:
+    """What a configuration costs. ``cold``: seconds of the first pass; ``settles``: whether it stops compiling."""
+
+    ms: float | None = 10.0
+    breaks: int = 0
+    cold: float = 5.0
+    settles: bool = True
+    equal: bool = True
+
+
+def _figures(one: Measured, timed: bool) -> Figures:
+    warm = Warm(one.ms, 0.99 * one.ms, 1.01 * one.ms, one.ms, 10) if timed and one.ms is not None else None
+    last = CallFigures(0.1, 0, 0, 0 if one.settles else 1, 1 + one.breaks, 10)
+    counts = Counts(breaks=one.breaks)
+    return Figures(
+        settled=(last,), counts=counts, launches=1 + one.breaks, operators=10, cold_seconds=one.cold, warm=warm
+    )
+
+
+@dataclass
+class Bench:
+    """Answers what a configuration costs from ``told``, which is given its fixed codes and its settings."""
+
+    told: Callable[[frozenset[str], tuple[TorchSetting, ...]], Measured]
+    places: Places
+    eager: float = 20.0
+    original: Measured = field(default_factory=lambda: Measured(15.0, breaks=3))
+    error: str = ""
+    measured: int = 0
+    asked: list[tuple[frozenset[str], tuple[str, ...], str]] = field(default_factory=list)
+
+    def measure(
+        self,
+        files: Sequence[FileResult],
+        options: plan.Options,
+        fresh: bool = False,
+        settings: Sequence[TorchSetting] = (),
+    ) -> State:
+        self.measured += 1
+        codes = frozenset(fixed.code for file in files if file.patch for fixed in file.patch.fixed)
+        self.asked.append((codes, tuple(s.told for s in settings), options.backend))
+        timed = options.backend == "inductor"
+        patched = self.told(codes, tuple(settings)) if codes or settings else None
+        variants = [Measurement("original", "eager", None, "ok", figures=_figures(Measured(self.eager), True))]
+        pairs: list[tuple[Tree, Measured | None]] = [("original", self.original), ("patched", patched)]
+        for tree, one in pairs:
+            failed = (tree == "original" and self.error) or (one is not None and one.ms is None and self.error)
+            if one is None:
+                continue
+            status: Any = "compile-error" if failed else "ok"
+            figures = None if failed else _figures(one, timed)
+            variants.append(Measurement(tree, "compiled", "default", status, str(failed or ""), figures=figures))
+        kinds: list[tuple[Tree, Kind]] = [("original", "compiled"), ("patched", "compiled")]
+        compared = tuple(Comparison(tree, kind, "default", Distance(True, 0.0, 0.0)) for tree, kind in kinds)
+        case = CaseResult("program", 1e-3, False, "cpu", None, tuple(variants), compared)
+        environment = Environment("2.13.0", "3.11", "cpu", None, "Linux", 1)
+        results = Results(
+            "", (), None, None, "", ("default",), options.backend, "bitwise", True, (), environment, "", 1.0, (case,)
+        )
+        status_: VerdictStatus = "equivalent" if patched is None or patched.equal else "different"
+        judged = Judgement((CaseVerdict("program", "default", status_, () if status_ == "equivalent" else ("off",)),))
+        return State(tuple(files), results, judged, (), ())
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Callable[..., Optimizer]:
+    (tmp_path / "net.py").write_text(MODEL)
+    rules = load_rules()
+    settings = Settings(unsafe=True)
+    analysis = Analysis([str(tmp_path / "net.py")], rules, settings)
+    options = plan.Options(command=(), paths=(), modes=("default",), backend="inductor", seconds=100)
+    places = Places(analysis.files, str(tmp_path), ())
+
+    def made(told: Callable[..., Measured], **given: Any) -> Optimizer:
+        bench: Any = Bench(told, places, **given)
+        one = Optimizer(analysis, settings, bench, options, budget=1000)
+        one.run()
+        return one
+
+    return made
+
+
+def test_all_fixes_come_first_and_what_changes_no_count_is_taken_out(search: Callable[..., Optimizer]) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(5.0, breaks=0 if "FC102" in codes else 1)
+
+    kept: list[Best] = []
+    one = search(told)
+    asked = one.bench.asked  # type: ignore[attr-defined]
+    assert asked[1] == (frozenset({"FC101", "FC102"}), (), "inductor")
+    assert one.best is not None
+    assert {unit.code for bundle in one.best.configuration.bundles for unit in bundle.units} == {"FC102"}
+    found = verdict(one)
+    assert (found.word, found.status, found.eager_ms, found.before_ms, found.after_ms) == ("optimized", 0, 20, 15, 5)
+    assert [fix.code for fix in found.fixes] == ["FC102"]
+    assert [dropped.what.partition(" ")[0] for dropped in found.dropped] == ["FC101"]
+    assert kept == []
+
+
+def test_what_computes_something_else_is_never_kept(search: Callable[..., Optimizer]) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(5.0, equal="FC101" not in codes)
+
+    found = verdict(search(told))
+    assert found.word == "optimized"
+    assert {fix.code for fix in found.fixes} == {"FC102"}
+    assert any(dropped.what.startswith("FC101") and "off" in dropped.reason for dropped in found.dropped)
+
+
+@pytest.mark.parametrize(
+    ("measured", "word"),
+    [
+        (Measured(5.0), "optimized"),
+        (Measured(14.9, cold=5.0), "already-best"),  # noise
+        (Measured(15.0, cold=3.0), "optimized"),  # as fast, and compiled in less time
+        (Measured(5.0, settles=False), "already-best"),  # it compiles in each pass
+        (Measured(5.0, equal=False), "already-best"),
+    ],
+)
+def test_a_gain_is_beyond_noise_settled_and_equal(
+    search: Callable[..., Optimizer], measured: Measured, word: str
+) -> None:
+    assert verdict(search(lambda codes, settings: measured)).word == word
+
+
+def test_what_eager_does_as_fast_is_not_compiled(search: Callable[..., Optimizer]) -> None:
+    found = verdict(search(lambda codes, settings: Measured(5.0), eager=4.0))
+    assert (found.word, found.status, found.after_ms) == ("do-not-compile", 1, 5)
+    assert found.fixes == ()
+    assert "do not compile this model for latency on this device (cpu); eager is fastest" in found.lines[0]
+
+
+def test_an_original_that_does_not_compile_gets_the_settings_for_its_error(search: Callable[..., Optimizer]) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(5.0 if any(s.name == "recompile_limit" for s in settings) else None)
+
+    one = search(told, error="FailOnRecompileLimitHit: hard failure")
+    found = verdict(one)
+    assert (found.word, found.before_ms, found.after_ms) == ("optimized", None, 5)
+    assert found.settings == {"recompile_limit": 64}
+    assert "compiled as it was failed" in found.lines[0]
+    assert one.base is not None
+    assert [setting.name for setting in for_errors(one.base)] == ["force_parameter_static_shapes", "recompile_limit"]
+
+
+def test_what_runs_nowhere_compiled_has_failed(search: Callable[..., Optimizer]) -> None:
+    found = verdict(search(lambda codes, settings: Measured(None), error="no compiler"))
+    assert (found.word, found.status, found.equivalent) == ("failed", 2, False)
+    assert found.lines == ["failed: original compiled (default): no compiler. Nothing was changed."]
+
+
+def test_the_document_has_the_keys_of_the_contract() -> None:
+    told = Verdict("failed").json()
+    assert told["schema"] == 1
+    assert told["verdict"] == "failed"
+    contract = (
+        "device torch seconds seconds_to_first eager_ms before_ms after_ms cold_s warm_cold_s equivalent "
+        "max_difference "
+        "breaks recompiles graphs ops_in_graphs call settings fixes dropped files"
+    )
+    assert set(contract.split()) <= told.keys()
+    json.dumps(told)
+
+
+def test_the_last_lines_say_all_that_is_needed() -> None:
+    fixes = (Kept("FC102", "a.py", 3, "proven"), Kept("FC305", "b.py", 4, "assumed", "fewer than 192 tokens"))
+    found = Verdict(
+        "optimized",
+        eager_ms=535.6,
+        before_ms=498.0,
+        after_ms=98.1,
+        max_difference=0.0,
+        cold_s=41.0,
+        before_cold_s=60.0,
+        call='torch.compile(Net, mode="reduce-overhead")',
+        settings={"mode": "reduce-overhead"},
+        fixes=fixes,
+        dropped=(Dropped("FC101 in Net", "no count changes without it"),),
+        breaks=Pair(7, 0),
+    )
+    assert found.lines == [
+        "eager 535.6 ms | compiled as it was 498.0 ms | now 98.1 ms (5.5x eager, 5.1x compiled), "
+        "results equal (max difference 0)",
+        "kept 2 fixes in 2 files (1 proven, 1 assumed: fewer than 192 tokens) and 1 setting; 1 tried and dropped",
+        'compile with: torch.compile(Net, mode="reduce-overhead")          first pass 41 s, before 60 s',
+    ]
+    assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s"
+
+
+# --- the whole path ------------------------------------------------------------
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "fix_compile.py"), "optimize", "--python", sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_gets_faster_and_comes_back(tmp_path: Path) -> None:
+    for file in (ROOT / "benchmarks" / "demo").glob("*.py"):
+        (tmp_path / file.name).write_text(file.read_text())
+    before = (tmp_path / "sampler.py").read_text()
+    status, out, err = run(tmp_path, "--yes", "--json", "told.json", "--budget", "300", "--", "python", "sample.py")
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert (status, told["verdict"]) == (0, "optimized"), out + err
+    assert told["equivalent"] is True
+    assert (told["breaks"][1], told["graphs"][0]) == (0, 0)  # the whole frame was eager before
+    assert told["after_ms"] < 0.8 * min(told["eager_ms"], told["before_ms"])
+    assert [(fix["code"], fix["grade"]) for fix in told["fixes"]] == [("FC102", "proven")]
+    assert out.startswith("eager ")
+    assert "undo: " in out.splitlines()[-1]
+    assert "_assert_async" in (tmp_path / "sampler.py").read_text()
+    assert "optimize" in (tmp_path / "fix-compile-report.html").read_text()
+    restore = [sys.executable, str(ROOT / "fix_compile.py"), "restore"]
+    subprocess.run(restore, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "sampler.py").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("print('nothing')\n", "no call was seen"),
+        ("import torch\nraise SystemExit('no data')\n", "exit status no data"),
+    ],
+)
+def test_a_program_that_cannot_be_measured_fails(tmp_path: Path, program: str, why: str) -> None:
+    (tmp_path / "program.py").write_text(program)
+    status, out, _ = run(tmp_path, "--json", "told.json", "--", "python", "program.py")
+    assert status == 2
+    assert out.startswith("failed: ")
+    assert why in out
+    assert json.loads((tmp_path / "told.json").read_text())["verdict"] == "failed"
+
+
+def test_without_a_compiler_nothing_is_called_equal(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "case.py").write_text(
+        "import torch\nfrom net import Net\n\ndef build():\n    return Net()\n\n"
+        "def calls():\n    return [((torch.randn(2, 4),), {})]\n"
+    )
+    missing = {"PATH": "/nonexistent", "CC": "/nope", "CXX": "/nope"}
+    command = [sys.executable, str(ROOT / "fix_compile.py"), "test", "--quick", "--case", "case.py", "net.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **missing}, check=False
+    )
+    assert done.returncode == 2, done.stdout
+    assert "no compiled code ran, so nothing is proven" in done.stdout
+    assert (tmp_path / "net.py").read_text() == MODEL
