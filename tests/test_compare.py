@@ -169,6 +169,8 @@ NOT_EQUIVALENT: list[tuple[str, Json, str, str]] = [
     ("failed: before different", {"pe": failing("error"), "vs_pc": OFF}, "failed", "patched eager: crashed"),
     ("failed: eager, neither compiles", {"pe": failing("error"), "oc": failing("error"), "pc": failing("error")},
      "failed", "patched eager: crashed"),
+    ("invalid: neither compiles", {"oc": failing("error"), "pc": failing("timeout")}, "invalid",
+     "no compiled code ran, so nothing is proven: original"),
     # nothing of the patch ran
     ("unproven: no import", {"pe": {"loaded": []}, "pc": {"loaded": []}}, "unproven", "eager has imported no patched"),
     ("unproven: no import, compiled", {"pc": {"loaded": []}}, "unproven", "patched compiled (default) has imported no"),
@@ -251,7 +253,6 @@ def test_not_equivalent(given: Json, status: str, reason: str) -> None:
 EQUIVALENT: list[tuple[str, Json, str]] = [
     ("a frame without operators", {"pc": {"counts": {"dropped_frames": 2}, "operators": 100}},
      "dropped frames 0 -> 2, with no operator less in graphs"),
-    ("neither compiles", {"oc": failing("error"), "pc": failing("timeout")}, "neither tree runs here: original"),
     ("compiles now", {"oc": failing("compile-error", "no")}, "compiles now (original compiled (default):"),
     ("original not compiled", {"oc": failing("skipped")}, "original compiled (default): was not run"),
     ("missed places", {"pe": {"places": {"executed": 1, "of": 2, "missed": ["m.py:9"]}}},

@@ -188,7 +188,7 @@ def _failed(trial: _Trial) -> Iterator[_Said]:
         if kind == "compiled" and after.status == "skipped" and trial.eager[1] is None:
             continue  # what crashes in eager mode is not compiled
         if after.figures is None and before.figures is None:
-            ran = kind == "compiled" and "skipped" not in (before.status, after.status)
+            ran = kind == "compiled" and bool(trial.eager[1]) and "skipped" not in (before.status, after.status)
             why = "no compiled code ran, so nothing is proven" if ran else "neither tree runs here"
             yield _Said("invalid" if ran else "note", f"{why}: {ended(before)}; {ended(after)}")
         elif after.figures is None:

@@ -398,7 +398,9 @@ def verdict(search: Optimizer, call: str = "") -> Verdict:
         ops_in_graphs=Pair(*(counts([f.operators for f in side]) for side in (unfixed, fixed or unfixed))),
     )
     least = best.span if best else _span(base, "original", search.goal)
-    if not _is_less(least, _span(base, "original", search.goal, eager=True)):
+    alone = _span(base, "original", search.goal, eager=True)
+    runs_now = best is not None and before is None and not _is_less(alone, least)
+    if not runs_now and not _is_less(least, alone):
         fixes = [Dropped(bundle.label, "eager is as fast") for bundle in (best.configuration.bundles if best else ())]
         why = named(fixed or unfixed)
         return replace(told, word="do-not-compile", dropped=(*told.dropped, *fixes), said=why)
