@@ -210,6 +210,14 @@ def test_an_original_that_does_not_compile_gets_the_settings_for_its_error(searc
     assert [setting.name for setting in for_errors(one.base)] == ["force_parameter_static_shapes", "recompile_limit"]
 
 
+def test_a_program_that_compiles_nothing_is_told_to(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(15.0))
+    assert verdict(one).word == "already-best"
+    found = verdict(one, "model.compile()", compiles=False)
+    assert (found.word, found.after_ms, found.fixes) == ("optimized", 15, ())
+    assert found.lines[-1].startswith("compile with: model.compile()")
+
+
 def test_what_runs_nowhere_compiled_has_failed(search: Callable[..., Optimizer]) -> None:
     found = verdict(search(lambda codes, settings: Measured(None), error="no compiler"))
     assert (found.word, found.status, found.equivalent) == ("failed", 2, False)

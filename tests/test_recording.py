@@ -78,6 +78,20 @@ def step(x):
 for _ in range(3):
     step(torch.randn(2, 4))
 """,
+    "optimizer": """
+from net import *
+model = Net()
+optimizer = torch.optim.AdamW(model.parameters())
+
+@torch.compile
+def update():
+    optimizer.step()
+
+for _ in range(3):
+    model(torch.randn(2, 4)).square().mean().backward()
+    update()
+    optimizer.zero_grad()
+""",
     "in place": """
 from net import *
 model = Whole()
@@ -114,6 +128,7 @@ def recorded(folder: Path, text: str, target: str = "") -> Recording:
         ("method", "Whole.generate", 3, 3, False, False),
         ("function", "step", 2, 3, True, False),
         ("in place", "Whole.generate", 1, 1, True, False),
+        ("optimizer", "update", 2, 3, True, False),
         ("plain", "Net", 1, 1, False, False),
     ],
 )
@@ -157,7 +172,9 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.parametrize(("name", "graphs"), [("training", 2), ("method", 6), ("function", 2), ("in place", 2)])
+@pytest.mark.parametrize(
+    ("name", "graphs"), [("training", 2), ("method", 6), ("function", 2), ("in place", 2), ("optimizer", 1)]
+)
 def test_a_recorded_program_is_measured_at_its_call(folder: Path, name: str, graphs: int) -> None:
     found = recorded(folder, PROGRAMS[name])
     eager, compiled = (measured(folder, found, kind) for kind in ("eager", "compiled"))
@@ -166,6 +183,21 @@ def test_a_recorded_program_is_measured_at_its_call(folder: Path, name: str, gra
     assert compiled["launches"] >= graphs
     assert len(eager["calls"]) == found.signatures
     assert eager["case"]["train"] is found.trains
+
+
+def test_a_method_of_the_users_comes_before_those_of_a_trainer(folder: Path) -> None:
+    """As those of a class from an installed package, which a trainer calls."""
+    package = folder / "site-packages"
+    package.mkdir()
+    (package / "trainer.py").write_text(
+        "from torch import nn\n\n\nclass Base(nn.Module):\n    def fit(self, x):\n        return self.step(x)\n"
+    )
+    text = (
+        "import sys\nsys.path.append('site-packages')\nfrom net import *\nfrom trainer import Base\n\n"
+        "class Mine(Base):\n    def __init__(self):\n        super().__init__()\n        self.net = Net()\n\n"
+        "    def step(self, x):\n        return self.net(x)\n\nMine().fit(torch.ones(2, 4))\n"
+    )
+    assert recorded(folder, text).target == "Mine.step"
 
 
 def test_another_target_is_named(folder: Path) -> None:

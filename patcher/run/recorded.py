@@ -80,8 +80,7 @@ class Live:
         callee = getattr(self._event.callee, "_orig_mod", self._event.callee)
         if self._event.target.kind == "module":
             return callee
-        owners = [owner for owner in self._owners if isinstance(owner, torch.nn.Module)]
-        return _Shell(self._event.call, owners)
+        return _Shell(self._event.call, self._owners)
 
     def build(self) -> Any:
         """The model, as it was when the program came here."""
@@ -113,7 +112,7 @@ class Live:
         if event.target.kind == "method":
             parts = [event.callee.get_submodule(path) for path in self._recording["inner"]] if not handles else []
             for part in parts:
-                part._compiled_call_impl = compiling(part._call_impl, **options)
+                part._compiled_call_impl = compiling(_call_of(part), **options)
             return model
         own = next((h for h in handles if h.original is model), None)
         if event.target.kind == "module":
@@ -136,14 +135,23 @@ class Live:
         return torch.stack(parts).sum() if parts else sum(leaf.sum() for leaf in leaves if leaf.requires_grad)
 
 
-class _Shell(torch.nn.Module):  # type: ignore[misc]
-    """A call that is no module, with the modules whose state it may use."""
+def _call_of(module: torch.nn.Module) -> Callable[..., Any]:
+    """What compiling it in place compiles; of PyTorch's own classes Dynamo skips the frame, so they get another."""
+    if not type(module).forward.__module__.startswith("torch.nn."):
+        made: Callable[..., Any] = module._call_impl
+        return made
+    return lambda *args, **kwargs: module.forward(*args, **kwargs)
 
-    def __init__(self, call: Callable[..., Any], owners: list[torch.nn.Module]) -> None:
+
+class _Shell(torch.nn.Module):  # type: ignore[misc]
+    """A call that is no module, with the modules and optimizers whose state it may use."""
+
+    def __init__(self, call: Callable[..., Any], owners: list[Any]) -> None:
         super().__init__()
         self.__dict__["call"] = call
         for number, owner in enumerate(owners):
-            self.add_module(f"m{number}", owner)
+            part = owner if isinstance(owner, torch.nn.Module) else torch.nn.ParameterList(_trained_by(owner))
+            self.add_module(f"m{number}", part)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Make the call."""
@@ -182,15 +190,21 @@ def _reached(one: Any, function: Any) -> Iterator[Any]:
     yield from (one for one in found if callable(one) or isinstance(one, torch.optim.Optimizer))
 
 
+def _trained_by(optimizer: torch.optim.Optimizer) -> list[Any]:
+    """The parameters of an optimizer."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
 class _Snapshot:
     """The state of modules and optimizers, to be put back."""
 
     def __init__(self, owners: list[Any]) -> None:
         modules = [m for owner in owners if isinstance(owner, torch.nn.Module) for m in owner.modules()]
-        tensors = {id(t): t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None}
+        optimizers = [owner for owner in owners if isinstance(owner, torch.optim.Optimizer)]
+        held = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+        tensors = {id(t): t for t in (*held, *(p for one in optimizers for p in _trained_by(one)))}
         self._tensors = [(t, t.detach().clone(), t.grad) for t in tensors.values()]
         self._attributes = [(m, {k: _copied(v) for k, v in vars(m).items()}) for m in modules]
-        optimizers = [owner for owner in owners if isinstance(owner, torch.optim.Optimizer)]
         self._optimizers = [(one, copy.deepcopy(one.state_dict())) for one in optimizers]
 
     def restore(self) -> None:

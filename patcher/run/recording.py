@@ -47,6 +47,13 @@ class Recording:
     trains: bool
     seconds: float
     live_only: str = ""
+    inner: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> str:
+        """What would be compiled, as code may name it: the module, or the part of it that a method calls."""
+        first = next(iter(self.inner), "")
+        return f"model.{first}" if first else "model"
 
     @property
     def case(self) -> Case:
@@ -93,6 +100,7 @@ def record(
         any(call["gradients"] for call in calls),
         told["seconds"],
         told["unkept"] if not calls else "",
+        tuple(told["inner"]),
     )
 
 

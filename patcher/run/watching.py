@@ -22,6 +22,7 @@ Json = dict[str, Any]
 
 _MODULE_FILE = torch.nn.modules.module.__file__
 _SEED = 20
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
@@ -231,9 +232,10 @@ _CONSTRUCTOR = object()
 def _method_around(callee: Any) -> Any:
     """The outermost method of a module around a call: (instance, class, name); ``_CONSTRUCTOR`` within ``__init__``.
 
-    None: there is none. The module has to contain the one that is called.
+    None: there is none. The module has to contain the one that is called. A method of the user's comes before those of
+    installed packages, which may be the loop of a trainer.
     """
-    found = None
+    found, installed = None, None
     for frame in _frames():
         code = frame.f_code
         if not code.co_argcount or code.co_filename in (__file__, _MODULE_FILE):
@@ -247,8 +249,11 @@ def _method_around(callee: Any) -> Any:
         if kind is None or code.co_name.startswith("__") or isinstance(vars(kind)[code.co_name], property):
             continue
         if not isinstance(callee, torch.nn.Module) or any(one is callee for one in instance.modules()):
-            found = (instance, kind, code.co_name)
-    return found
+            if any(part in code.co_filename for part in _INSTALLED):
+                installed = (instance, kind, code.co_name)
+            else:
+                found = (instance, kind, code.co_name)
+    return found or installed
 
 
 def _frames() -> Iterator[types.FrameType]:
@@ -269,4 +274,4 @@ def seed() -> None:
 def is_own(file: str, roots: list[str]) -> bool:
     """Whether a source file belongs to the user's project rather than to an installed package."""
     inside = any(file.startswith(os.path.join(root, "")) for root in roots)
-    return inside and not any(part in file for part in ("site-packages", "dist-packages"))
+    return inside and not any(part in file for part in _INSTALLED)

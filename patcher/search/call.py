@@ -119,7 +119,8 @@ def _concluded(search: Optimizer, asked: Asked) -> Verdict:
     """The verdict, with the call that compiles as the user would write it."""
     best = search.best
     settings = best.configuration.settings if best else ()
-    return verdict(search, _call(settings, asked.recording))
+    recording = asked.recording
+    return verdict(search, _call(settings, recording), recording is None or recording.compiled)
 
 
 def _call(settings: Sequence[TorchSetting], recording: Recording | None) -> str:
@@ -131,7 +132,8 @@ def _call(settings: Sequence[TorchSetting], recording: Recording | None) -> str:
     if recording is not None and recording.compiled:
         what = ", ".join(dict.fromkeys(recording.compiles)) or "the model"
         return "; ".join([*lines, f"torch.compile({what}, {arguments})"])
-    return "; ".join([*lines, f"model.compile({arguments})"])
+    what = recording.model if recording is not None else "model"
+    return "; ".join([*lines, f"{what}.compile({arguments})"])
 
 
 def _failed(asked: Asked, why: str) -> Told:

@@ -362,8 +362,8 @@ class Optimizer:
         return self._left(reserved) <= 0
 
 
-def verdict(search: Optimizer, call: str = "") -> Verdict:
-    """What the search has come to."""
+def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict:
+    """What the search has come to. ``compiles``: whether the program compiles by itself."""
     base, best = search.base, search.best
     seconds = round(time.monotonic() - search._began, 1)
     if base is None:
@@ -405,7 +405,7 @@ def verdict(search: Optimizer, call: str = "") -> Verdict:
         why = named(fixed or unfixed)
         return replace(told, word="do-not-compile", dropped=(*told.dropped, *fixes), said=why)
     if best is None:
-        return replace(told, word="already-best", call=call)
+        return replace(told, word="already-best" if compiles else "optimized", call=call)
     one = best.configuration
     given = {setting.name: setting.value for setting in one.settings}
     return replace(
@@ -518,6 +518,8 @@ def _failure(state: State | None) -> str:
     """What keeps a case from being measured."""
     for case in state.results.cases if state else ():
         for variant in case.variants:
+            if variant.tree == "original" and variant.status == "timeout":
+                return f"the budget was over before {variant.name} was measured; --budget gives more"
             if variant.tree == "original" and variant.status not in ("ok", "skipped"):
                 return f"{variant.name}: {variant.message or variant.status}"
         if case.compare_error:
