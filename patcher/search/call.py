@@ -109,7 +109,10 @@ def optimize(
         lines.append(f"Nothing was changed; the patch: {relative(str(patch))}          {last}")
     else:
         lines.append(last)
-    if interrupted:
+    if interrupted and search.base is None:
+        lines = ["interrupted before anything was measured. Nothing was changed."]
+        status = INTERRUPTED
+    elif interrupted:
         lines.insert(0, "interrupted: this is the best that was found")
         status = INTERRUPTED if best is None else status
     return Told(status, "".join(f"{line}\n" for line in lines))
