@@ -288,6 +288,10 @@ class Optimizer:
             self.best = None
             return
         self.base = state
+        if _is_less(self._span(state, "original"), now):
+            self._drop(one, "not confirmed: the original compiled was faster when both were measured once more")
+            self.best = None
+            return
         self.best = Best(one, state, now)
 
     # --- measuring --------------------------------------------------------------------------------------------------
