@@ -37,12 +37,26 @@ from patcher.version import VERSION
 
 _GRADES = ("proven", "measured", "assumed")
 _REPORT = "fix-compile-report.html"
+_HELP = """Make a program faster with torch.compile, and keep its results; or say that compiling does not pay.
+
+Your program is the case: it runs once, its first model calls are recorded, and each candidate is measured against
+eager on them. Fixes are shown before they are written; "restore" undoes them.
+
+\b
+fix-compile optimize -- python train.py --steps 20
+fix-compile optimize -- pytest tests/test_model.py -k forward
+fix-compile optimize mymodel/net.py:Net
+fix-compile optimize --case case.py mymodel/
+
+\b
+Exit status: 0 optimized or already best, 1 compiling does not pay,
+2 failed."""
 
 
 def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
     """The command; ``command``: the words behind ``--``, the user's program."""
 
-    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.command(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
     @click.argument("paths", nargs=-1, metavar="[PATH | FILE:CLASS]... [-- COMMAND]")
     @click.option("--case", multiple=True, metavar="FILE", help="A case file, a folder of them, or a name.")
     @click.option("--budget", type=click.FloatRange(min=10), default=600.0, metavar="S", help="Seconds (default: 600).")
@@ -73,20 +87,6 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
         ignore: tuple[str, ...],
         quiet: bool,
     ) -> calls.Told:
-        r"""Make a program faster with torch.compile, and keep its results; or say that compiling does not pay.
-
-        Your program is the case: it runs once, its first model calls are recorded, and each candidate is measured
-        against eager on them. Fixes are shown before they are written; "restore" undoes them.
-
-        \b
-        fix-compile optimize -- python train.py --steps 20
-        fix-compile optimize -- pytest tests/test_model.py -k forward
-        fix-compile optimize --case case.py mymodel/
-
-        \b
-        Exit status: 0 optimized or already best, 1 compiling does not pay,
-        2 failed.
-        """
         unknown = [name for name in grades.split(",") if name not in _GRADES]
         if unknown:
             raise click.UsageError(f"--grades: {unknown[0]!r} is none of {', '.join(_GRADES)}")
