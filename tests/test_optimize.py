@@ -314,6 +314,16 @@ def test_a_program_that_cannot_be_measured_fails(tmp_path: Path, program: str, w
     assert json.loads((tmp_path / "told.json").read_text())["verdict"] == "failed"
 
 
+def test_a_class_whose_inputs_nobody_knows_is_told(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(MODEL)
+    status, out, _ = run(tmp_path, "net.py:Net")
+    assert status == 2
+    assert "no inputs for net.py:Net are in the repository" in out
+    status, _, err = run(tmp_path)
+    assert status == 2
+    assert "give your program behind --" in err
+
+
 def test_without_a_compiler_nothing_is_called_equal(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODEL)
     (tmp_path / "case.py").write_text(

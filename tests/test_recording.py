@@ -121,26 +121,6 @@ def recorded(folder: Path, text: str, target: str = "") -> Recording:
     return record(parsed(["python", "program.py"]), sys.executable, folder / "recording", 60, target)
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "signatures", "called", "compiled", "trains"),
-    [
-        ("training", "Net", 2, 4, True, True),
-        ("method", "Whole.generate", 3, 3, False, False),
-        ("function", "step", 2, 3, True, False),
-        ("in place", "Whole.generate", 1, 1, True, False),
-        ("optimizer", "update", 2, 3, True, False),
-        ("plain", "Net", 1, 1, False, False),
-    ],
-)
-def test_what_a_program_calls_is_recorded(
-    folder: Path, name: str, target: str, signatures: int, called: int, compiled: bool, trains: bool
-) -> None:
-    found = recorded(folder, PROGRAMS[name])
-    told = (found.target, found.signatures, found.called, found.compiled, found.trains)
-    assert told == (target, signatures, called, compiled, trains)
-    assert {Path(file).name for file in found.files} == {"net.py", "program.py"}
-
-
 SPEC: dict[str, Any] = {
     "schema": 1,
     "tool": "fix-compile",
@@ -173,16 +153,29 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "graphs"), [("training", 2), ("method", 6), ("function", 2), ("in place", 2), ("optimizer", 1)]
+    ("name", "target", "signatures", "called", "compiled", "trains", "graphs"),
+    [
+        ("training", "Net", 2, 4, True, True, 2),
+        ("method", "Whole.generate", 3, 3, False, False, 6),
+        ("function", "step", 2, 3, True, False, 2),
+        ("in place", "Whole.generate", 1, 1, True, False, 2),
+        ("optimizer", "update", 2, 3, True, False, 1),
+        ("plain", "Net", 1, 1, False, False, 1),
+    ],
 )
-def test_a_recorded_program_is_measured_at_its_call(folder: Path, name: str, graphs: int) -> None:
+def test_a_program_is_recorded_and_measured_at_its_call(
+    folder: Path, name: str, target: str, signatures: int, called: int, compiled: bool, trains: bool, graphs: int
+) -> None:
     found = recorded(folder, PROGRAMS[name])
-    eager, compiled = (measured(folder, found, kind) for kind in ("eager", "compiled"))
+    told = (found.target, found.signatures, found.called, found.compiled, found.trains)
+    assert told == (target, signatures, called, compiled, trains)
+    assert {Path(file).name for file in found.files} == {"net.py", "program.py"}
+    eager, with_graphs = (measured(folder, found, kind) for kind in ("eager", "compiled"))
     assert eager["repeatable"] is True
-    assert eager["weights"] == compiled["weights"]
-    assert compiled["launches"] >= graphs
-    assert len(eager["calls"]) == found.signatures
-    assert eager["case"]["train"] is found.trains
+    assert eager["weights"] == with_graphs["weights"]
+    assert with_graphs["launches"] >= graphs
+    assert len(eager["calls"]) == signatures
+    assert eager["case"]["train"] is trains
 
 
 def test_a_method_of_the_users_comes_before_those_of_a_trainer(folder: Path) -> None:

@@ -57,7 +57,7 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
     """The command; ``command``: the words behind ``--``, the user's program."""
 
     @click.command(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
-    @click.argument("paths", nargs=-1, metavar="[PATH | FILE:CLASS]... [-- COMMAND]")
+    @click.argument("paths", nargs=-1, metavar="[PATH]... [-- COMMAND]")
     @click.option("--case", multiple=True, metavar="FILE", help="A case file, a folder of them, or a name.")
     @click.option("--budget", type=click.FloatRange(min=10), default=600.0, metavar="S", help="Seconds (default: 600).")
     @click.option("--goal", type=click.Choice(tuple(UNITS)), default="latency", help="What to improve.")

@@ -53,6 +53,7 @@ class Seen:
     calls: int = 0
     seconds: float = 0.0
     compiled: bool = False
+    holds: bool = True  # whether it holds parameters, as most losses and metrics do not
     inner: list[str] = field(default_factory=list)
     kept: list[Json] = field(default_factory=list)
     signatures: list[Any] = field(default_factory=list)
@@ -82,6 +83,8 @@ class Recorder:
         seen = self.seen.setdefault(event.target, Seen(event.target))
         if self._is_enough(now):
             self.finish("enough was seen")
+        if isinstance(event.callee, torch.nn.Module):
+            seen.holds = next(event.callee.parameters(), None) is not None
         number = self._keep(seen, event)
         if event.inner is not None:
             names = (name for name, module in event.callee.named_modules() if module is event.inner)
@@ -111,11 +114,12 @@ class Recorder:
         return several or (leading.calls >= FEWEST_CALLS and now - self.first > SECONDS_OF_CALLS)
 
     def _chosen(self) -> Seen | None:
-        """The target that is compiled and takes the most time; without any that is compiled, of all."""
+        """The target that takes the most time, of those that are compiled, else hold parameters, else of all."""
         named = self.spec.get("named", "")
         found = [seen for seen in self.seen.values() if seen.calls and _is_named(seen.target, named)]
         compiled = [seen for seen in found if seen.compiled]
-        return max(compiled or found, key=lambda seen: seen.seconds, default=None)
+        holding = [seen for seen in found if seen.holds]
+        return max(compiled or holding or found, key=lambda seen: seen.seconds, default=None)
 
     def _keep(self, seen: Seen, event: Any) -> int | None:
         """Save the arguments of a call, when they are like none before; its number among those that are kept."""
