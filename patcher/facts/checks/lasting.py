@@ -15,6 +15,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.checks.log_calls import log_call
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.effects.writes import How, Write, Writes
+from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.protected import TRIES, WITHS
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, last_name, walk
@@ -173,7 +174,7 @@ class Lasting(Analysis):
         made = function.rpartition(".")[2] in INITIALISERS
         return summary is not None and not made and bool(summary.does.own or summary.does.sets)
 
-    def _is_made_here(self, e: ast.expr) -> bool:
+    def _is_made_here(self, e: ast.expr, seen: set[Definition] | None = None) -> bool:
         """Whether ``e`` is an object that this call has made: a container, an instance, what a layer gives."""
         match e:
             case (
@@ -185,8 +186,12 @@ class Lasting(Analysis):
                 made = last_name(func).lstrip("_")[:1].isupper() or what.startswith("torch.")
                 return made or self.inference.of(func).kind is Kind.MODULE
             case ast.Name():
-                found = self.inference.definitions(e)
-                parts = [d.part for d in found if d.how == "assign"]
-                values = [value for value, path in parts if value is not None and not path]
-                return bool(found) and len(values) == len(found) and all(map(self._is_made_here, values))
+                found, seen = self.inference.definitions(e), set() if seen is None else seen
+                more = found - seen
+                seen |= found
+                return bool(found) and all(self._binds_made(d, seen) for d in more)
         return False
+
+    def _binds_made(self, d: Definition, seen: set[Definition]) -> bool:
+        value, path = d.part
+        return d.how == "assign" and value is not None and not path and self._is_made_here(value, seen)
