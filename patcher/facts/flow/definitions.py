@@ -191,12 +191,11 @@ class Flow:
                     self._loads(value, env)
                     self._bind(target, env, "assign", value)
             case ast.AugAssign(target=target, value=value):
-                self._loads(value, env)
                 if isinstance(target, ast.Name):
                     self._load(target, env)
+                self._loads(s, env)
+                if isinstance(target, ast.Name):
                     env[target.id] = self._bound(target.id, s, "augmented", value)
-                else:
-                    self._loads(target, env)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self._capture(s)
                 env[name] = self._bound(name, s, "other")
