@@ -194,4 +194,23 @@ class Lasting(Analysis):
 
     def _binds_made(self, d: Definition, seen: set[Definition]) -> bool:
         value, path = d.part
-        return d.how == "assign" and value is not None and not path and self._is_made_here(value, seen)
+        if d.how != "assign" or value is None:
+            return False
+        return self._is_made_here(value, seen) if not path else self._is_new_part(value, path, seen)
+
+    def _is_new_part(self, e: ast.expr, path: tuple[int, ...], seen: set[Definition]) -> bool:
+        """Whether functions of this file that ``e`` calls make what they return at ``path``, and keep it nowhere."""
+        bodies = self.callees.bodies(e) if isinstance(e, ast.Call) else []
+        return bool(bodies) and all(f is not None and self._gives_new(f, path, seen) for f in bodies)
+
+    def _gives_new(self, function: FunctionNode, path: tuple[int, ...], seen: set[Definition]) -> bool:
+        if function.decorator_list or not isinstance(function, ast.FunctionDef):
+            return False
+        storage = self.unchanged.storage(function)
+        for n in self.syntax.own(function, ast.Return, ast.Yield, ast.YieldFrom):
+            given, left = Definition("", n, "assign", n.value, path).part if isinstance(n, ast.Return) else (None, path)
+            if given is None or left or not self._is_made_here(given, seen):
+                return False
+            if not storage.objects(given).isdisjoint(storage.escaped()):
+                return False
+        return True

@@ -36,6 +36,8 @@ class Definition:
         """What of ``value`` is bound, as far as it is written out, and the positions in it that are left."""
         value, path = self.value, self.path
         while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
+            if any(isinstance(e, ast.Starred) for e in value.elts[: path[0] + 1]):
+                break
             value, path = value.elts[path[0]], path[1:]
         return value, path
 

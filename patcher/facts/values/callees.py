@@ -135,12 +135,10 @@ class Callees(Analysis):
     def _defined(self, d: Definition, seen: frozenset[Definition]) -> str | None:
         if d.how == "parameter" and isinstance(d.node, ast.arg):
             return self._parameter(d.node)
-        value, path = d.value, d.path
-        if d.how == "iteration" and value is not None:
-            items, path = self._source(value, path)
+        if d.how == "iteration" and d.value is not None:
+            items, path = self._source(d.value, d.path)
             return self._element(items) if items is not None and not path else None
-        while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
-            value, path = value.elts[path[0]], path[1:]
+        value, path = d.part
         if d.how != "assign" or value is None or path:
             return None
         return self._built(value) or self.class_of(value, seen)
