@@ -16,7 +16,9 @@ from patcher.facts.checks.log_calls import log_call
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.flow.fixpoint import reach
 from patcher.facts.project.protected import TRIES, WITHS
+from patcher.facts.project.touches import How as Touching
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, last_name, walk
 from patcher.facts.values.callees import Callees
@@ -184,13 +186,23 @@ class Lasting(Analysis):
             case ast.Call(func=func):
                 what = self.syntax.qualified(func) or ""
                 made = last_name(func).lstrip("_")[:1].isupper() or what.startswith("torch.")
-                return made or self.inference.of(func).kind is Kind.MODULE
+                layer = self.project.is_module_class(self.callees.class_of(func) or "")
+                layer = layer or self.inference.of(func).kind is Kind.MODULE
+                return made or (layer and not any(map(self._gives_held, self.callees.of(e))))
             case ast.Name():
                 found, seen = self.inference.definitions(e), set() if seen is None else seen
                 more = found - seen
                 seen |= found
                 return bool(found) and all(self._binds_made(d, seen) for d in more)
         return False
+
+    def _gives_held(self, function: str) -> bool:
+        """Whether the dotted ``function`` may return what an attribute or a global holds."""
+        summaries = (s for s in self.project.modules.values() if function.startswith(f"{s.module}."))
+        goes = [t for s in summaries for t in s.touches if t.how is Touching.GOES]
+        first = {t.place for t in goes if t.inside == function and t.to.startswith(f"{function.rpartition('.')[2]}()")}
+        given = reach(first, lambda place: {t.place for t in goes if t.to == place and place.endswith("()")})
+        return any("(" not in place for place in given)
 
     def _binds_made(self, d: Definition, seen: set[Definition]) -> bool:
         value, path = d.part
