@@ -15,7 +15,10 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.checks.log_calls import log_call
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.effects.writes import How, Write, Writes
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.flow.fixpoint import reach
 from patcher.facts.project.protected import TRIES, WITHS
+from patcher.facts.project.touches import How as Touching
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, last_name, walk
 from patcher.facts.values.callees import Callees
@@ -173,7 +176,7 @@ class Lasting(Analysis):
         made = function.rpartition(".")[2] in INITIALISERS
         return summary is not None and not made and bool(summary.does.own or summary.does.sets)
 
-    def _is_made_here(self, e: ast.expr) -> bool:
+    def _is_made_here(self, e: ast.expr, seen: set[Definition] | None = None) -> bool:
         """Whether ``e`` is an object that this call has made: a container, an instance, what a layer gives."""
         match e:
             case (
@@ -183,10 +186,43 @@ class Lasting(Analysis):
             case ast.Call(func=func):
                 what = self.syntax.qualified(func) or ""
                 made = last_name(func).lstrip("_")[:1].isupper() or what.startswith("torch.")
-                return made or self.inference.of(func).kind is Kind.MODULE
+                layer = self.project.is_module_class(self.callees.class_of(func) or "")
+                layer = layer or self.inference.of(func).kind is Kind.MODULE
+                return made or (layer and not any(map(self._gives_held, self.callees.of(e))))
             case ast.Name():
-                found = self.inference.definitions(e)
-                parts = [d.part for d in found if d.how == "assign"]
-                values = [value for value, path in parts if value is not None and not path]
-                return bool(found) and len(values) == len(found) and all(map(self._is_made_here, values))
+                found, seen = self.inference.definitions(e), set() if seen is None else seen
+                more = found - seen
+                seen |= found
+                return bool(found) and all(self._binds_made(d, seen) for d in more)
         return False
+
+    def _gives_held(self, function: str) -> bool:
+        """Whether the dotted ``function`` may return what an attribute or a global holds."""
+        summaries = (s for s in self.project.modules.values() if function.startswith(f"{s.module}."))
+        goes = [t for s in summaries for t in s.touches if t.how is Touching.GOES]
+        first = {t.place for t in goes if t.inside == function and t.to.startswith(f"{function.rpartition('.')[2]}()")}
+        given = reach(first, lambda place: {t.place for t in goes if t.to == place and place.endswith("()")})
+        return any("(" not in place for place in given)
+
+    def _binds_made(self, d: Definition, seen: set[Definition]) -> bool:
+        value, path = d.part
+        if d.how != "assign" or value is None:
+            return False
+        return self._is_made_here(value, seen) if not path else self._is_new_part(value, path, seen)
+
+    def _is_new_part(self, e: ast.expr, path: tuple[int, ...], seen: set[Definition]) -> bool:
+        """Whether functions of this file that ``e`` calls make what they return at ``path``, and keep it nowhere."""
+        bodies = self.callees.bodies(e) if isinstance(e, ast.Call) else []
+        return bool(bodies) and all(f is not None and self._gives_new(f, path, seen) for f in bodies)
+
+    def _gives_new(self, function: FunctionNode, path: tuple[int, ...], seen: set[Definition]) -> bool:
+        if function.decorator_list or not isinstance(function, ast.FunctionDef):
+            return False
+        storage = self.unchanged.storage(function)
+        for n in self.syntax.own(function, ast.Return, ast.Yield, ast.YieldFrom):
+            given, left = Definition("", n, "assign", n.value, path).part if isinstance(n, ast.Return) else (None, path)
+            if given is None or left or not self._is_made_here(given, seen):
+                return False
+            if not storage.objects(given).isdisjoint(storage.escaped()):
+                return False
+        return True

@@ -213,11 +213,21 @@ class Writes(Analysis):
             yield from self._called(n, self.calls.hidden(defined, operands))
 
     def _augmented(self, n: ast.AugAssign, target: ast.expr) -> Iterator[Write]:
+        if isinstance(n.value, ast.Tuple) and self._holds_tuple(target):
+            return
         value = self.inference.of(target)
         if not value.is_number and value.python != "str":
             yield Write(How.RESIZES if value.kind is not Kind.TENSOR else How.WRITES, n, objects=(target,))
         names = tables.OPERATOR_METHODS[type(n.op)]
         yield from self._operator(n, names | {f"__i{m[2:]}" for m in names}, target)
+
+    def _holds_tuple(self, target: ast.expr) -> bool:
+        """Whether ``target`` is a local name of tuples that are written out, or None, which ``+=`` never changes."""
+        function = self.syntax.function_of(target)
+        if not isinstance(target, ast.Name) or function is None or target.id in self.inference.flow_of(function).shared:
+            return False
+        found = self.inference.definitions(target)
+        return bool(found) and all(d.how in ("assign", "augmented") and _is_tuple(d.part) for d in found)
 
     def _called(self, n: ast.AST, called: Called) -> Iterator[Write]:
         if called.runs:
@@ -242,3 +252,13 @@ class Writes(Analysis):
                 if w.how is not How.BINDS or w.name in names:
                     yield replace(w, node=n)
         self._nested.discard(function)
+
+
+def _is_tuple(part: tuple[ast.expr | None, tuple[int, ...]]) -> bool:
+    """Whether what is bound is a tuple that is written out, or None."""
+    match part:
+        case (ast.IfExp(body=body, orelse=orelse), ()):
+            return _is_tuple((body, ())) and _is_tuple((orelse, ()))
+        case (ast.Tuple() | ast.Constant(value=None), ()):
+            return True
+    return False

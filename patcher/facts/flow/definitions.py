@@ -36,6 +36,8 @@ class Definition:
         """What of ``value`` is bound, as far as it is written out, and the positions in it that are left."""
         value, path = self.value, self.path
         while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
+            if any(isinstance(e, ast.Starred) for e in value.elts[: path[0] + 1]):
+                break
             value, path = value.elts[path[0]], path[1:]
         return value, path
 
@@ -191,12 +193,11 @@ class Flow:
                     self._loads(value, env)
                     self._bind(target, env, "assign", value)
             case ast.AugAssign(target=target, value=value):
-                self._loads(value, env)
                 if isinstance(target, ast.Name):
                     self._load(target, env)
+                self._loads(s, env)
+                if isinstance(target, ast.Name):
                     env[target.id] = self._bound(target.id, s, "augmented", value)
-                else:
-                    self._loads(target, env)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self._capture(s)
                 env[name] = self._bound(name, s, "other")

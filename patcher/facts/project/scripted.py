@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable
+import builtins
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from patcher.facts.flow.fixpoint import reach
 from patcher.facts.syntax.tree import Syntax, dotted
 
 #: How such a call is named among calls: as a function that is not read.
@@ -16,14 +19,47 @@ _PREPARING = frozenset(
     f"torch.jit.{name}"
     for name in "script is_scripting annotate export unused interface script_method Final Attribute".split()
 )
+_LIBRARIES = ("torch", "typing", "math")
 #: Statements around which nothing else may run between two statements of one of their blocks.
 _STRAIGHT = (ast.If, ast.With, ast.Try)
 
 
 def prepared(syntax: Syntax, imported: Iterable[str]) -> bool:
-    """Whether the module names something that only code for TorchScript needs."""
-    named = (n for n in syntax.by_type[ast.Attribute] if f"torch.jit.{n.attr}" in _PREPARING)
-    return any(what in _PREPARING for what in imported) or any(syntax.qualified(n) in _PREPARING for n in named)
+    """Whether the module names something that only code for TorchScript needs.
+
+    Not where that is the decorator of functions that call nothing of other files: these alone are scripted.
+    """
+    if any(what in _PREPARING for what in imported):
+        return True
+    named = {n for n in syntax.by_type[ast.Attribute] if f"torch.jit.{n.attr}" in _PREPARING}
+    named = {n for n in named if syntax.qualified(n) in _PREPARING}
+    top = {s.name: s for s in syntax.tree.body if isinstance(s, ast.FunctionDef)}
+    for function in top.values() if named else ():
+        if len(function.decorator_list) == 1 and _is_alone(function, top, syntax):
+            named -= {*function.decorator_list}
+    return bool(named)
+
+
+def _is_alone(function: ast.FunctionDef, top: Mapping[str, ast.FunctionDef], syntax: Syntax) -> bool:
+    """Whether ``function`` and the ``top`` ones that it names need nothing besides torch and Python's builtins."""
+    stored = {n.id for n in syntax.by_type[ast.Name] if not isinstance(n.ctx, ast.Load)}
+    defined = Counter(d.name for kind in (ast.FunctionDef, ast.ClassDef) for d in syntax.by_type[kind])  # type: ignore[attr-defined]
+
+    def names(f: ast.FunctionDef) -> set[str]:
+        return {n.id for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+    for f in reach([function], lambda f: [top[name] for name in names(f) & top.keys()]):
+        own = {n.arg for n in ast.walk(f) if isinstance(n, ast.arg)}
+        own |= {n.id for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        quoted = (n.annotation for n in ast.walk(f) if isinstance(n, (ast.arg, ast.AnnAssign)))
+        if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for a in quoted if a for n in ast.walk(a)):
+            return False  # a class by its name, whose methods are scripted with it
+        for name in names(f) - own:
+            library = syntax.imports.get(name, "").partition(".")[0] in _LIBRARIES
+            once = name not in stored and name not in syntax.imports
+            if not library and not (once and defined[name] == (name in top) and (name in top or name in dir(builtins))):
+                return False
+    return True
 
 
 def scripted(syntax: Syntax, resolve: Callable[[str], str]) -> frozenset[ast.Call]:

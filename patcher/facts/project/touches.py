@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patcher.facts.flow.definitions import Flow
-from patcher.facts.project.does import QUIET_METHODS, calls_made, constant_name, element_of, in_place
+from patcher.facts.project.does import QUIET_METHODS, asks_through, calls_made, constant_name, element_of, in_place
 from patcher.facts.project.instance_terms import instance_terms
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
@@ -639,7 +639,7 @@ class Touches:
                     self._goes(n, ast.List([a]), f"~{holder.id}")
                 self._goes(n, a, f"?{last}[{i}", given=last in self._defined)
             return  # a local name is bound to what it holds
-        if last in _HOLDERS and what is not None:
+        if (last in _HOLDERS and what is not None) or asks_through(n, what):
             return
         callee = what or self._callee(func)
         read = what is not None or last in self._defined

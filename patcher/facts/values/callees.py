@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -135,12 +136,10 @@ class Callees(Analysis):
     def _defined(self, d: Definition, seen: frozenset[Definition]) -> str | None:
         if d.how == "parameter" and isinstance(d.node, ast.arg):
             return self._parameter(d.node)
-        value, path = d.value, d.path
-        if d.how == "iteration" and value is not None:
-            items, path = self._source(value, path)
+        if d.how == "iteration" and d.value is not None:
+            items, path = self._source(d.value, d.path)
             return self._element(items) if items is not None and not path else None
-        while path and isinstance(value, (ast.Tuple, ast.List)) and path[0] < len(value.elts):
-            value, path = value.elts[path[0]], path[1:]
+        value, path = d.part
         if d.how != "assign" or value is None or path:
             return None
         return self._built(value) or self.class_of(value, seen)
@@ -158,14 +157,26 @@ class Callees(Analysis):
                 return found
         return None
 
-    def _element(self, e: ast.expr) -> str | None:
-        """The class of what the list ``e`` holds, when it is an attribute that is filled with instances of one."""
+    def _element(self, e: ast.expr, later: bool = True) -> str | None:
+        """The class of what the list ``e`` holds, when it is an attribute that is filled with instances of one.
+
+        ``later``: or one that its class only sets to None, for another class of this file to set.
+        """
         own = self.inference.instance_attribute(e)
         stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
         found = {self._held(s.value) for s in stores if s.value is not None}
         if own is not None and found == {None}:
             found = {self._built(item) for _, item in self.inference.class_facts(own[0]).appended.get(own[1], ())}
+        if own is not None and later and not found and all(isinstance(s.value, ast.Constant) for s in stores):
+            found = {self._element(value, later=False) for value in self._set_later(own[1])}
         return found.pop() if len(found) == 1 else None
+
+    def _set_later(self, name: str) -> Iterator[ast.expr]:
+        """What the attributes of that name are set to, of other objects than the instance."""
+        for n in self.syntax.by_type[ast.Attribute]:
+            if n.attr == name and isinstance(n.ctx, ast.Store) and self.inference.instance_attribute(n) is None:
+                set_by = self.syntax.parents[n]
+                yield set_by.value if isinstance(set_by, ast.Assign) else n
 
     def _held(self, e: ast.expr) -> str | None:
         match e:
@@ -176,7 +187,7 @@ class Callees(Analysis):
             case ast.List(elts=[first, *_]):
                 return self._built(first)
             case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
-                return self._built(element)
+                return self._built(element) or self.class_of(element)
         return None
 
     def _built(self, e: ast.expr) -> str | None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.project.does import asks_through
 from patcher.facts.project.touches import How as Touching
 from patcher.facts.running.preparation import Handed, Preparation
 from patcher.facts.syntax.imports import bindings_of_import
@@ -303,7 +304,9 @@ class Clusters(Analysis):
         for n in (*self.syntax.by_type[ast.Attribute], *self.syntax.by_type[ast.Name]):
             if last_name(n) == function.name and not is_stored(n):
                 parent = self.syntax.parents[n]
-                if not (isinstance(parent, ast.Call) and parent.func is n):
+                if not isinstance(parent, ast.Call):
+                    return True
+                if parent.func is not n and not asks_through(parent, self.syntax.qualified(parent.func)):
                     return True
         places = {function.name, f"~{function.name}"}
         touches = (t for s in self.project.modules.values() if s.module != self.module for t in s.touches)
