@@ -218,6 +218,28 @@ def test_a_program_that_compiles_nothing_is_told_to(search: Callable[..., Optimi
     assert found.lines[-1].startswith("compile with: model.compile()")
 
 
+@pytest.mark.parametrize("compiles", [True, False])
+def test_what_computes_something_else_compiled_is_not_equal(search: Callable[..., Optimizer], compiles: bool) -> None:
+    one = search(lambda codes, settings: Measured(15.0))
+    assert one.base is not None
+    (case,) = one.base.results.cases
+    off = tuple(replace(each, outputs=Distance(False, 5.0, 9.0, 1.0)) for each in case.comparisons)
+    one.base = replace(one.base, results=replace(one.base.results, cases=(replace(case, comparisons=off),)))
+    found = verdict(one, compiles=compiles)
+    assert found.word == ("failed" if compiles else "do-not-compile")
+    assert not found.equivalent
+    assert "results equal" not in " ".join(found.lines)
+
+
+def test_what_is_slow_when_confirmed_is_not_kept(search: Callable[..., Optimizer]) -> None:
+    times = iter([5.0, 5.0])
+
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(next(times, 15.0))
+
+    assert verdict(search(told)).word == "already-best"
+
+
 def test_what_runs_nowhere_compiled_has_failed(search: Callable[..., Optimizer]) -> None:
     found = verdict(search(lambda codes, settings: Measured(None), error="no compiler"))
     assert (found.word, found.status, found.equivalent) == ("failed", 2, False)
@@ -315,7 +337,7 @@ def test_a_program_that_cannot_be_measured_fails(tmp_path: Path, program: str, w
 
 
 def test_a_class_whose_inputs_nobody_knows_is_told(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "net.py").write_text(MODEL.replace("self.line(x)", "self.line(x.images) + x.scale"))
     status, out, _ = run(tmp_path, "net.py:Net")
     assert status == 2
     assert "no inputs for net.py:Net are in the repository" in out

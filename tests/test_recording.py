@@ -92,6 +92,67 @@ for _ in range(3):
     update()
     optimizer.zero_grad()
 """,
+    "arguments": """
+from net import *
+
+@torch.compile
+def step(model, optimizer, x):
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    step(model, optimizer, torch.randn(2, 4))
+""",
+    "within": """
+from net import *
+
+class Task(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+        self.step = torch.compile(self._step)
+
+    def _step(self, x):
+        return self.net(x)
+
+    def fit(self):
+        return [self.step(torch.randn(rows, 4)) for rows in (1, 2)]
+
+with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+    Task().fit()
+""",
+    "raising": """
+from net import *
+model = Net()
+for rows in (2, 3):
+    model(torch.ones(rows, 4))
+    try:
+        model(torch.ones(rows, 5))
+    except RuntimeError:
+        pass
+""",
+    "loading": """
+from net import *
+
+class Data(torch.utils.data.Dataset):
+    def __init__(self):
+        self.scale = nn.BatchNorm1d(4).eval()
+
+    def __len__(self):
+        return 96
+
+    def __getitem__(self, number):
+        return self.scale(torch.ones(1, 4)).detach()[0]
+
+model = torch.compile(Net())
+for x in torch.utils.data.DataLoader(Data(), batch_size=48, num_workers=1):
+    model(x)
+""",
     "in place": """
 from net import *
 model = Whole()
@@ -161,6 +222,10 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
         ("in place", "Whole.generate", 1, 1, True, False, 2),
         ("optimizer", "update", 2, 3, True, False, 1),
         ("plain", "Net", 1, 1, False, False, 1),
+        ("arguments", "step", 2, 3, True, False, 2),
+        ("within", "Task._step", 2, 2, True, False, 2),
+        ("raising", "Net", 2, 2, False, False, 2),
+        ("loading", "Net", 2, 2, True, False, 2),
     ],
 )
 def test_a_program_is_recorded_and_measured_at_its_call(

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -95,8 +96,12 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
         folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
         try:
             recording: Recording | None = None
+            began = time.monotonic()
             if command:
+                if paths or case:
+                    raise click.UsageError("give a program behind --, or paths and cases, not both")
                 program = parsed(command)
+                os.environ.update(program.variables)
                 runs = interpreter(program, python)
                 say("recording your program")
                 recording = record(program, runs, folder / "recording", budget / 2, target)
@@ -111,7 +116,8 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
             paths = paths or (str(project_root(os.curdir)),)
             cases = (recording.case,) if recording else find(case, config.cases, config.root)
             unsafe = "assumed" in grades.split(",")
-            settings = settings_from(rules, config, select, ignore, unsafe, (), None, measured(rules), None, (), None)
+            given = settings_from(rules, config, select, ignore, unsafe, (), None, measured(rules), None, (), None)
+            settings = replace(given, unsafe=unsafe)
             if recording is None:
                 missing = [path for path in paths if not os.path.lexists(path)]
                 if missing:
@@ -120,7 +126,7 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
             request = Request(cases, runs, {}, quick=True, memory=available_memory())
             asked = Asked(
                 paths=tuple(paths),
-                budget=budget,
+                budget=max(10.0, budget - (time.monotonic() - began)),
                 goal=goal,
                 report=Path(output),
                 json=told,

@@ -1640,7 +1640,8 @@ class _Run:
             _step(self.case, self.model, self.runner, call, self.optimizer)
 
     def _begin_step(self) -> None:
-        """Outputs of earlier calls may be overwritten from here on: they have been copied."""
+        """Outputs of earlier calls may be overwritten from here on, and weights are cast anew: as in a new context."""
+        torch.clear_autocast_cache()
         if self.kind == "compiled":
             torch.compiler.cudagraph_mark_step_begin()
 

@@ -51,6 +51,8 @@ def reach(folder: Path, then: Callable[[Live], None]) -> None:
         watcher.leave()
         if disabled is not None:
             os.environ["TORCHDYNAMO_DISABLE"] = disabled
+            if hasattr(torch.compiler, "set_stance"):
+                torch.compiler.set_stance("force_eager")  # for what was compiled by other doors
         then(Live(folder, recording, watcher, event))
         return call()
 
@@ -72,9 +74,13 @@ class Live:
         self._owners = list(_owners(event))
         self._model = self._made()
         self._before = _Snapshot(self._owners)
+        self._gradients = [self._read(call["gradients"]) if call["gradients"] else {} for call in self._kept]
         if self.train:
-            self.loss = self._loss
+            self.loss, self.optimizer = self._loss, _unmoved
         self._built = False
+
+    def _read(self, name: str) -> Any:
+        return torch.load(self._folder / name, weights_only=False)
 
     def _made(self) -> Any:
         callee = getattr(self._event.callee, "_orig_mod", self._event.callee)
@@ -93,12 +99,11 @@ class Live:
         """The recorded calls, read anew: a call may write into its arguments."""
         self._turn = 0
         if not self._kept[0]["file"]:
-            return [copy.deepcopy((self._event.arguments, self._event.keywords))]
-        found = []
-        for call in self._kept:
-            given = torch.load(self._folder / call["file"], weights_only=False)
-            found.append(torch.utils._pytree.tree_map(_whole, given, is_leaf=_is_description))
-        return found
+            given = (self._event.arguments, self._event.keywords)
+            return [torch.utils._pytree.tree_map(_apart, given)]
+        live = torch.utils._pytree.tree_leaves((self._event.arguments, self._event.keywords))
+        kept = [self._read(call["file"]) for call in self._kept]
+        return [torch.utils._pytree.tree_map(lambda v: _whole(v, live), one, is_leaf=_is_description) for one in kept]
 
     def compile(self, model: Any, **options: Any) -> Any:
         """Compile what the program compiles, as it does, but for these options; else the outermost modules."""
@@ -107,6 +112,10 @@ class Live:
             del options["backend"]  # the usual one; a program that names its own keeps it
         handles = self._watcher.handles if self._recording["compiled"] else []
         event = self._event
+        if self._recording["compiled"] and not handles:
+            if options.keys() - {"backend"}:
+                raise RuntimeError("the program compiles inside of the call, so nothing else can be given")
+            return model
         for handle in handles:
             handle.activate(compiling, options)
         if event.target.kind == "method":
@@ -122,17 +131,39 @@ class Live:
         return model
 
     def _loss(self, output: Any) -> Any:
-        """The recorded gradients of the outputs, as a scalar to go backward from."""
-        call = self._kept[self._turn % len(self._kept)]
+        """What goes backward from the outputs, with the recorded gradients.
+
+        From scalars alone where there are some: others may be what a loss was made of, and have got theirs from it.
+        """
+        gradients = self._gradients[self._turn % len(self._kept)]
         self._turn += 1
         leaves = torch.utils._pytree.tree_leaves(output)
-        gradients = torch.load(self._folder / call["gradients"], weights_only=False) if call["gradients"] else {}
-        parts = []
-        for place, gradient in gradients.items():
-            leaf = leaves[place]
-            wide = torch.double if leaf.dtype == torch.double else torch.float
-            parts.append((leaf.to(wide) * gradient.to(leaf.device, wide)).sum())
-        return torch.stack(parts).sum() if parts else sum(leaf.sum() for leaf in leaves if leaf.requires_grad)
+        scalars = {place: gradient for place, gradient in gradients.items() if gradient.dim() == 0}
+        return _Backward([(leaves[place], gradient) for place, gradient in (scalars or gradients).items()])
+
+
+class _Backward:
+    """A loss of which only the gradients are known."""
+
+    def __init__(self, pairs: list[tuple[Any, Any]]) -> None:
+        self._pairs = pairs
+
+    def backward(self) -> None:
+        """Go backward from each output."""
+        if self._pairs:
+            torch.autograd.backward(*zip(*self._pairs))  # noqa: B905 - two sequences
+
+
+def _unmoved(parameters: list[Any]) -> Any:
+    """An optimizer that leaves the weights alone: the recorded gradients may be those of a scaled loss."""
+    return torch.optim.SGD(parameters, lr=0.0)
+
+
+def _apart(leaf: Any) -> Any:
+    """A tensor of its own; anything else as it is."""
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    return leaf.detach().clone().requires_grad_(leaf.requires_grad)
 
 
 def _call_of(module: torch.nn.Module) -> Callable[..., Any]:
@@ -160,7 +191,9 @@ class _Shell(torch.nn.Module):  # type: ignore[misc]
 
 def _owners(event: Any) -> Iterator[Any]:
     """The modules and optimizers that an outermost call may reach: its own, those in closures and global names."""
-    todo, met = [(getattr(event.callee, "_orig_mod", event.callee), 0)], set[int]()
+    given = torch.utils._pytree.tree_leaves((event.arguments, event.keywords))
+    live = [leaf for leaf in given if isinstance(leaf, torch.nn.Module | torch.optim.Optimizer)]
+    todo, met = [(one, 0) for one in (getattr(event.callee, "_orig_mod", event.callee), *live)], set[int]()
     while todo:
         one, depth = todo.pop(0)
         if id(one) in met or depth > 3:
@@ -203,9 +236,10 @@ class _Snapshot:
         optimizers = [owner for owner in owners if isinstance(owner, torch.optim.Optimizer)]
         held = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
         tensors = {id(t): t for t in (*held, *(p for one in optimizers for p in _trained_by(one)))}
-        self._tensors = [(t, t.detach().clone(), t.grad) for t in tensors.values()]
+        self._tensors = [(t, t.detach().clone(), None if t.grad is None else t.grad.clone()) for t in tensors.values()]
         self._attributes = [(m, {k: _copied(v) for k, v in vars(m).items()}) for m in modules]
-        self._optimizers = [(one, copy.deepcopy(one.state_dict())) for one in optimizers]
+        self._groups = [(group, dict(group)) for one in optimizers for group in one.param_groups]
+        self._states = [(one.state, {p: _cloned(held) for p, held in one.state.items()}) for one in optimizers]
 
     def restore(self) -> None:
         """Put it back, in place."""
@@ -215,9 +249,18 @@ class _Snapshot:
         with torch.no_grad():
             for tensor, value, gradient in self._tensors:
                 tensor.copy_(value)
-                tensor.grad = gradient
-        for optimizer, state in self._optimizers:
-            optimizer.load_state_dict(state)
+                tensor.grad = None if gradient is None else gradient.clone()
+        for group, held in self._groups:
+            group.clear()
+            group.update(held)
+        for state, known in self._states:
+            state.clear()
+            state.update({parameter: _cloned(held) for parameter, held in known.items()})
+
+
+def _cloned(held: Json) -> Json:
+    """The state of one parameter, with tensors of its own."""
+    return {key: value.clone() if isinstance(value, torch.Tensor) else value for key, value in held.items()}
 
 
 def _copied(value: Any) -> Any:
@@ -226,13 +269,15 @@ def _copied(value: Any) -> Any:
 
 
 def _is_description(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("fix-compile made anew") is True
+    return isinstance(value, dict) and ("fix-compile made anew" in value or "fix-compile live" in value)
 
 
-def _whole(value: Any) -> Any:
-    """A tensor from its description, with the same numbers each time."""
+def _whole(value: Any, live: list[Any]) -> Any:
+    """A tensor from its description, with the same numbers each time; what is ``live`` from the program."""
     if not _is_description(value):
         return value
+    if "fix-compile live" in value:
+        return live[value["fix-compile live"]]
     made = torch.empty_strided(value["shape"], value["stride"], dtype=value["dtype"], device=value["device"])
     numbers = torch.Generator(device=made.device).manual_seed(random.Random(0).getrandbits(31))
     if value["dtype"].is_floating_point or value["dtype"].is_complex:

@@ -42,6 +42,8 @@ MOST_BYTES = 2**30  # of the arguments of all recorded calls; tensors beyond are
 FEWEST_CALLS, MOST_CALLS = 2, 40
 SECONDS_OF_CALLS = 20.0  # after the first call
 SILENT_SECONDS = 60.0  # without another call
+LIVE = "fix-compile live"  # in the place of an argument that is taken from the program, with its number
+_LIVE = (torch.nn.Module, torch.optim.Optimizer)
 _DEEPEST = 4  # levels of objects that a signature looks into
 
 
@@ -75,9 +77,12 @@ class Recorder:
     watcher: Any = None
     lock: Any = field(default_factory=threading.RLock)
     done: bool = False
+    process: int = field(default_factory=os.getpid)
 
     def around(self, event: Any, call: Any) -> Any:
         """One outermost call: note it, keep its arguments, run it."""
+        if os.getpid() != self.process:  # a fork, as what loads data
+            return call()
         now = time.monotonic()
         self.first = now if self.first is None else self.first
         seen = self.seen.setdefault(event.target, Seen(event.target))
@@ -93,7 +98,12 @@ class Recorder:
         for handle in self.watcher.handles:
             handle.called = handle.original is getattr(event.callee, "_orig_mod", event.callee)
         start = time.perf_counter()
-        output = call()
+        try:
+            output = call()
+        except BaseException:
+            if number is not None:
+                del seen.kept[number:], seen.signatures[number:]
+            raise
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
         seen.seconds += time.perf_counter() - start
@@ -110,11 +120,16 @@ class Recorder:
         leading = self._chosen()
         if leading is None or self.first is None:
             return False
+        if self.watcher.handles and not leading.compiled and not self.spec.get("named"):
+            return False  # what is compiled is not called yet
         several = len(leading.kept) >= MOST_SIGNATURES or leading.calls >= MOST_CALLS
         return several or (leading.calls >= FEWEST_CALLS and now - self.first > SECONDS_OF_CALLS)
 
     def _chosen(self) -> Seen | None:
         """The target that takes the most time, of those that are compiled, else hold parameters, else of all."""
+        if wanted := self.spec.get("target"):
+            known = self.seen.get(watching.Target(**wanted))
+            return known if known is not None and known.calls else None
         named = self.spec.get("named", "")
         found = [seen for seen in self.seen.values() if seen.calls and _is_named(seen.target, named)]
         compiled = [seen for seen in found if seen.compiled]
@@ -130,9 +145,11 @@ class Recorder:
         if signature in seen.signatures and len(seen.kept) >= FEWEST_CALLS:
             return None
         number = len(seen.kept)
-        name = f"{len(self.seen)}-{seen.target.qualname.replace('<', '').replace('>', '')}-{number}.pt"
+        name = f"{list(self.seen).index(seen.target)}-{number}.pt"
+        leaves, spec = torch.utils._pytree.tree_flatten(given)
+        kept = [{LIVE: place} if isinstance(leaf, _LIVE) else self._bounded(leaf) for place, leaf in enumerate(leaves)]
         try:
-            torch.save(torch.utils._pytree.tree_map(self._bounded, given), self.folder / name)
+            torch.save(torch.utils._pytree.tree_unflatten(kept, spec), self.folder / name)
         except Exception as error:  # what users hand over may be anything
             seen.unkept = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             if number:
@@ -146,6 +163,8 @@ class Recorder:
         if not isinstance(leaf, torch.Tensor) or leaf.layout != torch.strided:
             return leaf
         size = leaf.numel() * leaf.element_size()
+        if size and leaf.untyped_storage().nbytes() > 2 * size:  # a view would take all of it along
+            leaf = leaf.detach().clone().requires_grad_(leaf.requires_grad)
         if self.bytes + size <= MOST_BYTES:
             self.bytes += size
             return leaf
@@ -216,7 +235,8 @@ class Recorder:
         while not self.done:
             time.sleep(0.5)
             now = time.monotonic()
-            if self.first is not None and self.last and now - self.last > SILENT_SECONDS:
+            waits = self.watcher is not None and (self.watcher.is_within or self.watcher.has_uncalled)
+            if self.first is not None and self.last and now - self.last > SILENT_SECONDS and not waits:
                 self.finish("no further call came")
             if now - self.begun > self.spec["seconds"]:
                 self.finish("the time for recording was over")

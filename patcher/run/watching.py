@@ -121,6 +121,16 @@ class Watcher:
             owner, name, original = self._saved.pop()
             setattr(owner, name, original)
 
+    @property
+    def is_within(self) -> bool:
+        """Whether an outermost call runs."""
+        return self._depth > 0
+
+    @property
+    def has_uncalled(self) -> bool:
+        """Whether something is compiled, and nothing of that was called."""
+        return bool(self.handles) and not any(handle.called for handle in self.handles)
+
     def _put(self, owner: Any, name: str, value: Any) -> None:
         self._saved.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)
@@ -130,6 +140,10 @@ class Watcher:
     def _compiling(self, model: Any = None, **arguments: Any) -> Any:
         if model is None:
             return lambda function: self._compiling(function, **arguments)
+        if not self._saved:  # somebody has kept the hook
+            return self.compile(model, **arguments)
+        if arguments.get("disable"):
+            return model
         if isinstance(model, torch.nn.Module):
             made = torch._dynamo.eval_frame.OptimizedModule(model, torch._dynamo.optimize("eager"))
             made.forward = model.__call__
@@ -139,17 +153,21 @@ class Watcher:
         handle = Handle(model, arguments, functools.partial(running.__setitem__, 0))
         self.handles.append(handle)
 
+        def run(*args: Any, **kwargs: Any) -> Any:
+            handle.called = True
+            return running[0](*args, **kwargs)
+
         @functools.wraps(model)
         def called(*args: Any, **kwargs: Any) -> Any:
-            handle.called = True
-            return self._outermost(model, lambda *a, **k: running[0](*a, **k), args, kwargs)
+            return self._outermost(model, run, args, kwargs)
 
         called._torchdynamo_orig_callable = model  # type: ignore[attr-defined]
         return called
 
     def _compiling_in_place(self) -> Callable[..., None]:
         def compile_(module: torch.nn.Module, **arguments: Any) -> None:
-            self.handles.append(Handle(module, arguments, lambda _: None, in_place=True))
+            if not arguments.get("disable"):
+                self.handles.append(Handle(module, arguments, lambda _: None, in_place=True))
 
         return compile_
 
@@ -192,11 +210,9 @@ class Watcher:
     ) -> Any:
         if self._depth:
             return call(*args, **kwargs)
-        owner = None
-        if not method:
-            owner = _method_around(callee)
-            if owner is _CONSTRUCTOR:
-                return call(*args, **kwargs)
+        owner = None if method or not isinstance(callee, torch.nn.Module) else _method_around(callee)
+        if owner is _CONSTRUCTOR:
+            return call(*args, **kwargs)
         event = self._event(callee, call, args, kwargs, method, owner)
         self._depth += 1
         try:
@@ -214,7 +230,7 @@ class Watcher:
         if owner is not None:
             instance, kind, name = owner
             target = Target("method", kind.__module__, kind.__qualname__, name)
-            return Event(target, instance, call, args, kwargs, plain if isinstance(plain, torch.nn.Module) else None)
+            return Event(target, instance, call, args, kwargs, plain)
         if isinstance(plain, torch.nn.Module):
             module, qualname = type(plain).__module__, type(plain).__qualname__
             known = self._instances.setdefault((module, qualname), [])
@@ -229,7 +245,7 @@ class Watcher:
 _CONSTRUCTOR = object()
 
 
-def _method_around(callee: Any) -> Any:
+def _method_around(callee: torch.nn.Module) -> Any:
     """The outermost method of a module around a call: (instance, class, name); ``_CONSTRUCTOR`` within ``__init__``.
 
     None: there is none. The module has to contain the one that is called. A method of the user's comes before those of
@@ -248,7 +264,7 @@ def _method_around(callee: Any) -> Any:
         kind = next((kind for kind in type(instance).__mro__ if code.co_name in vars(kind)), None)
         if kind is None or code.co_name.startswith("__") or isinstance(vars(kind)[code.co_name], property):
             continue
-        if not isinstance(callee, torch.nn.Module) or any(one is callee for one in instance.modules()):
+        if any(one is callee for one in instance.modules()):
             if any(part in code.co_filename for part in _INSTALLED):
                 installed = (instance, kind, code.co_name)
             else:

@@ -67,7 +67,8 @@ def optimize(
     stamps = {path: _stamp(path) for path in analysis.files}
     how = (request.python, places, request.tolerance, progress)
     patch = asked.report.with_suffix(".patch")
-    interrupted = False
+    asked.report.parent.mkdir(parents=True, exist_ok=True)
+    interrupted, cut = False, ""
     with Bench(request.cases, options, *how) as bench:
         search = Optimizer(analysis, settings, bench, options, asked.budget, asked.goal, asked.strategies)
         search.say = say
@@ -85,7 +86,9 @@ def optimize(
         except (KeyboardInterrupt, SystemExit):
             interrupted = True
         except (RunError, ResultsError, plan.PlanError, OSError) as error:
-            return _failed(asked, str(error))
+            if search.best is None:
+                return _failed(asked, str(error))
+            cut = f"the search ended early: {error}"
     found = replace(_concluded(search, asked), interrupted=interrupted)
     best = search.best if found.word == "optimized" else None
     changed = best.configuration.changed if best else ()
@@ -93,13 +96,17 @@ def optimize(
     if moved:
         said = f"these files were changed while it was measured: {', '.join(moved)}"
         found, changed = replace(found, word="failed", said=said), ()
-    if not changed:
+    if not changed and search.seconds_to_first is not None:
         patch.unlink(missing_ok=True)
-    _leave(asked, analysis, settings, request, places, search, found)
-    lines = list(found.lines)
+    lines = [*found.lines, *([cut] if cut else [])]
     status = found.status
     last = f"report: {relative(str(asked.report))}"
-    if changed and not asked.dry_run and agree(patch.read_bytes()):
+    written = bool(changed) and not asked.dry_run and agree(patch.read_bytes())
+    _leave(asked, analysis, settings, request, places, search, replace(found, files=found.files if written else ()))
+    if written and any(_stamp(path) != stamps[path] for path in analysis.files):
+        lines.append(f"Nothing was changed, for a file was edited meanwhile; the patch: {relative(str(patch))}")
+        status = FAILURE
+    elif written:
         told = write(outcome(changed))
         restore = next((line for line in str(told.out).splitlines() if " restore" in line), "")
         undo = re.sub(r".*?: (?=\S.* restore)", "", restore)

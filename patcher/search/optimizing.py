@@ -20,6 +20,7 @@ from patcher.diagnose.counted import counting
 from patcher.diagnose.groups import Group, groups
 from patcher.diagnose.relations import Bundle, bundles, evidence, findings, related, traced
 from patcher.harness import plan
+from patcher.harness.compare import apart
 from patcher.harness.measured import Figures, Tree
 from patcher.results import FileResult
 from patcher.search.remedies import for_errors, named
@@ -287,12 +288,8 @@ class Optimizer:
             self._drop(one, f"not confirmed: {_why(state)}")
             self.best = None
             return
-        self.base = state
-        if _is_less(self._span(state, "original"), now):
-            self._drop(one, "not confirmed: the original compiled was faster when both were measured once more")
-            self.best = None
-            return
-        self.best = Best(one, state, now)
+        self.base, self.best = state, None
+        self._consider(one, state)
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
@@ -321,8 +318,7 @@ class Optimizer:
         assert self.base is not None
         was = self.best.span if self.best else self._span(self.base, "original")
         why = f"not better than the original compiled: {_told(now, self.goal)}"
-        was_settled, now_settled = (_settled(self.base, "original"), _settled(state, "patched"))
-        if was_settled and not now_settled:
+        if not _settled(state, "patched"):
             why = "it still compiles after the last pass, or ended eager"
         elif _is_less(now, was) or (not _is_less(was, now) and self._compiles_faster(state)):
             self._keep(one, state, now)
@@ -394,7 +390,9 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         after_ms=_median(after),
         cold_s=_cold(fixed if best else unfixed),
         before_cold_s=_cold(unfixed),
-        equivalent=best.state.proven if best else _equal(base),
+        equivalent=best.state.proven and (compiles or _equal(best.state, "patched"))
+        if best
+        else _equal(base, "original"),
         max_difference=_difference(best.state if best else base, "patched" if best else "original"),
         breaks=Pair(*(counts([f.counts.breaks for f in side]) for side in (unfixed, fixed or unfixed))),
         recompiles=Pair(*(counts([f.counts.recompiles for f in side]) for side in (unfixed, fixed or unfixed))),
@@ -403,7 +401,10 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     )
     least = best.span if best else _span(base, "original", search.goal)
     alone = _span(base, "original", search.goal, eager=True)
-    runs_now = best is not None and before is None and not _is_less(alone, least)
+    if not told.equivalent:
+        said = "compiled code computes something else than eager code"
+        return replace(told, word="failed" if compiles else "do-not-compile", said=said)
+    runs_now = compiles and best is not None and before is None and not _is_less(alone, least)
     if not runs_now and not _is_less(least, alone):
         fixes = [Dropped(bundle.label, "eager is as fast") for bundle in (best.configuration.bundles if best else ())]
         why = named(fixed or unfixed)
@@ -484,13 +485,11 @@ def is_settled(figures: Figures) -> bool:
     return not any(call.graphs or call.recompiles for call in figures.settled) and not figures.counts.limit_hits
 
 
-def _equal(base: State) -> bool:
-    """Whether the original compiled computes what it computes eagerly, within the tolerance."""
-    for case in base.results.cases:
-        compared = case.comparison("original", "compiled", base.results.modes[0])
-        if compared is None or compared.differences or (compared.outputs.mae or 0) > case.tolerance:
-            return False
-    return True
+def _equal(state: State, tree: Tree) -> bool:
+    """Whether compiled code computes what the original computes eagerly: outputs, gradients, state."""
+    cases = state.results.cases
+    found = [(case, case.comparison(tree, "compiled", state.results.modes[0])) for case in cases]
+    return all(one is not None and not apart(one, case.tolerance) for case, one in found)
 
 
 def _difference(state: State, tree: Tree) -> float | None:
