@@ -248,6 +248,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.search.optimizing": {
         "patcher.analysis",
         "patcher.diagnose",
+        "patcher.harness.compare",
         "patcher.harness.measured",
         "patcher.harness.plan",
         "patcher.results",
