@@ -310,6 +310,46 @@ train = True
 """,
     ),
     Example(
+        title="a tensor that a later call gets, which is not read, and may write into it",
+        unsafe=True,
+        before="""\
+class Probed(nn.Module):
+    def __init__(self, probes):
+        super().__init__()
+        self.line = nn.Linear(4, 4)
+        self.probes = probes
+
+    def forward(self, x):
+        a = self.line(x)
+        if a.sum() > 0:
+            h = torch.sin(a)
+        else:
+            h = torch.cos(a)
+        for probe in self.probes:
+            probe(a)
+        return h.sum()
+""",
+        after="""\
+class Probed(nn.Module):
+    def __init__(self, probes):
+        super().__init__()
+        self.line = nn.Linear(4, 4)
+        self.probes = probes
+
+    def forward(self, x):
+        a = self.line(x)
+        h = torch.where(a.sum() > 0, torch.sin(a), torch.cos(a))
+        for probe in self.probes:
+            probe(a)
+        return h.sum()
+""",
+        run="""\
+def make(): return Probed(nn.ModuleList([nn.Identity(), nn.Linear(4, 4)]))
+calls = [(torch.ones(2, 4),), (-torch.ones(2, 4),), (torch.linspace(-1, 1, 12).view(3, 4),)]
+train = True
+""",
+    ),
+    Example(
         title="a mask that is dropped when it masks nothing",
         unsafe=True,
         before="""\

@@ -332,13 +332,14 @@ class Merging(Analysis):
         values = [v for c in choices for v in c.values()]
         kept = [n for v in (*values, *further) for n in kept_by(v, self._is_number)]
         kept += [leaf for leaf in leaves if self.effects.aliases(leaf)]  # which `torch.where` keeps
+        assumed = ""
         for e in kept:
             if self._is_number(e):
                 continue
             if reason := mode.why_saved_changes(e, node, by_calls=False):
                 raise _Refused(f"a backward pass needs what the arms read as it was: {reason}")
-            if reason := mode.why_saved_changes(e, node):
-                self._doubts.append(f"no call writes into what a backward pass needs: {reason}")
+            if not assumed and (assumed := mode.why_saved_changes(e, node)):
+                self._doubts.append(f"no later call mutates what the backward pass reads: {assumed}")
 
     def _leaves(self, part: Tensor) -> Iterator[ast.expr]:
         match part:
