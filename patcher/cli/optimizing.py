@@ -111,9 +111,11 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
                 runs = python or sys.executable
                 paths, case = _with_written(paths, case, folder)
             config = load(paths[0] if paths else os.curdir)
-            if not paths and not case and not config.cases:
+            if recording is not None and not paths:
+                say("no source file below this folder was loaded: only how to compile is measured")
+            elif not paths and not case and not config.cases:
                 raise click.UsageError("give your program behind --: fix-compile optimize -- python train.py")
-            paths = paths or (str(project_root(os.curdir)),)
+            paths = paths if recording else paths or (str(project_root(os.curdir)),)
             cases = (recording.case,) if recording else find(case, config.cases, config.root)
             unsafe = "assumed" in grades.split(",")
             given = settings_from(rules, config, select, ignore, unsafe, (), None, measured(rules), None, (), None)
@@ -135,16 +137,15 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
                 strategies=strategies_by_key(rules),
                 recording=recording,
             )
-            store = calls.store_for(paths[0], config, None)
+            store = calls.store_for(paths[0] if paths else os.curdir, config, None)
 
             def outcome(results: tuple[FileResult, ...]) -> Outcome:
                 return Outcome("apply", results, VERSION, settings.target_torch, settings.unsafe, False)
 
             shown = None if quiet or not sys.stderr.isatty() else measuring()
-            written = optimize(
+            return optimize(
                 analysis, settings, request, asked, shown, say, _agreeing(yes), lambda o: write_down(o, store), outcome
             )
-            return replace(written, err=written.err)
         except (ProgramError, CaseError, NoCaseError) as error:
             return failed(str(error), goal, told, ())
         except RecordingError as error:

@@ -86,7 +86,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     options = _options(wanted)
     how = (wanted.python, places, wanted.tolerance, wanted.progress, wanted.elsewhere)
     with Bench(wanted.cases, options, *how) as bench:
-        stamps = {path: _stamp(path) for path in analysis.files}
+        stamps = {path: stamp(path) for path in analysis.files}
         counted = _counted(bench, analysis, wanted)
         state = bench.measure(() if wanted.only or _searches_alone(wanted) else analysis.first)
         whole = Whole(analysis, settings, wanted, places, state, counted, bench.seconds)
@@ -106,7 +106,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
         search.is_over = lambda: limit is not None and bench.seconds > limit
         ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
         causes = whole.causes()
-        moved = [places.shown(path) for path in analysis.files if _stamp(path) != stamps[path]]
+        moved = [places.shown(path) for path in analysis.files if stamp(path) != stamps[path]]
         outside = compiled_outside(analysis, [case.file for case in wanted.cases]) if ending.unwritten else ()
         proof = _proof(state, ending, bench.measured, moved, outside)
         proof = replace(proof, ending=f"{proof.ending}; {_CUT}") if search.cut else proof
@@ -152,7 +152,7 @@ def imported(analysis: Analysis, settings: Settings, wanted: Wanted, results: Re
     return Diagnosed(whole.diagnosis(()), ran=whole.ran)
 
 
-def _stamp(path: str) -> tuple[int, int] | None:
+def stamp(path: str) -> tuple[int, int] | None:
     """What changes when somebody writes the file."""
     try:
         status = Path(path).stat()

@@ -11,7 +11,7 @@ from pathlib import Path
 from patcher.analysis import Analysis
 from patcher.calls import FAILURE, INTERRUPTED, Told
 from patcher.diagnose.bench import Bench
-from patcher.diagnose.diagnosing import Wanted, Whole
+from patcher.diagnose.diagnosing import Wanted, Whole, stamp
 from patcher.diagnose.diagnosis import Proof, Tried
 from patcher.diagnose.places import Places
 from patcher.harness import plan
@@ -64,7 +64,7 @@ def optimize(
         return _failed(asked, str(error))
     options = replace(options_for(analysis.first, request, asked.paths, asked.command), memory=request.memory)
     places = Places(analysis.files, options.base, plan.import_roots(analysis.first, options))
-    stamps = {path: _stamp(path) for path in analysis.files}
+    stamps = {path: stamp(path) for path in analysis.files}
     how = (request.python, places, request.tolerance, progress)
     patch = asked.report.with_suffix(".patch")
     asked.report.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def optimize(
     found = replace(_concluded(search, asked), interrupted=interrupted)
     best = search.best if found.word == "optimized" else None
     changed = best.configuration.changed if best else ()
-    moved = [relative(path) for path in analysis.files if _stamp(path) != stamps[path]]
+    moved = [relative(path) for path in analysis.files if stamp(path) != stamps[path]]
     if moved:
         said = f"these files were changed while it was measured: {', '.join(moved)}"
         found, changed = replace(found, word="failed", said=said), ()
@@ -103,7 +103,7 @@ def optimize(
     last = f"report: {relative(str(asked.report))}"
     written = bool(changed) and not asked.dry_run and agree(patch.read_bytes())
     _leave(asked, analysis, settings, request, places, search, replace(found, files=found.files if written else ()))
-    if written and any(_stamp(path) != stamps[path] for path in analysis.files):
+    if written and any(stamp(path) != stamps[path] for path in analysis.files):
         lines.append(f"Nothing was changed, for a file was edited meanwhile; the patch: {relative(str(patch))}")
         status = FAILURE
     elif written:
@@ -211,12 +211,3 @@ def _write(target: Path, text: str) -> None:
     part = target.with_name(target.name + ".part")
     part.write_text(text, encoding="utf-8")
     part.replace(target)
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    """What changes when somebody writes the file."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
