@@ -245,6 +245,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.search": set(),
     "patcher.search.verdict": set(),
     "patcher.search.remedies": {"patcher.diagnose.bench", "patcher.harness.measured", "patcher.settings"},
+    "patcher.search.pool": {"patcher.diagnose.bench", "patcher.harness.plan", "patcher.results", "patcher.settings"},
     "patcher.search.optimizing": {
         "patcher.analysis",
         "patcher.diagnose",

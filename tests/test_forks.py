@@ -136,7 +136,7 @@ def test_forks_share_a_parent_as_long_as_the_variables_are_the_same(hollow: Fork
     assert (first[1], other[1]) == ("None", "3")
 
 
-GPU = "sys.modules['torch'].cuda = types.SimpleNamespace(device_count=lambda: 1)"
+GPU = "sys.modules['torch'].cuda = types.SimpleNamespace(device_count=lambda: 1, is_initialized=lambda: True)"
 
 
 def test_where_there_can_be_no_fork_an_interpreter_waits_for_each_program(
@@ -176,7 +176,8 @@ def test_a_parent_that_has_ended_is_replaced(hollow: Forks, tmp_path: Path) -> N
 
 
 WITHOUT = {
-    "a GPU": "sys.modules['torch'].cuda = types.SimpleNamespace(device_count=lambda: 1)",
+    "a GPU that no fork reaches": GPU.replace("True", "False"),
+    "a GPU that is in use": GPU,
     "an accelerator": "sys.modules['torch'].accelerator = types.SimpleNamespace(device_count=lambda: 1)",
     "a thread": "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
     "a torch that cannot be imported": "sys.modules['torch'] = None",

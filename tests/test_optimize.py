@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from patcher.analysis import Analysis
-from patcher.diagnose.bench import State
+from patcher.diagnose.bench import Begun, State
 from patcher.diagnose.places import Places
 from patcher.harness import plan
 from patcher.harness.compare import Judgement, VerdictStatus
@@ -29,11 +30,13 @@ from patcher.harness.measured import (
     Figures,
     Kind,
     Measurement,
+    Memory,
     Results,
     Tree,
     Warm,
 )
 from patcher.results import FileResult
+from patcher.search import pool
 from patcher.search.optimizing import Optimizer, verdict
 from patcher.search.remedies import for_errors
 from patcher.search.verdict import Dropped, Kept, Pair, Verdict
@@ -80,7 +83,13 @@ def _figures(one: Measured, timed: bool) -> Figures:
     last = CallFigures(0.1, 0, 0, 0 if one.settles else 1, 1 + one.breaks, 10)
     counts = Counts(breaks=one.breaks)
     return Figures(
-        settled=(last,), counts=counts, launches=1 + one.breaks, operators=10, cold_seconds=one.cold, warm=warm
+        settled=(last,),
+        counts=counts,
+        launches=1 + one.breaks,
+        operators=10,
+        cold_seconds=one.cold,
+        warm=warm,
+        memory=Memory(2**30, "cuda"),
     )
 
 
@@ -93,6 +102,7 @@ class Bench:
     eager: float = 20.0
     original: Measured = field(default_factory=lambda: Measured(15.0, breaks=3))
     error: str = ""
+    cuda: str | None = None
     measured: int = 0
     asked: list[tuple[frozenset[str], tuple[str, ...], str]] = field(default_factory=list)
 
@@ -120,13 +130,34 @@ class Bench:
         kinds: list[tuple[Tree, Kind]] = [("original", "compiled"), ("patched", "compiled")]
         compared = tuple(Comparison(tree, kind, "default", Distance(True, 0.0, 0.0)) for tree, kind in kinds)
         case = CaseResult("program", 1e-3, False, "cpu", None, tuple(variants), compared)
-        environment = Environment("2.13.0", "3.11", "cpu", None, "Linux", 1)
+        environment = Environment("2.13.0", "3.11", "cpu", self.cuda, "Linux", 1, 2**37)
         results = Results(
             "", (), None, None, "", ("default",), options.backend, "bitwise", True, (), environment, "", 1.0, (case,)
         )
         status_: VerdictStatus = "equivalent" if patched is None or patched.equal else "different"
         judged = Judgement((CaseVerdict("program", "default", status_, () if status_ == "equivalent" else ("off",)),))
         return State(tuple(files), results, judged, (), ())
+
+    def begin(self, files: Sequence[FileResult], options: plan.Options, settings: Sequence[TorchSetting] = ()) -> Begun:
+        """As beside others: everything takes longer."""
+        made = self.measure(files, options, settings=settings)
+        variants = tuple(
+            replace(v, figures=v.figures and replace(v.figures, warm=v.figures.warm and _slower(v.figures.warm)))
+            for v in made.results.cases[0].variants
+        )
+        case = replace(made.results.cases[0], variants=variants)
+        document: Any = Future()
+        document.set_result(replace(made, results=replace(made.results, cases=(case,))))
+        return Begun(tuple(files), document)
+
+    def finish(self, begun: Begun) -> State:
+        made: Any = begun.document.result()
+        assert isinstance(made, State)
+        return made
+
+
+def _slower(warm: Warm) -> Warm:
+    return Warm(3 * warm.median_ms, 3 * warm.low_ms, 3 * warm.high_ms, 3 * warm.min_ms, warm.passes)
 
 
 @pytest.fixture
@@ -160,6 +191,23 @@ def test_all_fixes_come_first_and_what_changes_no_count_is_taken_out(search: Cal
     assert (found.word, found.status, found.eager_ms, found.before_ms, found.after_ms) == ("optimized", 0, 20, 15, 5)
     assert [fix.code for fix in found.fixes] == ["FC102"]
     assert [dropped.what.partition(" ")[0] for dropped in found.dropped] == ["FC101"]
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_where_there_is_room_everything_is_tried_at_once_and_the_best_alone(
+    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch, graphs: bool
+) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        fast = 2.0 if settings else 5.0
+        return Measured(fast if "FC102" in codes else 14.0, breaks=0 if "FC102" in codes else 1)
+
+    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    cuda = "13.0" if graphs else None
+    one = search(told, cuda=cuda)
+    found = verdict(one)
+    assert (found.word, found.eager_ms, found.before_ms) == ("optimized", 20, 15)
+    assert (found.after_ms, found.settings) == ((2, {"mode": "reduce-overhead"}) if graphs else (5, {}))
+    assert [fix.code for fix in found.fixes] == ["FC102"]
 
 
 def test_what_computes_something_else_is_never_kept(search: Callable[..., Optimizer]) -> None:

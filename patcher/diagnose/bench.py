@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from patcher.harness.measured import Figures, Results, Tree, from_json
 from patcher.harness.run import Event, Progress, forking, run
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
+
+MOST = 8  # states that are measured at the same time
 
 #: Measures a state of the tree for these cases on another machine, and returns what ``results.json`` holds there.
 Elsewhere = Callable[[Sequence[FileResult], Sequence[Case], plan.Options], dict[str, Any]]
@@ -69,6 +74,14 @@ def totals(figures: Sequence[Figures]) -> Totals:
     )
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A state that is being measured beside others."""
+
+    files: tuple[FileResult, ...]
+    document: Future[dict[str, Any]]
+
+
 @dataclass
 class Bench:
     """Where states are measured. Use it as a context: the folders go when it is left. ``measured``: how many so far.
@@ -86,6 +99,8 @@ class Bench:
     measured: int = 0
     _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="fix-compile-")))
     _kept: dict[tuple[bool, str], str] = field(default_factory=dict)
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MOST))
+    _stop: threading.Event = field(default_factory=threading.Event)
     _forks: Forks = field(init=False)
     _began: float = field(default_factory=time.monotonic)
 
@@ -101,7 +116,9 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stop.set()
         with self._forks:  # they end with this
+            self._threads.shutdown(cancel_futures=True)
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def measure(
@@ -115,32 +132,69 @@ class Bench:
 
         ``fresh``: with the original measured beside it, since a machine is not as fast at one time as at another.
         """
+        asked = self._asked(files, options, fresh, settings)
+        return self._state(files, self._document(files, asked))
+
+    def begin(self, files: Sequence[FileResult], options: plan.Options, settings: Sequence[TorchSetting] = ()) -> Begun:
+        """Start to measure a state beside others; ``finish`` tells of it."""
+        asked = self._asked(files, options, False, settings)
+        asked = replace(asked, beside=bool(asked.reuse))
+        folder = self._new()
+        written = plan.write(folder, files, self.cases, asked)
+        if asked.keep:
+            self._kept[asked.quick, asked.backend] = str(folder / "work")
+        made = self._threads.submit(run, written, self.python, None, self._forks, self._stop)
+        return Begun(tuple(files), made)
+
+    def finish(self, begun: Begun) -> State:
+        """What was measured. Raises what ``run`` and ``from_json`` raise."""
+        return self._state(begun.files, begun.document.result())
+
+    def _asked(
+        self, files: Sequence[FileResult], options: plan.Options | None, fresh: bool, settings: Sequence[TorchSetting]
+    ) -> plan.Options:
         self.measured += 1
         asked = self.options if options is None else options
         safe = all(fixed.applicability == "safe" for f in files if f.patch and f.changed for fixed in f.patch.fixed)
         known = self._kept.get((asked.quick, asked.backend))
         alike = (kept for (quick, _), kept in self._kept.items() if quick == asked.quick)  # its eager variants will do
-        asked = replace(
+        return replace(
             asked,
             promise="bitwise" if safe else "tolerance",
             reuse="" if fresh else known or next(alike, ""),
             keep=fresh or known is None,
             settings=tuple(settings),
+            caches=self._caches(files, settings) if asked.warm_cache else {},
         )
-        results = from_json(self._document(files, asked, fresh))
+
+    def _caches(self, files: Sequence[FileResult], settings: Sequence[TorchSetting]) -> dict[str, str]:
+        """The folders of what inductor generates, one for each state: what is measured again finds it there."""
+        state = hashlib.sha256(repr(tuple(settings)).encode())
+        for file in files:
+            if file.changed:
+                state.update(file.path.encode() + b"\0" + file.after)
+        names = {"original": "original", "patched": state.hexdigest()[:16]}
+        return {tree: str(self._folder / "caches" / name) for tree, name in names.items()}
+
+    def _state(self, files: Sequence[FileResult], document: dict[str, Any]) -> State:
+        results = from_json(document)
         lines = self._lines(files)
         mode = results.modes[0]
         before = tuple(s for case in results.cases if (s := seen_in(case, "original", mode, lines)))
         after = tuple(s for case in results.cases if (s := seen_in(case, "patched", mode, lines)))
         return State(tuple(files), results, judge(results, self.tolerance), before, after)
 
-    def _document(self, files: Sequence[FileResult], asked: plan.Options, fresh: bool) -> dict[str, Any]:
-        if self.elsewhere is not None:
-            return self.elsewhere(files, self.cases, asked)
+    def _new(self) -> Path:
         folder = self._folder / f"{self.measured:03d}"
         folder.mkdir()
+        return folder
+
+    def _document(self, files: Sequence[FileResult], asked: plan.Options) -> dict[str, Any]:
+        if self.elsewhere is not None:
+            return self.elsewhere(files, self.cases, asked)
+        folder = self._new()
         document = run(plan.write(folder, files, self.cases, asked), self.python, self._progress, self._forks)
-        if asked.keep and not fresh:
+        if asked.keep:
             self._kept[asked.quick, asked.backend] = str(folder / "work")
         return document
 

@@ -19,6 +19,7 @@ _COUNTS = (
 )
 TIMED = ("inductor",)  # the backends whose times say something
 _FEW = 10  # operators
+_NEAR = 2  # times the graphs that start
 _CLOSER = 0.5  # times the distance that there was: less says that numbers have come closer
 _SHARE = 0.05  # quartile ranges of a quick run are narrow by chance: less than this is no difference
 
@@ -143,6 +144,10 @@ class Standing(NamedTuple):
     graphs: int
     breaks: int
     recompiles: int
+
+    def is_near(self, least: Standing) -> bool:
+        """Whether it may be as fast as the least: as much runs compiled, in not many more graphs."""
+        return self[:3] <= least[:3] and self.graphs <= _NEAR * least.graphs
 
     @property
     def told(self) -> str:

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ class _Parent:
 
     def __init__(self, python: str, program: Path, variables: dict[str, str]) -> None:
         self.variables, self._rest = variables, b""
+        self._lock = threading.Lock()  # runs in several threads may share it
         self._running: set[int] = set()
         self._statuses: dict[int, int] = {}  # of those that have ended, until it is asked for
         self.greeting: bytes | None = None  # once it was waited for
@@ -79,6 +81,10 @@ class _Parent:
 
     def ask(self, request: object, out: int) -> int | None:
         """The number of the process that it starts; None: it is of no use any more."""
+        with self._lock:
+            return self._asked(request, out)
+
+    def _asked(self, request: object, out: int) -> int | None:
         self._connection.settimeout(READY_SECONDS)
         try:
             socket.send_fds(self._connection, [json.dumps(request).encode("ascii") + b"\n"], [out])
@@ -97,14 +103,15 @@ class _Parent:
 
     def ended(self, number: int, seconds: float | None) -> int | None:
         """How a process has ended; None when it has not within the time, -9 when all are gone."""
-        while number not in self._statuses:
-            line = self.line(seconds)
-            if line is None:
-                return None
-            if not line:
-                return -signal.SIGKILL
-            self._end_of(*map(int, line.split()))
-        return self._statuses.pop(number)
+        with self._lock:
+            while number not in self._statuses:
+                line = self.line(seconds)
+                if line is None:
+                    return None
+                if not line:
+                    return -signal.SIGKILL
+                self._end_of(*map(int, line.split()))
+            return self._statuses.pop(number)
 
     def _end_of(self, number: int, status: int) -> None:
         self._running.discard(number)
@@ -164,6 +171,7 @@ class Forks:
         self._python, self._program = python, parent
         self._possible = sys.platform == "linux"
         self._single = False  # whether an interpreter is there for one program only
+        self._starts = threading.Lock()
         self._parent: _Parent | None = None
 
     def __enter__(self) -> Forks:
@@ -195,6 +203,14 @@ class Forks:
             "variables": own,
             **asdict(manner),
         }
+        if not self._starts.acquire(blocking=not self._single):
+            return None  # the one interpreter is being waited for
+        try:
+            return self._fork(told, fixed, out)
+        finally:
+            self._starts.release()
+
+    def _fork(self, told: object, fixed: dict[str, str], out: int) -> Forked | subprocess.Popen[bytes] | None:
         if self._single:
             return self._next(told, fixed, out)
         if self._parent is not None and self._parent.variables == fixed:

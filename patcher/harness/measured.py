@@ -284,7 +284,10 @@ class PatchedFile:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where it ran, "" for what is not known; ``device``: "cpu" or a GPU's name, ``cuda``: of which CUDA version."""
+    """Where it ran, "" for what is not known; ``device``: "cpu" or a GPU's name, ``cuda``: of which CUDA version.
+
+    ``memory``: bytes that the GPU has.
+    """
 
     torch: str
     python: str
@@ -292,6 +295,7 @@ class Environment:
     cuda: str | None
     platform: str
     threads: int | None
+    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -374,6 +378,7 @@ def _environment(table: _Table) -> Environment:
         cuda=table.maybe("cuda", table.text),
         platform=table.maybe("platform", table.text) or "",
         threads=table.maybe("threads", table.whole),
+        memory=table.maybe("memory", table.whole),
     )
 
 

@@ -23,6 +23,9 @@ import sys
 import threading
 from typing import Any
 
+os.environ.setdefault("TORCH_WARM_POOL", "0")  # inductor's helpers would be threads here: each fork starts its own
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # else asking for a GPU begins to use it
+
 import torch
 import torch._dynamo
 import torch._dynamo.trace_rules
@@ -38,6 +41,7 @@ with contextlib.suppress(ImportError):  # what each fork would import when it co
     import torch._inductor.fx_passes.pad_mm
 
 LONGEST = 2**16  # bytes of a request
+GPU_SECONDS = 60  # for the first use of a GPU
 
 
 def serve(connection: socket.socket) -> tuple[str, str] | None:
@@ -138,14 +142,36 @@ def _share(request: dict[str, Any]) -> None:
     """Be one of several processes, and one that nobody times."""
     if request["threads"]:
         torch.set_num_threads(request["threads"])
+    if request["code"] and os.environ.pop("TORCH_WARM_POOL", "0") == "0":
+        with contextlib.suppress(AttributeError):  # the first is of releases from 2.12
+            pool = torch._inductor.async_compile
+            getattr(pool, "maybe_warm_pool", pool.AsyncCompile.warm_pool)()
     if request["untimed"]:  # with the processor's caches flushed, a third of what counting costs; none before 2.8
         vars(guards).update(profile_guard_manager=lambda *_: 0.0)
 
 
 def fit() -> bool:
-    """Whether a fork of this process can do all that a new one can: a GPU's driver and threads do not outlive one."""
-    counts = [getattr(getattr(torch, name, None), "device_count", None) for name in ("cuda", "xpu", "accelerator")]
-    return threading.active_count() == 1 and not any(count() for count in counts if count is not None)
+    """Whether a fork of this process can do all that a new one can: threads do not outlive one, nor a GPU in use."""
+    if threading.active_count() > 1:
+        return False
+    counts = {
+        name: getattr(getattr(torch, name, None), "device_count", None) for name in ("cuda", "xpu", "accelerator")
+    }
+    if counts["cuda"] is not None and counts["cuda"]():  # asks the driver's library, and does not begin to use the GPU
+        return not torch.cuda.is_initialized() and _reaches_gpu()
+    return not any(count() for count in counts.values() if count is not None)
+
+
+def _reaches_gpu() -> bool:
+    """Whether a fork can compute on the GPU, found out by one."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(GPU_SECONDS)
+        with contextlib.suppress(BaseException):
+            torch.ones(1, device="cuda").add_(1).item()
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def find_instructions() -> None:

@@ -65,7 +65,10 @@ class Options:
     ``counting``: only what Dynamo counts: of each case the original in eager mode, and original and patched compiled;
     no times of those, and nothing is compared. ``untimed``: what is compiled is not timed; ``eager_untimed``: what
     runs eagerly is not. ``repeat``: a second run of the original compiled in the first mode. ``keep``: the work folder
-    stays. ``reuse``: the work folder of an earlier run, from which the original's variants are taken. ``trace``: where
+    stays. ``reuse``: the work folder of an earlier run, from which the original's variants are taken; ``beside``: it
+    may still run, and is waited for. ``warm_cache``: what compiles finds what earlier processes have generated for the
+    same state; ``caches``: where, for "original" and "patched". ``workers``: that inductor starts in each process; 0:
+    as many as is usual. ``until``: when everything has to be over, on the clock of ``time.monotonic``. ``trace``: where
     torch writes its structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on
     each case. ``settings``: of PyTorch, in force while what is patched runs compiled; the original runs without.
     ``tune``: whether the ways to compile each case are tried, and how. ``alone``: nothing is compiled but what the
@@ -92,6 +95,11 @@ class Options:
     repeat: bool = False
     keep: bool = False
     reuse: str = ""
+    beside: bool = False
+    warm_cache: bool = False
+    caches: Mapping[str, str] = field(default_factory=dict)
+    workers: int = 0
+    until: float = 0.0
     trace: str = ""
     probes: tuple[str, ...] = ()
     settings: tuple[TorchSetting, ...] = ()
@@ -235,6 +243,12 @@ def _asked_for(options: Options) -> dict[str, Any]:
     settings = [setting._asdict() for setting in options.settings]
     asked: dict[str, Any] = {"counting": options.counting, "untimed": options.untimed}
     asked |= {"eager_untimed": options.eager_untimed, "repeat": options.repeat, "keep": options.keep}
+    asked |= {
+        "beside": options.beside,
+        "caches": dict(options.caches),
+        "workers": options.workers,
+        "until": options.until,
+    }
     asked |= {"probes": list(options.probes), "alone": options.alone}
     asked["on_disk"] = options.on_disk
     asked["settings"] = settings

@@ -42,6 +42,7 @@ HERE = Path(__file__).resolve().parent
 TAIL_LINES, LINE_CHARACTERS = 12, 400
 LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints without end the last lines are enough
 LISTEN_SECONDS, LOOK_SECONDS = 0.1, 0.5  # for the end of a process, and at its log and memory
+START_SECONDS = 30  # for another run to begin
 PROGRAMS = {"fusions": "fusions.py"}  # of probes that have one of their own
 UNTIMED = ("vary-batch", "vary-sequence", "fusions")  # probes that only count
 _CONTAINER = (
@@ -105,18 +106,23 @@ class RunError(Exception):
 
 
 def run(
-    plan_file: Path, python: str = sys.executable, progress: Progress | None = None, forks: Forks | None = None
+    plan_file: Path,
+    python: str = sys.executable,
+    progress: Progress | None = None,
+    forks: Forks | None = None,
+    stop: threading.Event | None = None,
 ) -> Json:
     """Run everything that the plan says, and return what ``results.json`` then holds.
 
     What is timed runs alone, what is only counted at the same time when there are cores and memory for it.
 
-    ``forks``: from ``forking``, for several runs with one ``python``. However this is left, also by an exception,
+    ``forks``: from ``forking``, for several runs with one ``python``, in several threads too. ``stop``: once it is set
+    the workers are ended, and no other starts. However this is left, also by an exception,
     Ctrl-C, SIGTERM or SIGHUP, no worker is running any more. Raises ``RunError``.
     """
     with signals_as_exceptions(), contextlib.ExitStack() as stack:
         starting = forks or stack.enter_context(forking(python))
-        return _Run(plan_file.resolve(), python, progress, starting).everything()
+        return _Run(plan_file.resolve(), python, progress, starting, stop or threading.Event()).everything()
 
 
 def forking(python: str) -> Forks:
@@ -127,7 +133,10 @@ def forking(python: str) -> Forks:
 class _Run:
     """One run of a plan."""
 
-    def __init__(self, plan_file: Path, python: str, progress: Progress | None, forks: Forks) -> None:
+    def __init__(
+        self, plan_file: Path, python: str, progress: Progress | None, forks: Forks, stop: threading.Event
+    ) -> None:
+        self._stop = stop
         self._plan: Json = json.loads(plan_file.read_text(encoding="utf-8"))
         self._full = absolute(self._plan, plan_file.parent)
         self._folder, self._python, self._progress = plan_file.parent, python, progress
@@ -135,6 +144,8 @@ class _Run:
         self._start, self._begun, self._over = time.monotonic(), 0, 0
         self._environment: Json = {}
         self._identity = _identity(self._full, python)
+        if self._plan.get("beside"):
+            self._await(Path(self._full["reuse"]) / KEPT, START_SECONDS)
         self._earlier = _earlier(self._full.get("reuse"), self._work, self._identity)
         self._counting = bool(self._plan.get("counting"))
 
@@ -175,9 +186,12 @@ class _Run:
         if reference["status"] == "ok":
             known = {"draws_random": reference["draws_random"], "sizes": reference.pop("sizes", None)}
             most = self._at_once(reference)
-            trees = self._trees(work, number, told, **known)
-            if not self._alone:
-                self._compiled(trees, work, number, told, most, **known)
+            if self._plan.get("beside") and not self._counting:
+                self._beside(work, number, told, **known)
+            else:
+                trees = self._trees(work, number, told, **known)
+                if not self._alone:
+                    self._compiled(trees, work, number, told, most, **known)
             self._compared_and_probed(work, number, told, most, **known)
             if self._plan.get("tune"):
                 told.setdefault("probes", []).append(self._tuned(work, number, told, **known))
@@ -229,6 +243,20 @@ class _Run:
         elif again:
             (result,) = results[len(jobs) :] or self._worked(again)
             told["repeated"] = {key: value for key, value in result.items() if key not in ("environment", "case")}
+
+    def _beside(self, work: Path, number: int, told: Json, **known: object) -> None:
+        """What is patched in eager mode and compiled at the same time, then the original of the run beside this one."""
+        case, modes = told["name"], self._plan["modes"]
+        jobs = [self._variant(work, number, case, "patched", "compiled", mode, **known) for mode in modes]
+        if self._plan["overlay"]:
+            jobs.insert(0, self._variant(work, number, case, "patched", "eager", None, **known))
+        else:  # eager code does not ask for settings: it is the original's
+            told["variants"].append({**told["variants"][0], "tree": "patched"})
+        originals = [self._variant(work, number, case, "original", "compiled", mode, **known) for mode in modes]
+        patched = bool(self._plan["overlay"] or self._plan.get("settings"))
+        for some in (jobs if patched else [], originals):
+            for job, result in zip(some, self._worked(some, max(1, len(some))), strict=True):
+                self._note(told, job, result)
 
     def _variant(
         self, work: Path, number: int, case: str, tree: str, kind: str, mode: str | None, **known: object
@@ -347,6 +375,8 @@ class _Run:
         if job.asked["tree"] != "original" or self._earlier is None or job.asked["kind"] not in self._earlier.kinds:
             return None
         source = (self._earlier.work / job.folder.relative_to(self._work)).resolve()
+        if self._plan.get("beside"):
+            self._await(source / TOLD, self._plan["seconds"])
         try:
             result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -356,6 +386,12 @@ class _Run:
         self._begun += 1
         self._tell("end", job, result["status"])
         return {**result, "reused": True}
+
+    def _await(self, file: Path, seconds: float) -> None:
+        """Wait until another run has written this file, or the time is over."""
+        over = time.monotonic() + seconds
+        while not file.exists() and time.monotonic() < over and not self._stop.wait(LISTEN_SECONDS):
+            pass
 
     def _trace(self, number: int, mode: str | None) -> Json:
         """The folder for torch's structured trace of a variant, when one is wanted; empty of earlier traces."""
@@ -393,10 +429,14 @@ class _Run:
         return [told[number] for number in range(len(jobs))]
 
     def _start_of(self, job: _Job, at_once: int) -> _Running:
+        if self._stop.is_set():
+            raise RunError("it was stopped")
         self._begun += 1
         self._tell("start", job, "")
         job.folder.mkdir(parents=True)
         limit = self._plan["seconds"] if job.seconds is None else job.seconds
+        if self._plan.get("until"):
+            limit = max(1.0, min(limit, self._plan["until"] - time.monotonic()))
         spec = job.folder / "spec.json"
         write_json(spec, {**self._full, "seconds": limit, "job": job.asked})
         log = (job.folder / "log.txt").open("ab")  # also what is written after the log was emptied goes to its end
@@ -448,6 +488,9 @@ class _Run:
         """Whether it ends within that time, or is to be ended."""
         if _has_ended(one.process, seconds):
             return True
+        if self._stop.is_set():
+            one.ended = "skipped", "it was stopped"
+            return True
         now, memory = time.monotonic(), self._plan["memory"]
         if now > one.start + one.limit:
             one.ended = "timeout", f"did not end within {one.limit:g} seconds"
@@ -466,8 +509,9 @@ class _Run:
         return False
 
     def _variables(self, job: Json, folder: Path) -> dict[str, str]:
-        """A fresh cache for each process, so that every compilation is a cold one; or the one that the job names."""
-        given, cache = dict(os.environ), Path(job.get("cache") or folder / "cache")
+        """A fresh cache for each process, so that every compilation is a cold one; or the one that is named for it."""
+        shared = (self._plan.get("caches") or {}).get(job.get("tree")) if job.get("kind") == "compiled" else None
+        given, cache = dict(os.environ), Path(job.get("cache") or shared or folder / "cache")
         logs = given.pop("TORCH_LOGS", "")
         given.pop("TORCH_TRACE", None)
         if self._plan["verbose"]:

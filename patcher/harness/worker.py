@@ -1275,6 +1275,8 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         overlay.attend()
     if compiling:
         listener.count_graphs()
+        if plan.get("workers"):
+            torch._inductor.config.compile_threads = plan["workers"]
         if job.get("draws_random"):
             torch._inductor.config.fallback_random = True  # else compiled code draws other numbers than eager code
     settings = plan.get("settings", []) if compiling and job["tree"] == "patched" else []
@@ -1403,6 +1405,7 @@ def environment(device: Any) -> Json:
         "python": platform.python_version(),
         "device": torch.cuda.get_device_name(device) if cuda else device.type,
         "cuda": torch.version.cuda if cuda else None,
+        "memory": torch.cuda.get_device_properties(device).total_memory if cuda else None,
         "platform": f"{platform.system()} {platform.machine()}",
         "threads": torch.get_num_threads(),
     }

@@ -23,16 +23,24 @@ from patcher.harness import plan
 from patcher.harness.compare import apart
 from patcher.harness.measured import Figures, Tree
 from patcher.results import FileResult
+from patcher.search.pool import Pool, Trial, is_wide, room
 from patcher.search.remedies import for_errors, named
 from patcher.search.verdict import UNITS, Dropped, Kept, Pair, Verdict, counts, relative
 from patcher.settings import Settings, TorchSetting
 
 SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
+_PRUNED = 0.15  # of the time, where all counts are the same: less is the machine's doing
+_TURNS = 2  # until something is taken for slower although all its counts are the same
 _ROUGH = 0.05  # of what is measured once
 _COLD = 0.15  # of the seconds of compiling, which are measured once too
 _RESERVED = 0.15  # of the budget: for measuring the end once more, beside the original
 _MOST_PRUNED = 16  # fixes that are left out one by one
-_MODE = "mode"
+_CLOSE = 1.3  # times the least that was measured beside others: it may be as fast alone
+_MOST_ALONE = 3  # configurations that are measured alone after each round
+_CALM = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
+_UNSETTLED = "it still compiles after the last pass, or ended eager"
+_GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
+_KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Configuration:
         """In a few words."""
         number = len(self.bundles)
         fixes = [f"{number} fix{'es' if number > 1 else ''}"] if number else []
-        fixes += [f"{key}={name}" for key, name in self.strategies]
+        fixes += [f"{key}={name}" for key, name in self.strategies if (key, name) not in _CALM]
         return ", ".join([*fixes, *(setting.told for setting in self.settings)]) or "the original"
 
 
@@ -102,18 +110,36 @@ class Optimizer:
     seconds_to_first: float | None = None
     _began: float = field(default_factory=time.monotonic)
     _counts: dict[Configuration, State] = field(default_factory=dict)
+    _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
+    _rough: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured beside others, and as good
+    _wide: bool = field(init=False)
+    _pool: Pool[tuple[Configuration, bool]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._wide = is_wide()
+        self._pool = Pool(self.bench, 2 if self._wide else 1)
+        self.options = replace(self.options, warm_cache=True)
 
     def run(self) -> None:
         """Search until nothing is left to try, or the budget is over. What is best is in ``best``."""
-        self.counted = self._count(Configuration())
+        self.counted = self._first_count()
         self.settings = self._with_evidence(self.counted)
-        first = self._all_fixes()
-        self._measure_first(first)
+        forms = self._forms()
+        for batch in self._first(forms):
+            if self.best is None and (self.base is None or not self._is_over(_RESERVED + 0.35)):
+                self._round(batch, _RESERVED)
         if self.base is None or self._span(self.base, "original", eager=True) is None:
             return
+        if self.best is None and forms and not self._is_over(0.4):
+            self._those_that_verify(forms[0])
         self._try_arguments()
         self._prune()
         self._confirm()
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether several things are measured at the same time."""
+        return self._pool.at_once > 1
 
     # --- what there is to try ---------------------------------------------------------------------------------------
 
@@ -140,81 +166,179 @@ class Optimizer:
         files = tuple(self.analysis.again(asked)) if units else ()
         return Configuration(tuple(kept), like.settings, like.strategies, files)
 
-    def _all_fixes(self) -> list[Configuration]:
+    def _forms(self) -> list[Configuration]:
         """Sets of all fixes, by what counting says of them, the best first; each with its proven part behind it."""
-        found = [self._fixes(self.settings.unsafe)]
+        calm = tuple((key, name) for key, name in _CALM if name in self.strategies.get(key, ()))
+        found = [self._fixes(self.settings.unsafe, calm)]
         known = {_texts(found[0])}
         for key, names in self.strategies.items():
             for name in names:
-                other = self._fixes(self.settings.unsafe, ((key, name),))
+                others = tuple(pair for pair in calm if pair[0] != key)
+                other = self._fixes(self.settings.unsafe, (*others, (key, name)))
                 if _texts(other) not in known:
                     known.add(_texts(other))
                     found.append(other)
         found = [one for one in found if one.changed]
         if len(found) > 1 and not self._is_over(0.3):
+            self._count_all(found, 0.3)
             found.sort(key=self._standing)
+            least = self._standing(found[0])
+            found = [one for one in found if self._standing(one).is_near(least)]
         proven = self._fixes(unsafe=False)
         if proven.changed and _texts(proven) not in {_texts(one) for one in found[:1]}:
             found.insert(1, proven)
         return found
+
+    def _first(self, forms: Sequence[Configuration]) -> Iterator[list[Configuration]]:
+        """What is measured first: together where there is room, also with CUDA graphs; else until one verifies."""
+        original = Configuration()
+        if not self._is_wide:
+            yield from ([form] for form in forms[:3] or [original])
+            return
+        assert self.counted is not None
+        every = [*forms, original]
+        graphs = self.counted.results.environment.cuda
+        with_graphs = [replace(one, settings=(_GRAPHS,)) for one in every] if graphs else []
+        batch = [*with_graphs, *(forms if not graphs else forms[:1])]
+        yield batch if self.base is not None or self._pool.is_busy else [original, *batch]
 
     def _standing(self, one: Configuration) -> Standing:
         return standing(self._count(one), "patched" if one.changed or one.settings else "original")
 
     # --- stages -----------------------------------------------------------------------------------------------------
 
-    def _measure_first(self, found: Sequence[Configuration]) -> None:
-        """The original and the first set of fixes that verifies."""
-        for one in found[:3] or [Configuration()]:
-            if self.base is not None and self._is_over(_RESERVED + 0.35):
+    def _first_count(self) -> State:
+        """The original, counted; where there is room it is compiled and timed at the same time."""
+        original = Configuration()
+        if not self._is_wide:
+            return self._count(original)
+        self._add(original, self.options)
+        self._pool.begin()
+        self._add(original, counting(self.options), counts=True)
+        for (_, counted), state in self._pool.results(lambda: False, self._told_of):
+            if counted and state is not None:
+                self._counts[original] = state
+                break
+            assert state is not None
+            self._set_base(state)
+        self._pool.at_once = room(self._counts[original])
+        return self._counts[original]
+
+    def _add(self, one: Configuration, options: plan.Options, counts: bool = False, reserved: float = 0.0) -> None:
+        limit = min(options.seconds, max(20.0, self._left(reserved)))
+        limited = replace(options, quick=True, repeat=False, seconds=limit, until=self._began + self.budget)
+        self._pool.add(Trial((one, counts), one.changed, one.settings, limited))
+
+    def _round(self, batch: Sequence[Configuration], reserved: float) -> None:
+        """Measure configurations, and keep the best; what was measured beside others once more alone."""
+        ended: list[tuple[Configuration, State]] = []
+        sure = self.best
+        for one in batch:
+            self._add(one, self.options, reserved=reserved)
+        for (one, _), state in self._pool.results(lambda: self._is_over(reserved), self._told_of):
+            if state is None:
+                self._drop(one, "the budget was over before it was tried")
+                continue
+            ended.append((one, state))
+            if self.base is None and (not self._is_wide or one == Configuration()):
+                self._set_base(state)
+            for each in ended if self.base is not None else ():
+                self._weigh(*each, sure)
+            ended = [] if self.base is not None else ended
+        if self._is_wide:
+            self._alone(sure)
+
+    def _set_base(self, state: State) -> None:
+        self.base = state
+        self._cold.setdefault(Configuration(), _cold(_figures(state, "original")))
+
+    def _count_all(self, some: Sequence[Configuration], reserved: float) -> None:
+        """Count configurations, at the same time where there is room."""
+        for one in some if self._is_wide else ():
+            self._add(one, counting(self.options), counts=True, reserved=reserved)
+        for (one, counted), state in self._pool.results(lambda: self._is_over(reserved), self._told_of):
+            if counted and state is not None:
+                self._counts[one] = state
+            elif not counted and state is not None:
+                self._set_base(state)
+
+    def _told_of(self, asked: tuple[Configuration, bool]) -> None:
+        self.say(f"{'counting' if asked[1] else 'measuring'} {asked[0].told}")
+
+    def _weigh(self, one: Configuration, state: State, sure: Best | None) -> None:
+        """Keep it, or say why not. ``sure``: what was measured alone."""
+        if one == Configuration():
+            return
+        self._cold.setdefault(one, _cold(_figures(state, "patched")))
+        now = self._span(state, "patched")
+        if not _verified(state):
+            self._drop(one, _why(state))
+        elif self._is_wide and now is not None and _settled(state, "patched"):
+            self._rough.append((one, now))
+            if sure is None:
+                self._consider(one, state)
+        elif not self._consider(one, state) and (one.settings or self.best is not None):
+            self._drop(one, self._not_faster(state))
+
+    def _not_faster(self, state: State) -> str:
+        if not _settled(state, "patched"):
+            return _UNSETTLED
+        return f"not faster: {_told(self._span(state, 'patched'), self.goal)}"
+
+    def _alone(self, sure: Best | None) -> None:
+        """What was about the fastest beside others, alone. ``sure``: the best of what was measured so before."""
+        found = sorted(self._rough, key=lambda pair: pair[1].median)
+        self._rough = []
+        if not found:
+            return
+        roughly, differs = self.best, False
+        least = min(found[0][1].median, sure.span.median if sure else found[0][1].median)
+        near = [one for one, span in found if span.median <= _CLOSE * least][:_MOST_ALONE]
+        for one, span in found:
+            if one not in near:
+                self._drop(one, f"not faster: {_told(span, self.goal)}")
+        if self._is_over(_RESERVED):
+            return
+        self.best = sure
+        for one in near:
+            if self.best is not None and self._is_over(_RESERVED + 0.2):
                 break
             state = self._time(one)
-            self.base = self.base or state
-            if not one.changed:
-                break
-            if state.proven:
-                self._consider(one, state)
-                return
-            self._drop(one, _why(state))
-        if found and self.base is not None and not self._is_over(0.4):
-            self._those_that_verify(found[0])
+            differs = differs or _differs(state)
+            if not _verified(state) or (not self._consider(one, state) and self.best is not None):
+                self._drop(one, self._not_faster(state) if _verified(state) else _why(state))
+        if self.best is None and not differs:
+            self.best = roughly
 
     def _those_that_verify(self, every: Configuration) -> None:
-        """The fixes that compute the same, found one by one with a backend that generates no code."""
+        """The fixes that compute the same, each by itself with a backend that generates no code."""
+        untimed = replace(self.options, backend="eager", untimed=True)
+        alone = {self._of([bundle], every): bundle for bundle in every.bundles}
+        for one in alone:
+            self._add(one, untimed, reserved=0.4)
         kept: list[Bundle] = []
-        for bundle in every.bundles:
-            if self._is_over(0.5):
-                break
-            one = self._of([*kept, bundle], every)
-            state = self._measured(one, replace(self.options, backend="eager", quick=True, untimed=True))
-            if state.proven:
-                kept.append(bundle)
-            else:
-                self._drop_bundle(bundle, _why(state))
+        for (one, _), state in self._pool.results(lambda: self._is_over(0.5), self._told_of):
+            if state is not None and _verified(state):
+                kept.append(alone[one])
+            elif state is not None:
+                self._drop_bundle(alone[one], _why(state))
         if kept:
-            one = self._of(kept, every)
-            state = self._time(one)
-            if state.proven:
-                self._consider(one, state)
+            self._round([self._of([bundle for bundle in every.bundles if bundle in kept], every)], _RESERVED)
 
     def _try_arguments(self) -> None:
         """Arguments of ``torch.compile`` and settings, each on top of what is best."""
+        if self._is_wide:
+            made = [self._with(setting) for setting in self._offered()]
+            self._round([one for one in made if one not in self._cold], _RESERVED + 0.25)
+            return
         for setting in self._offered():
-            if self._is_over(_RESERVED + 0.1):
-                self.dropped.append(Dropped(setting.told, "the budget was over before it was tried"))
-                continue
-            start = self.best.configuration if self.best else Configuration()
-            if any(setting.name == other.name for other in start.settings):
-                others = tuple(other for other in start.settings if other.name != setting.name)
-                start = replace(start, settings=others)
-            one = replace(start, settings=(*start.settings, setting))
-            state = self._time(one)
-            if not state.proven:
-                self.dropped.append(Dropped(setting.told, _why(state)))
-            elif not self._consider(one, state):
-                self.dropped.append(
-                    Dropped(setting.told, f"not faster: {_told(self._span(state, 'patched'), self.goal)}")
-                )
+            self._round([self._with(setting)], _RESERVED + 0.1)
+
+    def _with(self, setting: TorchSetting) -> Configuration:
+        """What is best, with one more setting."""
+        start = self.best.configuration if self.best else Configuration()
+        others = tuple(other for other in start.settings if other.name != setting.name)
+        return replace(start, settings=(*others, setting))
 
     def _offered(self) -> Iterator[TorchSetting]:
         """What suits this case: modes on a GPU, dynamic shapes after recompiles, what causes ask for."""
@@ -222,8 +346,7 @@ class Optimizer:
         state, tree = self._now()
         figures = next(iter(state.figures(tree).values()), None)
         if self.base.results.environment.cuda:
-            yield TorchSetting("argument", _MODE, "reduce-overhead")
-            yield TorchSetting("argument", _MODE, "max-autotune-no-cudagraphs")
+            yield from (_GRAPHS, _KERNELS)
         if self.best is None:
             yield from for_errors(self.base)
         causes = self._causes()
@@ -250,20 +373,30 @@ class Optimizer:
         for bundle in whole.bundles:
             if bundle not in kept:
                 self._drop_bundle(bundle, "no run showed a cost there")
-        for bundle in kept[:_MOST_PRUNED]:
-            if len(kept) < 2 or self._is_over(_RESERVED + 0.25):
-                break
-            rest = self._of([other for other in kept if other is not bundle], whole)
-            if self._standing(rest) <= usual:
-                kept = list(rest.bundles)
-                self._drop_bundle(bundle, "no count changes without it")
+        kept = self._without_unneeded(kept, whole, usual)
         if len(kept) == len(whole.bundles) or self._is_over(_RESERVED):
             return
         one = self._of(kept, whole)
-        state = self._time(one)
-        now = self._span(state, "patched")
-        if state.proven and now is not None and not _is_less(self.best.span, now):
-            self._keep(one, state, now)
+        for _ in range(_TURNS):
+            state = self._time(one)
+            now = self._span(state, "patched")
+            if _verified(state) and now is not None and not _is_less(self.best.span, now, _PRUNED):
+                self._keep(one, state, now)
+                return
+
+    def _without_unneeded(self, kept: list[Bundle], whole: Configuration, usual: Standing) -> list[Bundle]:
+        """Without those whose absence changes no count."""
+        if self._is_wide and len(kept) > 1:
+            rests = [self._of(_other_than(bundle, kept), whole) for bundle in kept[:_MOST_PRUNED]]
+            self._count_all(rests, _RESERVED + 0.1)
+        for bundle in kept[:_MOST_PRUNED]:
+            if len(kept) < 2 or self._is_over(_RESERVED + (0.1 if self._is_wide else 0.25)):
+                break
+            rest = self._of(_other_than(bundle, kept), whole)
+            if self._standing(rest) <= usual:
+                kept = list(rest.bundles)
+                self._drop_bundle(bundle, "no count changes without it")
+        return kept
 
     def _with_reason(self, whole: Configuration) -> list[Bundle]:
         """The fixes that a cause in the original explains."""
@@ -276,26 +409,28 @@ class Optimizer:
 
     def _confirm(self) -> None:
         """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
-        if self.best is None or self._is_over(0.05):
+        if self._is_over(0.05) or (self.best is None and not self._wide):
             return
-        one = self.best.configuration
-        left = self._left(0.0)
-        state = self._measured(one, self.options, fresh=True, seconds=max(left, 30.0))
-        now = self._span(state, "patched")
-        if now is None and not state.proven and not _differs(state):  # the time was over: what was measured stands
+        one = self.best.configuration if self.best else Configuration()
+        state = self._measured(one, self.options, fresh=True)
+        now = self._span(state, "patched" if one != Configuration() else "original")
+        if now is None and not _verified(state) and not _differs(state):  # the time was over: what was measured stands
             return
-        if now is None or not state.proven:
-            self._drop(one, f"not confirmed: {_why(state)}")
+        if one != Configuration() and (now is None or not _verified(state)):
+            self._drop_fixes(one, f"not confirmed: {_why(state)}")
             self.best = None
             return
         self.base, self.best = state, None
-        self._consider(one, state)
+        if one != Configuration():
+            self._consider(one, state)
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
     def _time(self, one: Configuration) -> State:
         self.say(f"measuring {one.told}")
-        return self._measured(one, replace(self.options, quick=True))
+        state = self._measured(one, replace(self.options, quick=True))
+        self._cold.setdefault(one, _cold(_figures(state, "patched")))
+        return state
 
     def _count(self, one: Configuration) -> State:
         if one not in self._counts:
@@ -303,11 +438,10 @@ class Optimizer:
             self._counts[one] = self._measured(one, replace(counting(self.options), repeat=False, quick=True))
         return self._counts[one]
 
-    def _measured(
-        self, one: Configuration, options: plan.Options, fresh: bool = False, seconds: float | None = None
-    ) -> State:
-        most = max(20.0, self._left(0.0)) if seconds is None else seconds
-        limited = replace(options, seconds=min(options.seconds, most))
+    def _measured(self, one: Configuration, options: plan.Options, fresh: bool = False) -> State:
+        limited = replace(
+            options, seconds=min(options.seconds, max(20.0, self._left(0.0))), until=self._began + self.budget
+        )
         return self.bench.measure(one.changed, limited, fresh=fresh, settings=one.settings)
 
     def _consider(self, one: Configuration, state: State) -> bool:
@@ -319,18 +453,18 @@ class Optimizer:
         was = self.best.span if self.best else self._span(self.base, "original")
         why = f"not better than the original compiled: {_told(now, self.goal)}"
         if not _settled(state, "patched"):
-            why = "it still compiles after the last pass, or ended eager"
-        elif _is_less(now, was) or (not _is_less(was, now) and self._compiles_faster(state)):
+            why = _UNSETTLED
+        elif _is_less(now, was) or (not _is_less(was, now) and self._compiles_faster(one)):
             self._keep(one, state, now)
             return True
         if self.best is None and one.bundles:
-            self._drop(one, why)
+            self._drop_fixes(one, why)
         return False
 
-    def _compiles_faster(self, state: State) -> bool:
+    def _compiles_faster(self, one: Configuration) -> bool:
         """Whether the first pass takes less time than that of what was best: what counts where the times are equal."""
-        before, tree = self._now()
-        was, now = _cold(_figures(before, tree)), _cold(_figures(state, "patched"))
+        was = self._cold.get(self.best.configuration if self.best else Configuration())
+        now = self._cold.get(one)
         return was is not None and now is not None and now < (1 - _COLD) * was
 
     def _keep(self, one: Configuration, state: State, now: Span) -> None:
@@ -344,6 +478,17 @@ class Optimizer:
         return (self.best.state, "patched") if self.best else (self.base, "original")
 
     def _drop(self, one: Configuration, why: str) -> None:
+        """Say why a configuration is not kept: of what distinguishes it from the best one."""
+        best = self.best.configuration if self.best else Configuration()
+        own = [setting for setting in one.settings if setting not in best.settings]
+        if one.bundles and not own and not one.strategies and self.best is None:
+            self._drop_fixes(one, why)
+            return
+        name = ", ".join(setting.told for setting in own) if own and one.bundles == best.bundles else one.told
+        if all(other.what != name for other in self.dropped):
+            self.dropped.append(Dropped(name, why))
+
+    def _drop_fixes(self, one: Configuration, why: str) -> None:
         for bundle in one.bundles:
             self._drop_bundle(bundle, why)
 
@@ -385,12 +530,14 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     if eager is None or (before is None and best is None):
         return replace(told, said=_failure(base))
     unfixed, fixed = _figures(base, "original"), _figures(best.state, "patched") if best else ()
+    cold, again = search._cold.get(best.configuration if best else Configuration()), _cold(fixed or unfixed)
     told = replace(
         told,
         after_ms=_median(after),
-        cold_s=_cold(fixed if best else unfixed),
-        before_cold_s=_cold(unfixed),
-        equivalent=best.state.proven and (compiles or _equal(best.state, "patched"))
+        cold_s=cold,
+        before_cold_s=search._cold.get(Configuration()),
+        warm_cold_s=None if again == cold else again,
+        equivalent=_verified(best.state) and (compiles or _equal(best.state, "patched"))
         if best
         else _equal(base, "original"),
         max_difference=_difference(best.state if best else base, "patched" if best else "original"),
@@ -403,6 +550,8 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     alone = _span(base, "original", search.goal, eager=True)
     if not told.equivalent:
         said = "compiled code computes something else than eager code"
+        if best is None and compiles:
+            said += ", without any fix too"
         return replace(told, word="failed" if compiles else "do-not-compile", said=said)
     runs_now = compiles and best is not None and before is None and not _is_less(alone, least)
     if not runs_now and not _is_less(least, alone):
@@ -461,18 +610,21 @@ def _of_figures(figures: Figures, goal: str) -> Span | None:
     if goal == "memory":
         used = figures.memory.bytes / 2**20 if figures.memory else None
         return None if used is None else Span((1 - _ROUGH) * used, used, (1 + _ROUGH) * used)
-    warm = figures.warm
-    return None if warm is None else Span(warm.low_ms, warm.median_ms, warm.high_ms, warm.cpu_ms)
+    warm, calls = figures.warm, max(1, len(figures.settled))
+    if warm is None:
+        return None
+    busy = None if warm.cpu_ms is None else warm.cpu_ms / calls
+    return Span(warm.low_ms / calls, warm.median_ms / calls, warm.high_ms / calls, busy)
 
 
-def _is_less(now: Span | None, was: Span | None) -> bool:
+def _is_less(now: Span | None, was: Span | None, share: float = SHARE) -> bool:
     """Whether it is less beyond noise: quartiles apart, by more than a share, and CPU time says the same.
 
     What could not be measured is more than all that could.
     """
     if now is None or was is None:
         return now is not None
-    by_clock = now.high < was.low and now.median < (1 - SHARE) * was.median
+    by_clock = now.high < was.low and now.median < (1 - share) * was.median
     return by_clock and (now.busy is None or was.busy is None or now.busy < was.busy)
 
 
@@ -505,8 +657,18 @@ def _cold(figures: Sequence[Figures]) -> float | None:
     return round(sum(known), 2) if known else None
 
 
+def _other_than(bundle: Bundle, kept: Sequence[Bundle]) -> list[Bundle]:
+    return [other for other in kept if other is not bundle]
+
+
+def _verified(state: State) -> bool:
+    """Whether compiled code computes what the original does in eager mode; whether it pays is for the times to say."""
+    statuses = {verdict.status for verdict in state.judgement.verdicts}
+    return bool(statuses & {"equivalent", "worse"}) and statuses <= {"equivalent", "unproven", "worse"}
+
+
 def _differs(state: State) -> bool:
-    return any(verdict.status in ("different", "worse") for verdict in state.judgement.verdicts)
+    return any(verdict.status == "different" for verdict in state.judgement.verdicts)
 
 
 def _why(state: State) -> str:

@@ -42,7 +42,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a search. Times in ms of one pass over all recorded calls; None where nothing was measured.
+    """The result of a search. Times in ms of one call, the mean of the recorded ones; None where nothing was measured.
 
     ``cold_s``: the first pass, compilation included; ``call``: how to compile. ``said``: why it failed.
     """

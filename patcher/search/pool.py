@@ -1,0 +1,103 @@
+"""Measure several configurations: at the same time where there is room, else one after another."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Generic, NamedTuple, TypeVar
+
+from patcher.diagnose.bench import MOST, Begun, Bench, State
+from patcher.harness import plan
+from patcher.results import FileResult
+from patcher.settings import TorchSetting
+
+_T = TypeVar("_T")
+_CORES = 2  # that a process keeps busy while it compiles
+_ROOM = 1.5  # times the GPU memory that the original takes
+_CONTEXT = 2**30  # bytes of GPU memory that each process takes for itself
+_POLL_SECONDS = 0.1
+
+
+class Trial(NamedTuple, Generic[_T]):
+    """What is to be measured, and how. ``what``: the caller's name for it."""
+
+    what: _T
+    files: tuple[FileResult, ...]
+    settings: tuple[TorchSetting, ...]
+    options: plan.Options
+
+
+@dataclass
+class Pool(Generic[_T]):
+    """Trials, measured in the order in which they are added; at most ``at_once`` at the same time."""
+
+    bench: Bench
+    at_once: int = 1
+    _waiting: deque[Trial[_T]] = field(default_factory=deque)
+    _running: list[tuple[Trial[_T], Begun]] = field(default_factory=list)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being measured."""
+        return bool(self._running)
+
+    def add(self, trial: Trial[_T]) -> None:
+        """Measure it when its turn comes."""
+        self._waiting.append(trial)
+
+    def begin(self) -> None:
+        """Start what there is room for."""
+        while self._waiting and len(self._running) < self.at_once:
+            trial = self._waiting.popleft()
+            options = replace(trial.options, workers=max(1, _cores() // _CORES))
+            self._running.append((trial, self.bench.begin(trial.files, options, trial.settings)))
+
+    def results(self, over: Callable[[], bool], say: Callable[[_T], None]) -> Iterator[tuple[_T, State | None]]:
+        """What each trial came to, as they end; None for those that were not begun when it was ``over``."""
+        while self._waiting or self._running:
+            if self._waiting and over():
+                yield from ((trial.what, None) for trial in self._waiting)
+                self._waiting.clear()
+            elif self.at_once == 1 and not self._running:
+                trial = self._waiting.popleft()
+                say(trial.what)
+                yield trial.what, self.bench.measure(trial.files, trial.options, settings=trial.settings)
+            else:
+                waiting = len(self._waiting)
+                self.begin()
+                if len(self._waiting) < waiting:
+                    say(self._running[-1][0].what)
+                yield from self._ended()
+                time.sleep(_POLL_SECONDS)
+
+    def _ended(self) -> Iterator[tuple[_T, State]]:
+        for pair in [pair for pair in self._running if pair[1].document.done()]:
+            self._running.remove(pair)
+            yield pair[0].what, self.bench.finish(pair[1])
+
+
+def is_wide() -> bool:
+    """Whether this machine can measure several things at the same time."""
+    return _cores() >= 2 * _CORES
+
+
+def room(state: State) -> int:
+    """How many processes like those of a measured state there is room for.
+
+    On a CPU the threads of one fill the machine; on a GPU it is the memory, and the cores that compile.
+    """
+    place = state.results.environment
+    if not place.cuda:
+        return max(1, min(MOST, _cores() // max(1, place.threads or _cores())))
+    eager = [case.variant("original", "eager").figures for case in state.results.cases]
+    used = max((one.memory.bytes for one in eager if one is not None and one.memory is not None), default=None)
+    if used is None or place.memory is None:
+        return 1
+    return max(1, min(MOST, _cores() // _CORES, int(place.memory // (_ROOM * used + _CONTEXT))))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
