@@ -31,6 +31,7 @@ demo: $(STAMP)  ## make a small program faster, measured against eager (ARGS=...
 	@$(BIN)/python benchmarks/demo.py $(ARGS)
 
 test: $(STAMP)  ## run the tests (ARGS='-k FC101' passes options to pytest)
+	@$(BIN)/python -m compileall -q -j $(JOBS) patcher rules  # once, and not by each process that a test starts
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 fuzz: $(STAMP)  ## hazards in the rules' examples (ARGS='--seed 1 --mutants 20000 --rule FC401')
