@@ -243,11 +243,12 @@ def test_the_overview_says_what_there_is_and_what_comes_next() -> None:
     assert "train.py:3: torch.compile(Whole())" in text
     assert [line.partition("#")[0].strip() for line in text.splitlines()[-3:]] == [
         "fix-compile check",
+        "fix-compile optimize -- python PROGRAM.py",
         "fix-compile case net.py:Whole",
-        "fix-compile diagnose --case cases/whole.py .",
     ]
     wrote("cases/whole.py", "def build(): ...\ndef calls(): ...\n")
-    assert "fix-compile diagnose --case cases/whole.py ." in str(overview("fix-compile").out)
+    for word in ("optimize", "diagnose"):
+        assert f"fix-compile {word} --case cases/whole.py ." in str(overview("fix-compile").out)
     assert "1 case\n  whole: cases/whole.py" in str(overview("fix-compile").out)
 
 

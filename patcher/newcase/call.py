@@ -83,13 +83,12 @@ def _next(program: str, tree: Tree, models: Sequence[Seen], cases: Sequence[Case
     commands = [(f"{program} check", "what is to fix, from the source alone")]
     if cases:
         file = shlex.quote(_shown(Path(cases[0].file)))
-        commands += [(f"{program} diagnose --case {file} .", "run it: what costs, where, and the fix")]
-        commands += [(f"{program} prove --case {file} .", "keep the fixes that help")]
+        commands += [(f"{program} optimize --case {file} .", "make it faster, or hear that compiling does not pay")]
+        commands += [(f"{program} diagnose --case {file} .", "what costs, where, and the fix")]
     elif models:
+        commands += [(f"{program} optimize -- python PROGRAM.py", "make your program faster, measured against eager")]
         model = shlex.quote(_model(tree, models[0]))
-        case_file = shlex.quote(str(file_for(models[0], tree.root)))
-        commands += [(f"{program} case {model}", "a first case: how it is built and called")]
-        commands += [(f"{program} diagnose --case {case_file} .", "then run it: what costs, where, and the fix")]
+        commands += [(f"{program} case {model}", "without a program: how the model is built and called")]
     else:
         commands += [(f"{program} diff", "the changes; writes nothing"), (f"{program} --help", "all that there is")]
     width = max(len(command) for command, _ in commands)
