@@ -56,6 +56,7 @@ def pairs(project: Path, cases: tuple[Case, ...]) -> list[str]:
         (["here"], {"here": ConfiguredCase("cases/tiny.py")}, ["here cases/tiny.py"]),
         (["two"], CONFIGURED, ["two more/two.py"]),
         (["many"], CONFIGURED, ["one more/one.py", "two more/two.py", "zero more/zero.py"]),
+        ([], {}, ["Big cases/Big.py", "tiny cases/tiny.py"]),
         ([], CONFIGURED, ["vision cases/tiny.py", "one more/one.py", "two more/two.py", "zero more/zero.py"]),
         (["tiny"], CONFIGURED, ["vision cases/tiny.py"]),
         (["empty"], {"empty": ConfiguredCase("near.py")}, ["empty near.py"]),
@@ -122,7 +123,6 @@ def failure(*arguments: object) -> str:
 @pytest.mark.parametrize(
     ("wanted", "configured", "message"),
     [
-        ([], {}, "no case is given and none is configured: a case is a .py file with build(), which"),
         (["xyz.py"], {}, "xyz.py: there is no such file (known: Big, "),
         (["inne.py"], {}, "inne.py: there is no such file (did you mean 'inner'?)"),
         (["visoin"], CONFIGURED, "no case is called 'visoin' (did you mean 'vision'?)"),
@@ -164,6 +164,7 @@ def test_unknown_variation(project: Path) -> None:
 def test_nothing_known_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert failure(["x"], {}, None).startswith("no case is called 'x': a case is a .py file with build()")
+    assert failure([], {}, None).startswith("no case is given and none is configured: a case is a .py file with build()")
 
 
 WRONG = {

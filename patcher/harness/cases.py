@@ -57,7 +57,7 @@ def find(
 ) -> tuple[Case, ...]:
     """The cases that the words stand for, in their order, each checked; all configured ones where nothing is wanted.
 
-    A word is a ``.py`` file, a folder, or a name: of a configured case, of a file in a configured folder, in
+    Where none is configured either, they are those in ``cases/`` of ``root`` or the working folder. A word is a ``.py`` file, a folder, or a name: of a configured case, of a file in a configured folder, in
     ``cases/`` of ``root`` or the working folder, or in the working folder. A file that is configured by itself is the
     case, or the cases, that the configuration says, however it was found. After each case comes one for each word of
     ``vary``. Raises ``CaseError``.
@@ -65,6 +65,9 @@ def find(
     for word in vary:
         if word not in VARIATIONS:
             raise CaseError(f"a case cannot vary {word!r}{nearest(word, VARIATIONS)}")
+    if not wanted and not configured:
+        folders = (folder / "cases" for folder in (root or Path(), Path()))
+        wanted = [str(folder) for folder in folders if any(map(as_case, folder.glob("*.py")))][:1]
     if not wanted and not configured:
         raise CaseError(f"no case is given and none is configured: {_HOW}")
     places = _Places(configured, root)
