@@ -164,7 +164,9 @@ def test_unknown_variation(project: Path) -> None:
 def test_nothing_known_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert failure(["x"], {}, None).startswith("no case is called 'x': a case is a .py file with build()")
-    assert failure([], {}, None).startswith("no case is given and none is configured: a case is a .py file with build()")
+    assert failure([], {}, None).startswith(
+        "no case is given and none is configured: a case is a .py file with build()"
+    )
 
 
 WRONG = {

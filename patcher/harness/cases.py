@@ -57,10 +57,11 @@ def find(
 ) -> tuple[Case, ...]:
     """The cases that the words stand for, in their order, each checked; all configured ones where nothing is wanted.
 
-    Where none is configured either, they are those in ``cases/`` of ``root`` or the working folder. A word is a ``.py`` file, a folder, or a name: of a configured case, of a file in a configured folder, in
-    ``cases/`` of ``root`` or the working folder, or in the working folder. A file that is configured by itself is the
-    case, or the cases, that the configuration says, however it was found. After each case comes one for each word of
-    ``vary``. Raises ``CaseError``.
+    Where none is configured either, they are those in ``cases/`` of ``root`` or the working folder. A word is a ``.py``
+    file, a folder, or a name: of a configured case, of a file in a configured folder, in ``cases/`` of ``root`` or the
+    working folder, or in the working folder. A file that is configured by itself is the case, or the cases, that the
+    configuration says, however it was found. After each case comes one for each word of ``vary``. Raises
+    ``CaseError``.
     """
     for word in vary:
         if word not in VARIATIONS:
