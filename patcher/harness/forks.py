@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from pathlib import Path
 OWN = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHDYNAMO_DISABLE")
 PREFIX = "FIX_COMPILE_"  # of settings that mean nothing to a job
 READY, SINGLE, READY_SECONDS = b"ready", b"single", 120.0
+SLICE_SECONDS = 0.02  # of waiting, between the turns of several threads
 CORES = 8  # with fewer, what imports torch for the next program would slow the one that is measured
 
 
@@ -30,12 +32,14 @@ CORES = 8  # with fewer, what imports torch for the next program would slow the 
 class Manner:
     """How a program runs. ``code``: whether it generates code, for which this machine's vector instructions are known.
 
-    ``untimed``: it only counts; Dynamo need not time its guards. ``threads``: how many it may use; 0: torch's choice.
+    ``untimed``: it only counts; Dynamo need not time its guards. ``threads``: how many it may use, ``workers``: how
+    many processes generate code for it; 0: torch's choice.
     """
 
     code: bool = False
     untimed: bool = False
     threads: int = 0
+    workers: int = 0
 
 
 USUAL = Manner()
@@ -103,15 +107,19 @@ class _Parent:
 
     def ended(self, number: int, seconds: float | None) -> int | None:
         """How a process has ended; None when it has not within the time, -9 when all are gone."""
-        with self._lock:
-            while number not in self._statuses:
-                line = self.line(seconds)
-                if line is None:
-                    return None
-                if not line:
-                    return -signal.SIGKILL
-                self._end_of(*map(int, line.split()))
-            return self._statuses.pop(number)
+        over = None if seconds is None else time.monotonic() + seconds
+        while True:
+            with self._lock:
+                if number in self._statuses:
+                    return self._statuses.pop(number)
+                line = self.line(SLICE_SECONDS)
+                if line:
+                    self._end_of(*map(int, line.split()))
+            if line == b"":
+                return -signal.SIGKILL
+            if line is None and over is not None and time.monotonic() >= over:
+                return None
+            time.sleep(SLICE_SECONDS / 10)  # another thread's turn
 
     def _end_of(self, number: int, status: int) -> None:
         self._running.discard(number)
@@ -183,7 +191,8 @@ class Forks:
     @property
     def several(self) -> bool:
         """Whether programs can run at the same time, as forks of the interpreter that is there."""
-        return self._parent is not None and self._parent.greeting == READY
+        parent = self._parent
+        return parent is not None and parent.greeting == READY
 
     def start(
         self, program: Path, argument: str, variables: Mapping[str, str], out: int, manner: Manner = USUAL

@@ -135,17 +135,25 @@ def _become(request: dict[str, Any], connection: socket.socket, out: int) -> tup
     os.close(out)
     os.chdir(request["folder"])
     os.environ.update(request["variables"])
+    if request["code"]:
+        _warm(request["workers"])
     return request["program"], request["argument"]
+
+
+def _warm(workers: int) -> None:
+    """Start what generates code beside the program, as torch does where there is Triton."""
+    with contextlib.suppress(AttributeError, ImportError):
+        if workers:
+            torch._inductor.config.compile_threads = workers
+        if os.environ.pop("TORCH_WARM_POOL", "") == "0" and torch.utils._triton.has_triton_package():
+            torch._inductor.async_compile.AsyncCompile.warm_pool()
+            torch._inductor.async_compile.AsyncCompile.wakeup()
 
 
 def _share(request: dict[str, Any]) -> None:
     """Be one of several processes, and one that nobody times."""
     if request["threads"]:
         torch.set_num_threads(request["threads"])
-    if request["code"] and os.environ.pop("TORCH_WARM_POOL", "0") == "0":
-        with contextlib.suppress(AttributeError):  # the first is of releases from 2.12
-            pool = torch._inductor.async_compile
-            getattr(pool, "maybe_warm_pool", pool.AsyncCompile.warm_pool)()
     if request["untimed"]:  # with the processor's caches flushed, a third of what counting costs; none before 2.8
         vars(guards).update(profile_guard_manager=lambda *_: 0.0)
 

@@ -41,6 +41,7 @@ SCHEMA = 1
 HERE = Path(__file__).resolve().parent
 TAIL_LINES, LINE_CHARACTERS = 12, 400
 LOG_BYTES = 2**25  # a log that grows beyond is emptied: of a model that prints without end the last lines are enough
+COMPARING = "differences.py"
 LISTEN_SECONDS, LOOK_SECONDS = 0.1, 0.5  # for the end of a process, and at its log and memory
 START_SECONDS = 30  # for another run to begin
 PROGRAMS = {"fusions": "fusions.py"}  # of probes that have one of their own
@@ -287,7 +288,7 @@ class _Run:
         """How far the variants are from one another, and the experiments on the original; ``most``: untimed at once."""
         case, names = told["name"], self._plan.get("probes", ())
         compare = _Job(
-            "differences.py",
+            COMPARING,
             {"case": number, "variants": told["variants"], "folder": str(work)},
             work / "compare",
             case,
@@ -353,7 +354,7 @@ class _Run:
             reference = next(v for v in told["variants"] if (v["tree"], v["kind"]) == ("original", "eager"))
             kept = [{"tree": tree, "kind": "compiled", "mode": row["name"], **row} for row in rows]
             job = {"case": number, "variants": [reference, *kept], "folder": str(work), "weights": False}
-            compared = self._job("differences.py", job, work / "compare-ways", told["name"], "comparing")
+            compared = self._job(COMPARING, job, work / "compare-ways", told["name"], "comparing")
             rows_apart = {one["mode"]: one for one in compared.get("comparisons", [])}
             for row in rows:
                 row["comparison"] = rows_apart.get(row["name"])
@@ -381,6 +382,8 @@ class _Run:
             result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
+        if result["status"] != "ok" and not self._plan.get("beside"):
+            return None  # beside others it may have failed for want of room
         job.folder.parent.mkdir(parents=True, exist_ok=True)
         job.folder.symlink_to(source, target_is_directory=True)
         self._begun += 1
@@ -435,18 +438,22 @@ class _Run:
         self._tell("start", job, "")
         job.folder.mkdir(parents=True)
         limit = self._plan["seconds"] if job.seconds is None else job.seconds
-        if self._plan.get("until"):
+        if self._plan.get("until") and job.program != COMPARING:  # what was measured is also compared
             limit = max(1.0, min(limit, self._plan["until"] - time.monotonic()))
         spec = job.folder / "spec.json"
         write_json(spec, {**self._full, "seconds": limit, "job": job.asked})
         log = (job.folder / "log.txt").open("ab")  # also what is written after the log was emptied goes to its end
         try:
-            process = self._process(job, spec, log, max(1, _cores() // at_once) if at_once > 1 else 0)
+            process = self._process(job, spec, log, self._threads(at_once))
         except BaseException:
             log.close()
             raise
         now = time.monotonic()
         return _Running(job, process, log, limit, now, _copying(process, log), heard=now)
+
+    def _threads(self, at_once: int) -> int:
+        """How many each process may use; 0: its own choice, for with others sums have other bits."""
+        return max(1, _cores() // at_once) if at_once > 1 and (self._counting or not self._plan.get("beside")) else 0
 
     def _process(self, job: _Job, spec: Path, log: IO[bytes], threads: int) -> Forked | subprocess.Popen[bytes]:
         file, variables = HERE / job.program, self._variables(job.asked, job.folder)
@@ -456,7 +463,7 @@ class _Run:
                 "probe" in job.asked or "way" in job.asked or job.asked.get("kind") == "compiled"
             )
             untimed = (self._untimed and job.asked.get("kind") == "compiled") or job.asked.get("probe") in UNTIMED
-            manner = Manner(generates, untimed, threads)
+            manner = Manner(generates, untimed, threads, self._plan.get("workers", 0))
             process = self._forks.start(file, str(spec), variables, log.fileno(), manner)
         return process or self._started([self._python, str(file), str(spec)], variables, log)
 

@@ -1275,8 +1275,6 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         overlay.attend()
     if compiling:
         listener.count_graphs()
-        if plan.get("workers"):
-            torch._inductor.config.compile_threads = plan["workers"]
         if job.get("draws_random"):
             torch._inductor.config.fallback_random = True  # else compiled code draws other numbers than eager code
     settings = plan.get("settings", []) if compiling and job["tree"] == "patched" else []

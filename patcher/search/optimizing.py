@@ -23,7 +23,7 @@ from patcher.harness import plan
 from patcher.harness.compare import apart
 from patcher.harness.measured import Figures, Tree
 from patcher.results import FileResult
-from patcher.search.pool import Pool, Trial, is_wide, room
+from patcher.search.pool import Pool, Trial, room
 from patcher.search.remedies import for_errors, named
 from patcher.search.verdict import UNITS, Dropped, Kept, Pair, Verdict, counts, relative
 from patcher.settings import Settings, TorchSetting
@@ -112,17 +112,17 @@ class Optimizer:
     _counts: dict[Configuration, State] = field(default_factory=dict)
     _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
     _rough: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured beside others, and as good
-    _wide: bool = field(init=False)
+    _unsure: list[tuple[Configuration, str]] = field(default_factory=list)  # failed beside others
     _pool: Pool[tuple[Configuration, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._wide = is_wide()
-        self._pool = Pool(self.bench, 2 if self._wide else 1)
-        self.options = replace(self.options, warm_cache=True)
+        self._pool = Pool(self.bench)
+        self.options = replace(self.options, warm_cache=self.goal != "startup")
 
     def run(self) -> None:
         """Search until nothing is left to try, or the budget is over. What is best is in ``best``."""
-        self.counted = self._first_count()
+        self.counted = self._count(Configuration())
+        self._pool.at_once = room(self.counted)
         self.settings = self._with_evidence(self.counted)
         forms = self._forms()
         for batch in self._first(forms):
@@ -181,6 +181,8 @@ class Optimizer:
         found = [one for one in found if one.changed]
         if len(found) > 1 and not self._is_over(0.3):
             self._count_all(found, 0.3)
+            if self._is_wide:
+                found = [one for one in found if one in self._counts] or found[:1]
             found.sort(key=self._standing)
             least = self._standing(found[0])
             found = [one for one in found if self._standing(one).is_near(least)]
@@ -199,34 +201,18 @@ class Optimizer:
         every = [*forms, original]
         graphs = self.counted.results.environment.cuda
         with_graphs = [replace(one, settings=(_GRAPHS,)) for one in every] if graphs else []
-        batch = [*with_graphs, *(forms if not graphs else forms[:1])]
-        yield batch if self.base is not None or self._pool.is_busy else [original, *batch]
+        yield [original, *with_graphs, *(forms if not graphs else forms[:1])]
 
     def _standing(self, one: Configuration) -> Standing:
         return standing(self._count(one), "patched" if one.changed or one.settings else "original")
 
     # --- stages -----------------------------------------------------------------------------------------------------
 
-    def _first_count(self) -> State:
-        """The original, counted; where there is room it is compiled and timed at the same time."""
-        original = Configuration()
-        if not self._is_wide:
-            return self._count(original)
-        self._add(original, self.options)
-        self._pool.begin()
-        self._add(original, counting(self.options), counts=True)
-        for (_, counted), state in self._pool.results(lambda: False, self._told_of):
-            if counted and state is not None:
-                self._counts[original] = state
-                break
-            assert state is not None
-            self._set_base(state)
-        self._pool.at_once = room(self._counts[original])
-        return self._counts[original]
-
     def _add(self, one: Configuration, options: plan.Options, counts: bool = False, reserved: float = 0.0) -> None:
         limit = min(options.seconds, max(20.0, self._left(reserved)))
-        limited = replace(options, quick=True, repeat=False, seconds=limit, until=self._began + self.budget)
+        limited = replace(
+            options, quick=True, repeat=False, seconds=limit, until=self._began + self.budget * (1 - reserved)
+        )
         self._pool.add(Trial((one, counts), one.changed, one.settings, limited))
 
     def _round(self, batch: Sequence[Configuration], reserved: float) -> None:
@@ -235,7 +221,9 @@ class Optimizer:
         sure = self.best
         for one in batch:
             self._add(one, self.options, reserved=reserved)
-        for (one, _), state in self._pool.results(lambda: self._is_over(reserved), self._told_of):
+        for (one, _), state in self._pool.results(
+            lambda: self.base is not None and self._is_over(reserved), self._told_of
+        ):
             if state is None:
                 self._drop(one, "the budget was over before it was tried")
                 continue
@@ -271,7 +259,9 @@ class Optimizer:
             return
         self._cold.setdefault(one, _cold(_figures(state, "patched")))
         now = self._span(state, "patched")
-        if not _verified(state):
+        if not _verified(state) and self._is_wide and not _differs(state):
+            self._unsure.append((one, _why(state)))
+        elif not _verified(state):
             self._drop(one, _why(state))
         elif self._is_wide and now is not None and _settled(state, "patched"):
             self._rough.append((one, now))
@@ -289,25 +279,26 @@ class Optimizer:
         """What was about the fastest beside others, alone. ``sure``: the best of what was measured so before."""
         found = sorted(self._rough, key=lambda pair: pair[1].median)
         self._rough = []
-        if not found:
-            return
-        roughly, differs = self.best, False
-        least = min(found[0][1].median, sure.span.median if sure else found[0][1].median)
-        near = [one for one, span in found if span.median <= _CLOSE * least][:_MOST_ALONE]
+        roughly, cut = self.best, False
+        near = [one for one, span in found if span.median <= _CLOSE * found[0][1].median][:_MOST_ALONE]
         for one, span in found:
             if one not in near:
-                self._drop(one, f"not faster: {_told(span, self.goal)}")
-        if self._is_over(_RESERVED):
-            return
+                self._drop(one, f"not faster: {_told(span, self.goal)}, beside others")
         self.best = sure
-        for one in near:
-            if self.best is not None and self._is_over(_RESERVED + 0.2):
+        for one in near or [one for one, _ in self._unsure[:_MOST_ALONE]]:
+            if self._is_over(_RESERVED + (0.2 if self.best is not None else 0.0)):
+                cut = True
                 break
             state = self._time(one)
-            differs = differs or _differs(state)
-            if not _verified(state) or (not self._consider(one, state) and self.best is not None):
-                self._drop(one, self._not_faster(state) if _verified(state) else _why(state))
-        if self.best is None and not differs:
+            cut = cut or (self._span(state, "patched") is None and self._is_over(0.0))
+            if not _verified(state):
+                self._drop(one, _why(state))
+            elif not self._consider(one, state):
+                self._drop(one, self._not_faster(state))
+        for one, why in self._unsure if near else self._unsure[_MOST_ALONE:]:
+            self._drop(one, why)
+        self._unsure = []
+        if self.best is None and cut:
             self.best = roughly
 
     def _those_that_verify(self, every: Configuration) -> None:
@@ -409,13 +400,14 @@ class Optimizer:
 
     def _confirm(self) -> None:
         """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
-        if self._is_over(0.05) or (self.best is None and not self._wide):
+        if self._is_over(0.05) or (self.best is None and not self._is_wide):
             return
         one = self.best.configuration if self.best else Configuration()
         state = self._measured(one, self.options, fresh=True)
         now = self._span(state, "patched" if one != Configuration() else "original")
-        if now is None and not _verified(state) and not _differs(state):  # the time was over: what was measured stands
-            return
+        uncompared = any(case.compare_error for case in state.results.cases)
+        if not _verified(state) and not _differs(state) and (now is None or uncompared):
+            return  # the time was over: what was measured stands
         if one != Configuration() and (now is None or not _verified(state)):
             self._drop_fixes(one, f"not confirmed: {_why(state)}")
             self.best = None
@@ -457,12 +449,14 @@ class Optimizer:
         elif _is_less(now, was) or (not _is_less(was, now) and self._compiles_faster(one)):
             self._keep(one, state, now)
             return True
-        if self.best is None and one.bundles:
+        if self.best is None and one.bundles and not self._is_wide:
             self._drop_fixes(one, why)
         return False
 
     def _compiles_faster(self, one: Configuration) -> bool:
         """Whether the first pass takes less time than that of what was best: what counts where the times are equal."""
+        if self._is_wide:
+            return False  # beside others it takes as long as they let it
         was = self._cold.get(self.best.configuration if self.best else Configuration())
         now = self._cold.get(one)
         return was is not None and now is not None and now < (1 - _COLD) * was
@@ -481,7 +475,7 @@ class Optimizer:
         """Say why a configuration is not kept: of what distinguishes it from the best one."""
         best = self.best.configuration if self.best else Configuration()
         own = [setting for setting in one.settings if setting not in best.settings]
-        if one.bundles and not own and not one.strategies and self.best is None:
+        if one.bundles and not own and set(one.strategies) <= set(_CALM) and self.best is None:
             self._drop_fixes(one, why)
             return
         name = ", ".join(setting.told for setting in own) if own and one.bundles == best.bundles else one.told
@@ -525,7 +519,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         search.seconds_to_first,
         _median(eager),
         _median(before),
-        dropped=tuple(search.dropped),
+        dropped=tuple(one for one in search.dropped if one.what not in _named(best)),
     )
     if eager is None or (before is None and best is None):
         return replace(told, said=_failure(base))
@@ -548,6 +542,8 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     )
     least = best.span if best else _span(base, "original", search.goal)
     alone = _span(base, "original", search.goal, eager=True)
+    if not told.equivalent and best is None and any(case.compare_error for case in base.results.cases):
+        return replace(told, said=_failure(base))
     if not told.equivalent:
         said = "compiled code computes something else than eager code"
         if best is None and compiles:
@@ -570,6 +566,12 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         fixes=tuple(_kept(best)),
         files=tuple(search.bench.places.shown(file.path) for file in one.changed),
     )
+
+
+def _named(best: Best | None) -> frozenset[str]:
+    """What is kept, by the names under which it would be dropped."""
+    one = best.configuration if best else Configuration()
+    return frozenset((*(bundle.label for bundle in one.bundles), *(setting.told for setting in one.settings)))
 
 
 def _kept(best: Best) -> Iterator[Kept]:

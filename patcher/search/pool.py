@@ -39,11 +39,6 @@ class Pool(Generic[_T]):
     _waiting: deque[Trial[_T]] = field(default_factory=deque)
     _running: list[tuple[Trial[_T], Begun]] = field(default_factory=list)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is being measured."""
-        return bool(self._running)
-
     def add(self, trial: Trial[_T]) -> None:
         """Measure it when its turn comes."""
         self._waiting.append(trial)
@@ -79,24 +74,17 @@ class Pool(Generic[_T]):
             yield pair[0].what, self.bench.finish(pair[1])
 
 
-def is_wide() -> bool:
-    """Whether this machine can measure several things at the same time."""
-    return _cores() >= 2 * _CORES
-
-
 def room(state: State) -> int:
-    """How many processes like those of a measured state there is room for.
+    """How many configurations like a measured state there is room for; each runs eagerly and compiled.
 
-    On a CPU the threads of one fill the machine; on a GPU it is the memory, and the cores that compile.
+    On a CPU one at a time: they would slow each other. On a GPU it is the memory, and the cores that compile.
     """
     place = state.results.environment
-    if not place.cuda:
-        return max(1, min(MOST, _cores() // max(1, place.threads or _cores())))
     eager = [case.variant("original", "eager").figures for case in state.results.cases]
     used = max((one.memory.bytes for one in eager if one is not None and one.memory is not None), default=None)
-    if used is None or place.memory is None:
+    if not place.cuda or used is None or place.memory is None:
         return 1
-    return max(1, min(MOST, _cores() // _CORES, int(place.memory // (_ROOM * used + _CONTEXT))))
+    return max(1, min(MOST, _cores() // _CORES, int(place.memory // (2 * (_ROOM * used + _CONTEXT)))))
 
 
 def _cores() -> int:
