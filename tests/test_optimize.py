@@ -103,6 +103,7 @@ class Bench:
     original: Measured = field(default_factory=lambda: Measured(15.0, breaks=3))
     error: str = ""
     cuda: str | None = None
+    crowded: bool = False
     measured: int = 0
     asked: list[tuple[frozenset[str], tuple[str, ...], str]] = field(default_factory=list)
 
@@ -145,6 +146,9 @@ class Bench:
             replace(v, figures=v.figures and replace(v.figures, warm=v.figures.warm and _slower(v.figures.warm)))
             for v in made.results.cases[0].variants
         )
+        if self.crowded:
+            failed = CaseVerdict("program", "default", "failed", ("patched compiled (default): ran out of memory",))
+            made = replace(made, judgement=Judgement((failed,)))
         case = replace(made.results.cases[0], variants=variants)
         document: Any = Future()
         document.set_result(replace(made, results=replace(made.results, cases=(case,))))
@@ -208,6 +212,36 @@ def test_where_there_is_room_everything_is_tried_at_once_and_the_best_alone(
     assert (found.word, found.eager_ms, found.before_ms) == ("optimized", 20, 15)
     assert (found.after_ms, found.settings) == ((2, {"mode": "reduce-overhead"}) if graphs else (5, {}))
     assert [fix.code for fix in found.fixes] == ["FC102"]
+
+
+def test_what_fails_for_want_of_room_is_tried_alone(
+    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    found = verdict(search(lambda codes, settings: Measured(5.0), cuda="13.0", crowded=True))
+    assert (found.word, found.after_ms) == ("optimized", 5)
+
+
+def test_what_could_not_be_compared_is_not_called_different(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(15.0))
+    assert one.base is not None
+    (case,) = one.base.results.cases
+    cut = replace(case, comparisons=(), compare_error="did not end within 1 seconds")
+    one.base = replace(one.base, results=replace(one.base.results, cases=(cut,)))
+    found = verdict(one)
+    assert (found.word, found.said) == ("failed", "did not end within 1 seconds")
+
+
+def test_what_is_kept_is_not_said_to_be_dropped(
+    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    one = search(lambda codes, settings: Measured(5.0 if codes else 14.0), cuda="13.0")
+    found = verdict(one)
+    assert one.best is not None
+    kept = {bundle.label for bundle in one.best.configuration.bundles}
+    assert kept
+    assert not kept & {dropped.what for dropped in found.dropped}
 
 
 def test_what_computes_something_else_is_never_kept(search: Callable[..., Optimizer]) -> None:

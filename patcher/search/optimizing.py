@@ -244,11 +244,9 @@ class Optimizer:
         """Count configurations, at the same time where there is room."""
         for one in some if self._is_wide else ():
             self._add(one, counting(self.options), counts=True, reserved=reserved)
-        for (one, counted), state in self._pool.results(lambda: self._is_over(reserved), self._told_of):
-            if counted and state is not None:
+        for (one, _), state in self._pool.results(lambda: self._is_over(reserved), self._told_of):
+            if state is not None:
                 self._counts[one] = state
-            elif not counted and state is not None:
-                self._set_base(state)
 
     def _told_of(self, asked: tuple[Configuration, bool]) -> None:
         self.say(f"{'counting' if asked[1] else 'measuring'} {asked[0].told}")
@@ -571,7 +569,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
 def _named(best: Best | None) -> frozenset[str]:
     """What is kept, by the names under which it would be dropped."""
     one = best.configuration if best else Configuration()
-    return frozenset((*(bundle.label for bundle in one.bundles), *(setting.told for setting in one.settings)))
+    return frozenset((one.told, *(bundle.label for bundle in one.bundles), *(each.told for each in one.settings)))
 
 
 def _kept(best: Best) -> Iterator[Kept]:
