@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from patcher.diagnose.bench import MOST, Begun, Bench, State
 from patcher.harness import plan
@@ -21,7 +21,8 @@ _CONTEXT = 2**30  # bytes of GPU memory that each process takes for itself
 _POLL_SECONDS = 0.1
 
 
-class Trial(NamedTuple, Generic[_T]):
+@dataclass(frozen=True)
+class Trial(Generic[_T]):
     """What is to be measured, and how. ``what``: the caller's name for it."""
 
     what: _T
@@ -43,13 +44,6 @@ class Pool(Generic[_T]):
         """Measure it when its turn comes."""
         self._waiting.append(trial)
 
-    def begin(self) -> None:
-        """Start what there is room for."""
-        while self._waiting and len(self._running) < self.at_once:
-            trial = self._waiting.popleft()
-            options = replace(trial.options, workers=max(1, _cores() // _CORES))
-            self._running.append((trial, self.bench.begin(trial.files, options, trial.settings)))
-
     def results(self, over: Callable[[], bool], say: Callable[[_T], None]) -> Iterator[tuple[_T, State | None]]:
         """What each trial came to, as they end; None for those that were not begun when it was ``over``."""
         while self._waiting or self._running:
@@ -60,11 +54,12 @@ class Pool(Generic[_T]):
                 trial = self._waiting.popleft()
                 say(trial.what)
                 yield trial.what, self.bench.measure(trial.files, trial.options, settings=trial.settings)
+            elif self._waiting and len(self._running) < self.at_once:
+                trial = self._waiting.popleft()
+                say(trial.what)
+                options = replace(trial.options, workers=max(1, _cores() // _CORES))
+                self._running.append((trial, self.bench.begin(trial.files, options, trial.settings)))
             else:
-                waiting = len(self._waiting)
-                self.begin()
-                if len(self._waiting) < waiting:
-                    say(self._running[-1][0].what)
                 yield from self._ended()
                 time.sleep(_POLL_SECONDS)
 
