@@ -319,10 +319,12 @@ class _Run:
 
     def _at_once(self, reference: Json) -> int:
         """How many processes may run at a time that nobody times: one on each core, with memory for each of them."""
-        used: int | None = (reference.get("memory") or {}).get("bytes")
+        memory = reference.get("memory") or {}
+        used: int | None = memory.get("bytes")
         if self._plan["verbose"] or not self._forks.several or not used:
             return 1
-        return max(1, min(_cores(), _free_memory() // (ROOM * used)))
+        free = self._environment.get("memory") or 0 if memory.get("kind") == "cuda" else _free_memory()
+        return max(1, min(_cores(), free // (ROOM * used)))
 
     @property
     def _untimed(self) -> bool:
