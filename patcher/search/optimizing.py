@@ -37,7 +37,7 @@ _RESERVED = 0.15  # of the budget: for measuring the end once more, beside the o
 _MOST_PRUNED = 16  # fixes that are left out one by one
 _CLOSE = 1.3  # times the least that was measured beside others: it may be as fast alone
 _MOST_ALONE = 3  # configurations that are measured alone after each round
-_CALM = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
+_FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
 _UNSETTLED = "it still compiles after the last pass, or ended eager"
 _GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
@@ -65,7 +65,7 @@ class Configuration:
         """In a few words."""
         number = len(self.bundles)
         fixes = [f"{number} fix{'es' if number > 1 else ''}"] if number else []
-        fixes += [f"{key}={name}" for key, name in self.strategies if (key, name) not in _CALM]
+        fixes += [f"{key}={name}" for key, name in self.strategies if (key, name) not in _FIRST_STRATEGIES]
         return ", ".join([*fixes, *(setting.told for setting in self.settings)]) or "the original"
 
 
@@ -111,8 +111,8 @@ class Optimizer:
     _began: float = field(default_factory=time.monotonic)
     _counts: dict[Configuration, State] = field(default_factory=dict)
     _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
-    _rough: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured beside others, and as good
-    _unsure: list[tuple[Configuration, str]] = field(default_factory=list)  # failed beside others
+    _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured beside others, and as good
+    _failed_together: list[tuple[Configuration, str]] = field(default_factory=list)  # failed beside others
     _pool: Pool[tuple[Configuration, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -168,12 +168,12 @@ class Optimizer:
 
     def _forms(self) -> list[Configuration]:
         """Sets of all fixes, by what counting says of them, the best first; each with its proven part behind it."""
-        calm = tuple((key, name) for key, name in _CALM if name in self.strategies.get(key, ()))
-        found = [self._fixes(self.settings.unsafe, calm)]
+        first = tuple((key, name) for key, name in _FIRST_STRATEGIES if name in self.strategies.get(key, ()))
+        found = [self._fixes(self.settings.unsafe, first)]
         known = {_texts(found[0])}
         for key, names in self.strategies.items():
             for name in names:
-                others = tuple(pair for pair in calm if pair[0] != key)
+                others = tuple(pair for pair in first if pair[0] != key)
                 other = self._fixes(self.settings.unsafe, (*others, (key, name)))
                 if _texts(other) not in known:
                     known.add(_texts(other))
@@ -218,7 +218,7 @@ class Optimizer:
     def _round(self, batch: Sequence[Configuration], reserved: float) -> None:
         """Measure configurations, and keep the best; what was measured beside others once more alone."""
         ended: list[tuple[Configuration, State]] = []
-        sure = self.best
+        incumbent = self.best
         for one in batch:
             self._add(one, self.options, reserved=reserved)
         for (one, _), state in self._pool.results(
@@ -231,10 +231,10 @@ class Optimizer:
             if self.base is None and (not self._is_wide or one == Configuration()):
                 self._set_base(state)
             for each in ended if self.base is not None else ():
-                self._weigh(*each, sure)
+                self._weigh(*each, incumbent)
             ended = [] if self.base is not None else ended
         if self._is_wide:
-            self._alone(sure)
+            self._time_finalists(incumbent)
 
     def _set_base(self, state: State) -> None:
         self.base = state
@@ -251,19 +251,19 @@ class Optimizer:
     def _told_of(self, asked: tuple[Configuration, bool]) -> None:
         self.say(f"{'counting' if asked[1] else 'measuring'} {asked[0].told}")
 
-    def _weigh(self, one: Configuration, state: State, sure: Best | None) -> None:
-        """Keep it, or say why not. ``sure``: what was measured alone."""
+    def _weigh(self, one: Configuration, state: State, incumbent: Best | None) -> None:
+        """Keep it, or say why not. ``incumbent``: what was measured alone."""
         if one == Configuration():
             return
         self._cold.setdefault(one, _cold(_figures(state, "patched")))
         now = self._span(state, "patched")
         if not _verified(state) and self._is_wide and not _differs(state):
-            self._unsure.append((one, _why(state)))
+            self._failed_together.append((one, _why(state)))
         elif not _verified(state):
             self._drop(one, _why(state))
         elif self._is_wide and now is not None and _settled(state, "patched"):
-            self._rough.append((one, now))
-            if sure is None:
+            self._contended.append((one, now))
+            if incumbent is None:
                 self._consider(one, state)
         elif not self._consider(one, state) and (one.settings or self.best is not None):
             self._drop(one, self._not_faster(state))
@@ -273,17 +273,17 @@ class Optimizer:
             return _UNSETTLED
         return f"not faster: {_told(self._span(state, 'patched'), self.goal)}"
 
-    def _alone(self, sure: Best | None) -> None:
-        """What was about the fastest beside others, alone. ``sure``: the best of what was measured so before."""
-        found = sorted(self._rough, key=lambda pair: pair[1].median)
-        self._rough = []
-        roughly, cut = self.best, False
-        near = [one for one, span in found if span.median <= _CLOSE * found[0][1].median][:_MOST_ALONE]
+    def _time_finalists(self, incumbent: Best | None) -> None:
+        """What was about the fastest beside others, alone. ``incumbent``: the best of what was measured so before."""
+        found = sorted(self._contended, key=lambda pair: pair[1].median)
+        self._contended = []
+        before, cut = self.best, False
+        finalists = [one for one, span in found if span.median <= _CLOSE * found[0][1].median][:_MOST_ALONE]
         for one, span in found:
-            if one not in near:
+            if one not in finalists:
                 self._drop(one, f"not faster: {_told(span, self.goal)}, beside others")
-        self.best = sure
-        for one in near or [one for one, _ in self._unsure[:_MOST_ALONE]]:
+        self.best = incumbent
+        for one in finalists or [one for one, _ in self._failed_together[:_MOST_ALONE]]:
             if self._is_over(_RESERVED + (0.2 if self.best is not None else 0.0)):
                 cut = True
                 break
@@ -293,11 +293,11 @@ class Optimizer:
                 self._drop(one, _why(state))
             elif not self._consider(one, state):
                 self._drop(one, self._not_faster(state))
-        for one, why in self._unsure if near else self._unsure[_MOST_ALONE:]:
+        for one, why in self._failed_together if finalists else self._failed_together[_MOST_ALONE:]:
             self._drop(one, why)
-        self._unsure = []
+        self._failed_together = []
         if self.best is None and cut:
-            self.best = roughly
+            self.best = before
 
     def _those_that_verify(self, every: Configuration) -> None:
         """The fixes that compute the same, each by itself with a backend that generates no code."""
@@ -473,7 +473,7 @@ class Optimizer:
         """Say why a configuration is not kept: of what distinguishes it from the best one."""
         best = self.best.configuration if self.best else Configuration()
         own = [setting for setting in one.settings if setting not in best.settings]
-        if one.bundles and not own and set(one.strategies) <= set(_CALM) and self.best is None:
+        if one.bundles and not own and set(one.strategies) <= set(_FIRST_STRATEGIES) and self.best is None:
             self._drop_fixes(one, why)
             return
         name = ", ".join(setting.told for setting in own) if own and one.bundles == best.bundles else one.told
