@@ -21,7 +21,7 @@ import sys
 import tempfile
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -287,16 +287,14 @@ def _silence() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def rows(only: Collection[str] | None = None) -> dict[str, dict[str, bool]]:
-    """For each way and setting, whether it is captured; ``only``: of these ways."""
+def rows() -> dict[str, dict[str, bool]]:
+    """For each way and setting, whether it is captured."""
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()  # what torch has made at its import need not be looked through each time
     found: dict[str, dict[str, bool]] = {}
     with tempfile.TemporaryDirectory(prefix="captured-") as folder, _silence():
         for number, (name, text) in enumerate(texts().items()):
-            if only is not None and name not in only:
-                continue
             path = Path(folder, f"way_{number}.py")
             path.write_text(text, encoding="utf-8")
             spec = importlib.util.spec_from_file_location(path.stem, path)
