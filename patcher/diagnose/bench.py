@@ -76,7 +76,7 @@ def totals(figures: Sequence[Figures]) -> Totals:
 
 @dataclass(frozen=True)
 class Begun:
-    """A state that is being measured beside others."""
+    """A running measurement of a state; ``document``: its results."""
 
     files: tuple[FileResult, ...]
     document: Future[dict[str, Any]]
@@ -136,7 +136,7 @@ class Bench:
         return self._state(files, self._document(files, asked))
 
     def begin(self, files: Sequence[FileResult], options: plan.Options, settings: Sequence[TorchSetting] = ()) -> Begun:
-        """Start to measure a state beside others; ``finish`` tells of it."""
+        """Start measuring a state concurrently with others; ``finish`` returns the result."""
         asked = self._asked(files, options, False, settings)
         asked = replace(asked, beside=bool(asked.reuse))
         folder = self._new()
@@ -147,7 +147,7 @@ class Bench:
         return Begun(tuple(files), made)
 
     def finish(self, begun: Begun) -> State:
-        """What was measured. Raises what ``run`` and ``from_json`` raise."""
+        """Return the result of a measurement that has ended. Raises what ``run`` and ``from_json`` raise."""
         return self._state(begun.files, begun.document.result())
 
     def _asked(
@@ -168,7 +168,7 @@ class Bench:
         )
 
     def _caches(self, files: Sequence[FileResult], settings: Sequence[TorchSetting]) -> dict[str, str]:
-        """The folders of what inductor generates, one for each state: what is measured again finds it there."""
+        """Return the inductor cache folders, one for each state, so that a second measurement compiles nothing."""
         state = hashlib.sha256(repr(tuple(settings)).encode())
         for file in files:
             if file.changed:

@@ -35,10 +35,10 @@ _ROUGH = 0.05  # of what is measured once
 _COLD = 0.15  # of the seconds of compiling, which are measured once too
 _RESERVED = 0.15  # of the budget: for measuring the end once more, beside the original
 _MOST_PRUNED = 16  # fixes that are left out one by one
-_CLOSE = 1.3  # times the least that was measured beside others: it may be as fast alone
+_CLOSE = 1.3  # times the fastest of a concurrent round: it may be as fast alone
 _MOST_ALONE = 3  # configurations that are measured alone after each round
 _FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
-_UNSETTLED = "it still compiles after the last pass, or ended eager"
+_UNSETTLED = "still recompiles in the last pass, or fell back to eager"
 _GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
 
@@ -111,8 +111,10 @@ class Optimizer:
     _began: float = field(default_factory=time.monotonic)
     _counts: dict[Configuration, State] = field(default_factory=dict)
     _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
-    _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured beside others, and as good
-    _failed_together: list[tuple[Configuration, str]] = field(default_factory=list)  # failed beside others
+    _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
+    _failed_together: list[tuple[Configuration, str]] = field(
+        default_factory=list
+    )  # failed in a concurrent round, and why
     _pool: Pool[tuple[Configuration, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -192,7 +194,7 @@ class Optimizer:
         return found
 
     def _first(self, forms: Sequence[Configuration]) -> Iterator[list[Configuration]]:
-        """What is measured first: together where there is room, also with CUDA graphs; else until one verifies."""
+        """Yield the first batches: everything at once, also with CUDA graphs, or one by one until one verifies."""
         original = Configuration()
         if not self._is_wide:
             yield from ([form] for form in forms[:3] or [original])
@@ -216,7 +218,7 @@ class Optimizer:
         self._pool.add(Trial((one, counts), one.changed, one.settings, limited))
 
     def _round(self, batch: Sequence[Configuration], reserved: float) -> None:
-        """Measure configurations, and keep the best; what was measured beside others once more alone."""
+        """Measure configurations and keep the best. Those measured concurrently are measured again alone."""
         ended: list[tuple[Configuration, State]] = []
         incumbent = self.best
         for one in batch:
@@ -225,7 +227,7 @@ class Optimizer:
             lambda: self.base is not None and self._is_over(reserved), self._told_of
         ):
             if state is None:
-                self._drop(one, "the budget was over before it was tried")
+                self._drop(one, "not tried: the budget was used up")
                 continue
             ended.append((one, state))
             if self.base is None and (not self._is_wide or one == Configuration()):
@@ -241,7 +243,7 @@ class Optimizer:
         self._cold.setdefault(Configuration(), _cold(_figures(state, "original")))
 
     def _count_all(self, some: Sequence[Configuration], reserved: float) -> None:
-        """Count configurations, at the same time where there is room."""
+        """Count configurations, concurrently where there is room."""
         for one in some if self._is_wide else ():
             self._add(one, counting(self.options), counts=True, reserved=reserved)
         for (one, _), state in self._pool.results(lambda: self._is_over(reserved), self._told_of):
@@ -252,7 +254,7 @@ class Optimizer:
         self.say(f"{'counting' if asked[1] else 'measuring'} {asked[0].told}")
 
     def _weigh(self, one: Configuration, state: State, incumbent: Best | None) -> None:
-        """Keep it, or say why not. ``incumbent``: what was measured alone."""
+        """Keep the candidate or record why not. ``incumbent``: the best that was measured alone."""
         if one == Configuration():
             return
         self._cold.setdefault(one, _cold(_figures(state, "patched")))
@@ -274,14 +276,14 @@ class Optimizer:
         return f"not faster: {_told(self._span(state, 'patched'), self.goal)}"
 
     def _time_finalists(self, incumbent: Best | None) -> None:
-        """What was about the fastest beside others, alone. ``incumbent``: the best of what was measured so before."""
+        """Measure the fastest of a concurrent round again alone. ``incumbent``: the best measured alone before."""
         found = sorted(self._contended, key=lambda pair: pair[1].median)
         self._contended = []
         before, cut = self.best, False
         finalists = [one for one, span in found if span.median <= _CLOSE * found[0][1].median][:_MOST_ALONE]
         for one, span in found:
             if one not in finalists:
-                self._drop(one, f"not faster: {_told(span, self.goal)}, beside others")
+                self._drop(one, f"not faster: {_told(span, self.goal)} (with others running)")
         self.best = incumbent
         for one in finalists or [one for one, _ in self._failed_together[:_MOST_ALONE]]:
             if self._is_over(_RESERVED + (0.2 if self.best is not None else 0.0)):
@@ -300,7 +302,7 @@ class Optimizer:
             self.best = before
 
     def _those_that_verify(self, every: Configuration) -> None:
-        """The fixes that compute the same, each by itself with a backend that generates no code."""
+        """Find the fixes that give equal results, each by itself, with the backend ``eager``; measure them together."""
         untimed = replace(self.options, backend="eager", untimed=True)
         alone = {self._of([bundle], every): bundle for bundle in every.bundles}
         for one in alone:
@@ -324,7 +326,7 @@ class Optimizer:
             self._round([self._with(setting)], _RESERVED + 0.1)
 
     def _with(self, setting: TorchSetting) -> Configuration:
-        """What is best, with one more setting."""
+        """Return the best configuration with one more setting."""
         start = self.best.configuration if self.best else Configuration()
         others = tuple(other for other in start.settings if other.name != setting.name)
         return replace(start, settings=(*others, setting))
@@ -374,7 +376,7 @@ class Optimizer:
                 return
 
     def _without_unneeded(self, kept: list[Bundle], whole: Configuration, usual: Standing) -> list[Bundle]:
-        """Without those whose absence changes no count."""
+        """Return the fixes without those whose removal changes no count."""
         if self._is_wide and len(kept) > 1:
             rests = [self._of(_other_than(bundle, kept), whole) for bundle in kept[:_MOST_PRUNED]]
             self._count_all(rests, _RESERVED + 0.1)
@@ -454,7 +456,7 @@ class Optimizer:
     def _compiles_faster(self, one: Configuration) -> bool:
         """Whether the first pass takes less time than that of what was best: what counts where the times are equal."""
         if self._is_wide:
-            return False  # beside others it takes as long as they let it
+            return False  # first passes of a concurrent round are not comparable
         was = self._cold.get(self.best.configuration if self.best else Configuration())
         now = self._cold.get(one)
         return was is not None and now is not None and now < (1 - _COLD) * was
@@ -470,7 +472,7 @@ class Optimizer:
         return (self.best.state, "patched") if self.best else (self.base, "original")
 
     def _drop(self, one: Configuration, why: str) -> None:
-        """Say why a configuration is not kept: of what distinguishes it from the best one."""
+        """Record why a configuration is not kept, under what distinguishes it from the best one."""
         best = self.best.configuration if self.best else Configuration()
         own = [setting for setting in one.settings if setting not in best.settings]
         if one.bundles and not own and set(one.strategies) <= set(_FIRST_STRATEGIES) and self.best is None:
@@ -543,9 +545,9 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     if not told.equivalent and best is None and any(case.compare_error for case in base.results.cases):
         return replace(told, said=_failure(base))
     if not told.equivalent:
-        said = "compiled code computes something else than eager code"
+        said = "compiled results differ from eager"
         if best is None and compiles:
-            said += ", without any fix too"
+            said += ", also without fixes"
         return replace(told, word="failed" if compiles else "do-not-compile", said=said)
     runs_now = compiles and best is not None and before is None and not _is_less(alone, least)
     if not runs_now and not _is_less(least, alone):
@@ -567,7 +569,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
 
 
 def _named(best: Best | None) -> frozenset[str]:
-    """What is kept, by the names under which it would be dropped."""
+    """Return the names of what is kept, as ``dropped`` would name them."""
     one = best.configuration if best else Configuration()
     return frozenset((one.told, *(bundle.label for bundle in one.bundles), *(each.told for each in one.settings)))
 
@@ -662,7 +664,7 @@ def _other_than(bundle: Bundle, kept: Sequence[Bundle]) -> list[Bundle]:
 
 
 def _verified(state: State) -> bool:
-    """Whether compiled code computes what the original does in eager mode; whether it pays is for the times to say."""
+    """Whether compiled results equal those of the original in eager mode. Counts do not matter here, times decide."""
     statuses = {verdict.status for verdict in state.judgement.verdicts}
     return bool(statuses & {"equivalent", "worse"}) and statuses <= {"equivalent", "unproven", "worse"}
 

@@ -1,4 +1,4 @@
-"""Measure several configurations: at the same time where there is room, else one after another."""
+"""Measure several configurations, concurrently where there is room."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Trial(Generic[_T]):
-    """What is to be measured, and how. ``what``: the caller's name for it."""
+    """One measurement. ``what``: the caller's key."""
 
     what: _T
     files: tuple[FileResult, ...]
@@ -41,11 +41,11 @@ class Pool(Generic[_T]):
     _running: list[tuple[Trial[_T], Begun]] = field(default_factory=list)
 
     def add(self, trial: Trial[_T]) -> None:
-        """Measure it when its turn comes."""
+        """Queue a trial."""
         self._waiting.append(trial)
 
     def results(self, over: Callable[[], bool], say: Callable[[_T], None]) -> Iterator[tuple[_T, State | None]]:
-        """What each trial came to, as they end; None for those that were not begun when it was ``over``."""
+        """Yield each trial's result as it ends; None for those not started when the budget was ``over``."""
         while self._waiting or self._running:
             if self._waiting and over():
                 yield from ((trial.what, None) for trial in self._waiting)
@@ -70,9 +70,9 @@ class Pool(Generic[_T]):
 
 
 def room(state: State) -> int:
-    """How many configurations like a measured state there is room for; each runs eagerly and compiled.
+    """Return how many configurations can be measured concurrently, each eager and compiled.
 
-    On a CPU one at a time: they would slow each other. On a GPU it is the memory, and the cores that compile.
+    1 on a CPU, where they would slow each other; on a GPU as many as its memory and the CPU cores allow.
     """
     place = state.results.environment
     eager = [case.variant("original", "eager").figures for case in state.results.cases]
