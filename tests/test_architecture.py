@@ -241,7 +241,12 @@ WALLS: dict[str, set[str]] = {
     "patcher.run.watching": set(),
     "patcher.run.recorder": {"patcher.run.program", "patcher.run.watching"},
     "patcher.run.recorded": {"patcher.run.program", "patcher.run.watching"},
-    "patcher.run.recording": {"patcher.harness.cases", "patcher.harness.run", "patcher.run.program"},
+    "patcher.run.recording": {
+        "patcher.harness.cases",
+        "patcher.harness.forks",
+        "patcher.harness.run",
+        "patcher.run.program",
+    },
     "patcher.search": set(),
     "patcher.search.verdict": set(),
     "patcher.search.remedies": {"patcher.diagnose.bench", "patcher.harness.measured", "patcher.settings"},

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,7 @@ from patcher.harness.measured import (
     Warm,
 )
 from patcher.results import FileResult
-from patcher.search import pool
+from patcher.search import optimizing, pool
 from patcher.search.optimizing import Optimizer, verdict
 from patcher.search.remedies import for_errors
 from patcher.search.verdict import Dropped, Kept, Pair, Verdict
@@ -69,13 +70,17 @@ class Net(nn.Module):
 
 @dataclass
 class Measured:
-    """What a configuration costs. ``cold``: seconds of the first pass; ``settles``: whether it stops compiling."""
+    """What a configuration costs. ``cold``: seconds of the first pass; ``settles``: whether it stops compiling.
+
+    ``ends``: whether it is compiled before it is stopped.
+    """
 
     ms: float | None = 10.0
     breaks: int = 0
     cold: float = 5.0
     settles: bool = True
     equal: bool = True
+    ends: bool = True
 
 
 def _figures(one: Measured, timed: bool) -> Figures:
@@ -150,14 +155,29 @@ class Bench:
             failed = CaseVerdict("program", "default", "failed", ("patched compiled (default): ran out of memory",))
             made = replace(made, judgement=Judgement((failed,)))
         case = replace(made.results.cases[0], variants=variants)
-        document: Any = Future()
-        document.set_result(replace(made, results=replace(made.results, cases=(case,))))
-        return Begun(tuple(files), document)
+        codes = frozenset(fixed.code for file in files if file.patch for fixed in file.patch.fixed)
+        document: Any = Future() if self.told(codes, tuple(settings)).ends else _Endless()
+        stop = threading.Event()
+        if isinstance(document, _Endless):
+            document.stop = stop
+        else:
+            document.set_result(replace(made, results=replace(made.results, cases=(case,))))
+        return Begun(tuple(files), document, stop)
 
     def finish(self, begun: Begun) -> State:
         made: Any = begun.document.result()
         assert isinstance(made, State)
         return made
+
+
+@dataclass
+class _Endless:
+    """Ends only when it is stopped."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def done(self) -> bool:
+        return self.stop.is_set()
 
 
 def _slower(warm: Warm) -> Warm:
@@ -173,9 +193,9 @@ def search(tmp_path: Path) -> Callable[..., Optimizer]:
     options = plan.Options(command=(), paths=(), modes=("default",), backend="inductor", seconds=100)
     places = Places(analysis.files, str(tmp_path), ())
 
-    def made(told: Callable[..., Measured], **given: Any) -> Optimizer:
+    def made(told: Callable[..., Measured], at_once: int = 1, **given: Any) -> Optimizer:
         bench: Any = Bench(told, places, **given)
-        one = Optimizer(analysis, settings, bench, options, budget=1000)
+        one = Optimizer(analysis, settings, bench, options, budget=1000, at_once=at_once)
         one.run()
         return one
 
@@ -197,9 +217,10 @@ def test_all_fixes_come_first_and_what_changes_no_count_is_taken_out(search: Cal
     assert [dropped.what.partition(" ")[0] for dropped in found.dropped] == ["FC101"]
 
 
+@pytest.mark.parametrize("at_once", [1, 8])
 @pytest.mark.parametrize("graphs", [False, True])
 def test_where_there_is_room_everything_is_tried_at_once_and_the_best_alone(
-    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch, graphs: bool
+    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch, graphs: bool, at_once: int
 ) -> None:
     def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
         fast = 2.0 if settings else 5.0
@@ -207,11 +228,24 @@ def test_where_there_is_room_everything_is_tried_at_once_and_the_best_alone(
 
     monkeypatch.setattr(pool, "_cores", lambda: 16)
     cuda = "13.0" if graphs else None
-    one = search(told, cuda=cuda)
+    one = search(told, cuda=cuda, at_once=at_once if graphs else 1)
     found = verdict(one)
     assert (found.word, found.eager_ms, found.before_ms) == ("optimized", 20, 15)
     assert (found.after_ms, found.settings) == ((2, {"mode": "reduce-overhead"}) if graphs else (5, {}))
     assert [fix.code for fix in found.fixes] == ["FC102"]
+
+
+def test_what_takes_far_longer_to_compile_than_what_is_verified_is_stopped(
+    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(5.0 if codes else 14.0, breaks=0 if codes else 1, ends=bool(codes) or not settings)
+
+    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    monkeypatch.setattr(optimizing, "_FEWEST_SECONDS", 0.5)
+    found = verdict(search(told, cuda="13.0", at_once=8))
+    assert (found.word, found.after_ms) == ("optimized", 5)
+    assert "stopped" in {one.what: one.reason for one in found.dropped}['no fixes, mode="reduce-overhead"']
 
 
 def test_what_fails_for_want_of_room_is_tried_alone(

@@ -21,6 +21,8 @@ from patcher.cli.showing import asks, colour, measuring, program_words
 from patcher.config import load
 from patcher.discover import Exclude
 from patcher.harness.cases import CaseError, find
+from patcher.harness.forks import Forks
+from patcher.harness.run import forking
 from patcher.measure import Request, available_memory
 from patcher.newcase.call import Asked as NewCase
 from patcher.newcase.call import case as new_case
@@ -37,6 +39,7 @@ from patcher.selftest.measured import measured
 from patcher.version import VERSION
 
 _GRADES = ("proven", "measured", "assumed")
+_LEAST_SECONDS = 10.0  # for the search
 _REPORT = "fix-compile-report.html"
 _HELP = """Make a program faster with torch.compile, and keep its results; or say that compiling does not pay.
 
@@ -93,10 +96,11 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
             raise click.UsageError(f"--grades: {unknown[0]!r} is none of {', '.join(_GRADES)}")
         say = _saying(quiet)
         told = Path(json_) if json_ else None
+        began = time.monotonic()
         folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
+        forks: Forks | None = None
         try:
             recording: Recording | None = None
-            began = time.monotonic()
             if command:
                 if paths or case:
                     raise click.UsageError("give a program behind --, or paths and cases, not both")
@@ -104,7 +108,8 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
                 os.environ.update(program.variables)
                 runs = interpreter(program, python)
                 say("recording your program")
-                recording = record(program, runs, folder / "recording", budget / 2, target)
+                forks = forking(runs, begin=True)
+                recording = record(program, runs, folder / "recording", budget / 2, target, forks=forks)
                 say(recording.told)
                 paths = recording.files
             else:
@@ -128,7 +133,8 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
             request = Request(cases, runs, {}, quick=True, memory=available_memory())
             asked = Asked(
                 paths=tuple(paths),
-                budget=max(10.0, budget - (time.monotonic() - began)),
+                began=began,
+                budget=max(budget, time.monotonic() - began + _LEAST_SECONDS),
                 goal=goal,
                 report=Path(output),
                 json=told,
@@ -136,6 +142,7 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
                 command=(*program_words(), *sys.argv[1:]),
                 strategies=strategies_by_key(rules),
                 recording=recording,
+                forks=forks,
             )
             store = calls.store_for(paths[0] if paths else os.curdir, config, None)
 
@@ -151,6 +158,8 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
         except RecordingError as error:
             return failed(str(error), goal, told, error.tail)
         finally:
+            if forks is not None:
+                forks.close()
             shutil.rmtree(folder, ignore_errors=True)
 
     return optimizes

@@ -76,10 +76,11 @@ def totals(figures: Sequence[Figures]) -> Totals:
 
 @dataclass(frozen=True)
 class Begun:
-    """A running measurement of a state; ``document``: its results."""
+    """A running measurement of a state; ``document``: its results. ``stop``: once it is set, it is ended."""
 
     files: tuple[FileResult, ...]
     document: Future[dict[str, Any]]
+    stop: threading.Event
 
 
 @dataclass
@@ -87,6 +88,7 @@ class Bench:
     """Where states are measured. Use it as a context: the folders go when it is left. ``measured``: how many so far.
 
     ``elsewhere``: what measures them when that is not this machine; the original is then measured beside each.
+    ``forks``: what starts processes, where it is there already.
     """
 
     cases: tuple[Case, ...]
@@ -96,16 +98,17 @@ class Bench:
     tolerance: float | None = None
     progress: Progress | None = None
     elsewhere: Elsewhere | None = None
+    forks: Forks | None = None
     measured: int = 0
     _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="fix-compile-")))
     _kept: dict[tuple[bool, str], str] = field(default_factory=dict)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MOST))
-    _stop: threading.Event = field(default_factory=threading.Event)
+    _stops: list[threading.Event] = field(default_factory=list)
     _forks: Forks = field(init=False)
     _began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self._forks = forking(self.python)
+        self._forks = self.forks or forking(self.python)
 
     @property
     def seconds(self) -> float:
@@ -116,7 +119,8 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
+        for stop in self._stops:
+            stop.set()
         with self._forks:  # they end with this
             self._threads.shutdown(cancel_futures=True)
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -143,8 +147,9 @@ class Bench:
         written = plan.write(folder, files, self.cases, asked)
         if asked.keep:
             self._kept[asked.quick, asked.backend] = str(folder / "work")
-        made = self._threads.submit(run, written, self.python, None, self._forks, self._stop)
-        return Begun(tuple(files), made)
+        self._stops.append(stop := threading.Event())
+        made = self._threads.submit(run, written, self.python, None, self._forks, stop)
+        return Begun(tuple(files), made, stop)
 
     def finish(self, begun: Begun) -> State:
         """Return the result of a measurement that has ended. Raises what ``run`` and ``from_json`` raise."""

@@ -33,13 +33,14 @@ class Manner:
     """How a program runs. ``code``: whether it generates code, for which this machine's vector instructions are known.
 
     ``untimed``: it only counts; Dynamo need not time its guards. ``threads``: how many it may use, ``workers``: how
-    many processes generate code for it; 0: torch's choice.
+    many processes generate code for it; 0: torch's choice. ``gpu``: whether what it computes is on a GPU.
     """
 
     code: bool = False
     untimed: bool = False
     threads: int = 0
     workers: int = 0
+    gpu: bool = False
 
 
 USUAL = Manner()
@@ -168,6 +169,11 @@ class Forked:
         return self.returncode
 
 
+def _fixed(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that an interpreter has for all its forks."""
+    return {k: v for k, v in variables.items() if k not in OWN and not k.startswith(PREFIX)}
+
+
 class Forks:
     """Starts programs as forks of one interpreter. Use it as a context: the interpreter goes with it.
 
@@ -194,6 +200,11 @@ class Forks:
         parent = self._parent
         return parent is not None and parent.greeting == READY
 
+    def prepare(self, variables: Mapping[str, str]) -> None:
+        """Begin to import torch now; a program that ``start`` is given with these variables need not wait for it."""
+        if self._possible and self._program.exists():
+            self._begin(_fixed(variables))
+
     def start(
         self, program: Path, argument: str, variables: Mapping[str, str], out: int, manner: Manner = USUAL
     ) -> Forked | subprocess.Popen[bytes] | None:
@@ -203,7 +214,7 @@ class Forks:
         """
         if not self._possible or not self._program.exists():
             return None
-        fixed = {k: v for k, v in variables.items() if k not in OWN and not k.startswith(PREFIX)}
+        fixed = _fixed(variables)
         own = {key: value for key, value in variables.items() if key not in fixed}
         told = {
             "program": str(program),
@@ -222,11 +233,11 @@ class Forks:
     def _fork(self, told: object, fixed: dict[str, str], out: int) -> Forked | subprocess.Popen[bytes] | None:
         if self._single:
             return self._next(told, fixed, out)
-        if self._parent is not None and self._parent.variables == fixed:
+        if self._parent is not None and self._parent.variables == fixed and self._parent.greeting == READY:
             number = self._parent.ask(told, out)
             if number is not None:
                 return Forked(self._parent, number)
-        self.close()
+            self.close()
         if self._opened(fixed) == SINGLE:
             return self._next(told, fixed, out)
         number = self._parent.ask(told, out) if self._parent is not None else None
@@ -265,8 +276,10 @@ class Forks:
             self._parent = None
 
     def _opened(self, variables: dict[str, str]) -> bytes | None:
-        """What a new interpreter says of itself, when it is of use."""
-        self._begin(variables)
+        """What a new interpreter, or the one that was prepared, says of itself, when it is of use."""
+        if self._parent is None or self._parent.variables != variables:
+            self.close()
+            self._begin(variables)
         if self._parent is None:
             return None
         greeting = None

@@ -73,7 +73,7 @@ def serve(connection: socket.socket) -> tuple[str, str] | None:
         if not data:
             return None
         request: dict[str, Any] = json.loads(data)
-        if request["code"]:
+        if request["code"] and not request["gpu"]:
             find_instructions()
         child = os.fork()
         if child == 0:

@@ -52,6 +52,7 @@ _CONTAINER = (
 )
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
+_OURS = ("TORCH_LOGS", "TORCH_TRACE", "TORCHDYNAMO_DISABLE")  # variables that the run decides about
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
 _COMPILING = ("modes", "backend", "counting", "untimed")  # of a plan: what only matters for compiled variants
 KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
@@ -126,9 +127,12 @@ def run(
         return _Run(plan_file.resolve(), python, progress, starting, stop or threading.Event()).everything()
 
 
-def forking(python: str) -> Forks:
-    """What starts workers quickly; a context."""
-    return Forks(python, HERE / "parent.py")
+def forking(python: str, begin: bool = False) -> Forks:
+    """What starts workers quickly; a context. ``begin``: import torch at once, not with the first worker."""
+    forks = Forks(python, HERE / "parent.py")
+    if begin:
+        forks.prepare(usual_variables())
+    return forks
 
 
 class _Run:
@@ -144,6 +148,7 @@ class _Run:
         self._work, self._forks = self._folder / "work", forks
         self._start, self._begun, self._over = time.monotonic(), 0, 0
         self._environment: Json = {}
+        self._device = "cpu"  # until the first variant has told
         self._identity = _identity(self._full, python)
         if self._plan.get("beside"):
             self._await(Path(self._full["reuse"]) / KEPT, START_SECONDS)
@@ -281,6 +286,7 @@ class _Run:
         """Add a variant to what is told about the case."""
         self._environment = {**result.pop("environment", {}), **self._environment}  # that of the first, which is timed
         told.update(result.pop("case", {}))
+        self._device = told.get("device", self._device)
         named = {key: job.asked[key] for key in ("tree", "kind", "mode")}
         told["variants"].append({**named, "folder": job.folder.name, **result})
 
@@ -465,7 +471,7 @@ class _Run:
                 "probe" in job.asked or "way" in job.asked or job.asked.get("kind") == "compiled"
             )
             untimed = (self._untimed and job.asked.get("kind") == "compiled") or job.asked.get("probe") in UNTIMED
-            manner = Manner(generates, untimed, threads, self._plan.get("workers", 0))
+            manner = Manner(generates, untimed, threads, self._plan.get("workers", 0), self._device != "cpu")
             process = self._forks.start(file, str(spec), variables, log.fileno(), manner)
         return process or self._started([self._python, str(file), str(spec)], variables, log)
 
@@ -495,7 +501,7 @@ class _Run:
 
     def _is_over(self, one: _Running, seconds: float) -> bool:
         """Whether it ends within that time, or is to be ended."""
-        if _has_ended(one.process, seconds):
+        if has_ended(one.process, seconds):
             return True
         if self._stop.is_set():
             one.ended = "skipped", "it was stopped"
@@ -520,19 +526,10 @@ class _Run:
     def _variables(self, job: Json, folder: Path) -> dict[str, str]:
         """A fresh cache for each process, so that every compilation is a cold one; or the one that is named for it."""
         shared = (self._plan.get("caches") or {}).get(job.get("tree")) if job.get("kind") == "compiled" else None
-        given, cache = dict(os.environ), Path(job.get("cache") or shared or folder / "cache")
-        logs = given.pop("TORCH_LOGS", "")
-        given.pop("TORCH_TRACE", None)
+        given, cache = usual_variables(), Path(job.get("cache") or shared or folder / "cache")
         if self._plan["verbose"]:
-            given["TORCH_LOGS"] = ",".join(filter(None, (logs, LOGS)))
-        given.update(
-            PYTHONDONTWRITEBYTECODE="1",
-            PYTHONHASHSEED="0",
-            PYTHONUNBUFFERED="1",
-            TORCHINDUCTOR_CACHE_DIR=str(cache / "inductor"),
-            TRITON_CACHE_DIR=str(cache / "triton"),
-        )
-        given.pop("TORCHDYNAMO_DISABLE", None)
+            given["TORCH_LOGS"] = ",".join(filter(None, (os.environ.get("TORCH_LOGS", ""), LOGS)))
+        given.update(TORCHINDUCTOR_CACHE_DIR=str(cache / "inductor"), TRITON_CACHE_DIR=str(cache / "triton"))
         if job.get("kind") in ("eager", "float64"):
             given["TORCHDYNAMO_DISABLE"] = "1"
         if job.get("trace"):
@@ -553,6 +550,12 @@ class _Run:
             seconds = round(time.monotonic() - self._start, 1)
             number = self._over if what == "end" else self._begun
             self._progress(Event(what, job.case, job.variant, status, number, total, seconds))
+
+
+def usual_variables() -> dict[str, str]:
+    """The environment of every worker, without what each has for itself."""
+    given = {key: value for key, value in os.environ.items() if key not in _OURS}
+    return {**given, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
 
 
 def _identity(plan: Json, python: str) -> Json:
@@ -650,7 +653,7 @@ def _stop(one: _Running) -> int:
         one.log.close()
 
 
-def _has_ended(process: Forked | subprocess.Popen[bytes], seconds: float) -> bool:
+def has_ended(process: Forked | subprocess.Popen[bytes], seconds: float) -> bool:
     """Whether it ends within that time."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)

@@ -222,6 +222,7 @@ class Recorder:
                 "inner": chosen.inner if chosen else [],
                 "files": _own_files(self.spec),
                 "torch": torch.__version__,
+                "gpu": _gpu(),
             }
             part = self.folder / "recording.json.part"
             part.write_text(json.dumps(told, indent=1, default=repr), encoding="utf-8")
@@ -273,6 +274,13 @@ def _described(handle: Any) -> Json:
     return {"what": named.__qualname__, "arguments": arguments, "called": handle.called}
 
 
+def _gpu() -> list[int] | None:
+    """Bytes of GPU memory: the most that the program held, and all that there is; None where it uses no GPU."""
+    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+        return None
+    return [torch.cuda.max_memory_allocated(), torch.cuda.get_device_properties().total_memory]
+
+
 def _own_files(spec: Json) -> list[str]:
     """The source files of the user's project that were loaded."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
@@ -289,8 +297,9 @@ def main() -> None:
     faulthandler.enable()
     target = watching.Target(**spec["target"]) if spec.get("target") else None
     recorder = Recorder(spec, Path(spec["folder"]))
-    here = str(Path(__file__).resolve().parent)
-    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) != here]
+    ours = Path(__file__).resolve().parent
+    ours_too = (str(ours), str(ours.with_name("harness")))  # where a fork of an interpreter comes from
+    sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) not in ours_too]
     threading.Thread(target=recorder.watch_the_clock, daemon=True).start()
     watching.seed()
     with watching.Watcher(recorder.around, target) as watcher:

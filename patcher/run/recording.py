@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from patcher.harness.cases import Case
-from patcher.harness.run import signals_as_exceptions
+from patcher.harness.forks import Forked, Forks
+from patcher.harness.run import has_ended, signals_as_exceptions, usual_variables
 from patcher.run.program import Program
 
+_BEAT_SECONDS = 0.2
 _TAIL = 5  # lines of a program that fails
 
 
@@ -34,7 +36,8 @@ class Recording:
     """What a run has shown. ``folder``: where it lies. ``files``: of the user's project, that were loaded.
 
     ``target``: what is measured, as a person names it. ``signatures``: how many calls were kept, of ``called``.
-    ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles.
+    ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles. ``gpu``:
+    the bytes of GPU memory that it held at most, and that there are; None where it uses none.
     """
 
     folder: Path
@@ -47,6 +50,7 @@ class Recording:
     trains: bool
     seconds: float
     live_only: str = ""
+    gpu: tuple[int, int] | None = None
     inner: tuple[str, ...] = ()
 
     @property
@@ -75,16 +79,18 @@ def record(
     seconds: float,
     target: str = "",
     beat: Callable[[], None] = lambda: None,
+    forks: Forks | None = None,
 ) -> Recording:
     """Run the program under the recorder. Raises ``RecordingError``.
 
     ``target``: a module's class or a function, by its name, in the place of what takes the most time. ``beat``: is
-    called a few times a second. A method is recorded in a second run, since its arguments are only known there.
+    called a few times a second. A method is recorded in a second run, since its arguments are only known there;
+    ``forks`` starts that one.
     """
     told = _once(program, python, folder, seconds, {"named": target}, beat)
     if told["target"] and told["target"]["kind"] == "method" and not told["calls"]:
         inner, compiled = told["inner"], told["compiled"]
-        told = _once(program, python, folder, seconds, {"target": told["target"]}, beat)
+        told = _once(program, python, folder, seconds, {"target": told["target"]}, beat, forks)
         told = {**told, "inner": inner, "compiled": compiled or told["compiled"]}
         (folder / "recording.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     calls = [call for call in told["calls"] if call["file"]]
@@ -100,12 +106,19 @@ def record(
         any(call["gradients"] for call in calls),
         told["seconds"],
         told["unkept"] if not calls else "",
+        tuple(told["gpu"]) if told["gpu"] else None,
         tuple(told["inner"]),
     )
 
 
 def _once(
-    program: Program, python: str, folder: Path, seconds: float, asked: dict[str, Any], beat: Callable[[], None]
+    program: Program,
+    python: str,
+    folder: Path,
+    seconds: float,
+    asked: dict[str, Any],
+    beat: Callable[[], None],
+    forks: Forks | None = None,
 ) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     spec = folder / "spec.json"
@@ -118,11 +131,16 @@ def _once(
     )
     (folder / "recording.json").unlink(missing_ok=True)
     with (folder / "log.txt").open("wb") as log, signals_as_exceptions():
-        variables = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
-        command = [python, str(Path(__file__).with_name("recorder.py")), str(spec)]
+        variables, recorder = usual_variables(), Path(__file__).with_name("recorder.py")
+        process = forks.start(recorder, str(spec), variables, log.fileno()) if forks is not None else None
         try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables, start_new_session=True
+            process = process or subprocess.Popen(
+                [python, str(recorder), str(spec)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=variables,
+                start_new_session=True,
             )
         except OSError as error:
             raise RecordingError(f"{python} cannot be started: {error.strerror}") from None
@@ -141,16 +159,16 @@ def _once(
     return told
 
 
-def _waited(process: subprocess.Popen[bytes], seconds: float, beat: Callable[[], None]) -> None:
+def _waited(process: Forked | subprocess.Popen[bytes], seconds: float, beat: Callable[[], None]) -> None:
     """Wait for the end, and end all that the program has started."""
     over = time.monotonic() + seconds + 30
     try:
-        while process.poll() is None and time.monotonic() < over:
+        while not has_ended(process, _BEAT_SECONDS) and time.monotonic() < over:
             beat()
-            time.sleep(0.2)
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode is None or isinstance(process, subprocess.Popen):  # the number of a fork may be another's
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 

@@ -15,6 +15,7 @@ from patcher.diagnose.diagnosing import Wanted, Whole, stamp
 from patcher.diagnose.diagnosis import Proof, Tried
 from patcher.diagnose.places import Places
 from patcher.harness import plan
+from patcher.harness.forks import Forks
 from patcher.harness.measured import ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
 from patcher.measure import Request, need_torch, options_for
@@ -24,6 +25,7 @@ from patcher.report.diff import file_diff
 from patcher.results import FileResult
 from patcher.run.recording import Recording
 from patcher.search.optimizing import Best, Optimizer, verdict
+from patcher.search.pool import room
 from patcher.search.verdict import Verdict, relative
 from patcher.settings import Settings, TorchSetting
 
@@ -32,10 +34,12 @@ from patcher.settings import Settings, TorchSetting
 class Asked:
     """What the user asks of ``optimize``. ``report`` and ``json``: files; ``agree``: whether the diff may be written.
 
-    ``recording``: of the program that is the case; None for case files. ``command``: the call as typed.
+    ``budget``: seconds, since ``began``, a time of ``time.monotonic``. ``recording``: of the program that is the case;
+    None for case files. ``command``: the call as typed. ``forks``: what starts processes, where it is there already.
     """
 
     paths: tuple[str, ...]
+    began: float
     budget: float
     goal: str
     report: Path
@@ -44,6 +48,7 @@ class Asked:
     command: tuple[str, ...]
     strategies: dict[str, tuple[str, ...]]
     recording: Recording | None = None
+    forks: Forks | None = None
 
 
 def optimize(
@@ -69,8 +74,11 @@ def optimize(
     patch = asked.report.with_suffix(".patch")
     asked.report.parent.mkdir(parents=True, exist_ok=True)
     interrupted, cut = False, ""
-    with Bench(request.cases, options, *how) as bench:
+    with Bench(request.cases, options, *how, forks=asked.forks) as bench:
         search = Optimizer(analysis, settings, bench, options, asked.budget, asked.goal, asked.strategies)
+        search.began = asked.began
+        if asked.recording is not None and asked.recording.gpu is not None:
+            search.at_once = room(*asked.recording.gpu)
         search.say = say
 
         def keep(best: Best) -> None:

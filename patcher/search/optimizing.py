@@ -7,8 +7,9 @@ known, and handed to ``keep``.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -23,7 +24,7 @@ from patcher.harness import plan
 from patcher.harness.compare import apart
 from patcher.harness.measured import Figures, Tree
 from patcher.results import FileResult
-from patcher.search.pool import Pool, Trial, room
+from patcher.search.pool import Pool, Trial, room_of
 from patcher.search.remedies import for_errors, named
 from patcher.search.verdict import UNITS, Dropped, Kept, Pair, Verdict, counts, relative
 from patcher.settings import Settings, TorchSetting
@@ -38,6 +39,8 @@ _MOST_PRUNED = 16  # fixes that are left out one by one
 _CLOSE = 1.3  # times the fastest of a concurrent round: it may be as fast alone
 _MOST_ALONE = 3  # configurations that are measured alone after each round
 _FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
+_PATIENCE = 1.5  # times the seconds until the first configuration was verified: for the others
+_FEWEST_SECONDS = 20.0  # that each has
 _UNSETTLED = "still recompiles in the last pass, or fell back to eager"
 _GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
@@ -64,7 +67,7 @@ class Configuration:
     def told(self) -> str:
         """In a few words."""
         number = len(self.bundles)
-        fixes = [f"{number} fix{'es' if number > 1 else ''}"] if number else []
+        fixes = [f"{number or 'no'} fix{'' if number == 1 else 'es'}"] if number or self.settings else []
         fixes += [f"{key}={name}" for key, name in self.strategies if (key, name) not in _FIRST_STRATEGIES]
         return ", ".join([*fixes, *(setting.told for setting in self.settings)]) or "the original"
 
@@ -89,9 +92,11 @@ class Best:
 
 @dataclass
 class Optimizer:
-    """One search. ``budget``: seconds. ``options``: how to measure, with the backend that the user will use.
+    """One search. ``options``: how to measure, with the backend that the user will use.
 
+    ``budget``: seconds, since ``began``, a time of ``time.monotonic``.
     ``keep``: is told each new best. ``say``: what is being tried. ``strategies``: for each rule's key its names.
+    ``at_once``: how many configurations can be measured concurrently, where that is known; else counting shows it.
     """
 
     analysis: Analysis
@@ -103,18 +108,20 @@ class Optimizer:
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     keep: Callable[[Best], None] = lambda best: None
     say: Callable[[str], None] = lambda line: None
+    at_once: int = 1
     best: Best | None = None
     base: State | None = None
     counted: State | None = None
     dropped: list[Dropped] = field(default_factory=list)
     seconds_to_first: float | None = None
-    _began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)
     _counts: dict[Configuration, State] = field(default_factory=dict)
     _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
     _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
     _failed_together: list[tuple[Configuration, str]] = field(
         default_factory=list
     )  # failed in a concurrent round, and why
+    _patience: float = math.inf  # seconds that a configuration of the first round has
     _pool: Pool[tuple[Configuration, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,13 +130,19 @@ class Optimizer:
 
     def run(self) -> None:
         """Search until nothing is left to try, or the budget is over. What is best is in ``best``."""
-        self.counted = self._count(Configuration())
-        self._pool.at_once = room(self.counted)
-        self.settings = self._with_evidence(self.counted)
-        forms = self._forms()
-        for batch in self._first(forms):
-            if self.best is None and (self.base is None or not self._is_over(_RESERVED + 0.35)):
-                self._round(batch, _RESERVED)
+        self._pool.at_once = self.at_once
+        if not self._is_wide:
+            self._see(self._count(Configuration()))
+            self._pool.at_once = room_of(self._count(Configuration()))
+        if self._is_wide:
+            forms = list[Configuration]()
+            self._weigh_each(self._everything(forms))
+            self._time_finalists(None)
+        else:
+            forms = self._ranked(self._forms())
+            for form in forms[:3] or [Configuration()]:
+                if self.best is None and (self.base is None or not self._is_over(_RESERVED + 0.35)):
+                    self._round([form], _RESERVED)
         if self.base is None or self._span(self.base, "original", eager=True) is None:
             return
         if self.best is None and forms and not self._is_over(0.4):
@@ -145,12 +158,14 @@ class Optimizer:
 
     # --- what there is to try ---------------------------------------------------------------------------------------
 
-    def _with_evidence(self, counted: State) -> Settings:
+    def _see(self, counted: State) -> None:
+        """Take what counting the original has shown as evidence for the rules."""
+        self.counted = counted
         found = groups(counted.before, self.bench.places)
         cases = counted.results.cases
         models = tuple(dict.fromkeys(name for case in cases for name in case.classes))
         seen, ran = evidence(found, self.bench.places), traced(found, self.bench.places)
-        return replace(self.settings, evidence=seen, traced=ran, models=models)
+        self.settings = replace(self.settings, evidence=seen, traced=ran, models=models)
 
     def _fixes(self, unsafe: bool, strategies: tuple[tuple[str, str], ...] = ()) -> Configuration:
         """All fixes of these grades."""
@@ -169,8 +184,8 @@ class Optimizer:
         return Configuration(tuple(kept), like.settings, like.strategies, files)
 
     def _forms(self) -> list[Configuration]:
-        """Sets of all fixes, by what counting says of them, the best first; each with its proven part behind it."""
-        first = tuple((key, name) for key, name in _FIRST_STRATEGIES if name in self.strategies.get(key, ()))
+        """Sets of all fixes, one for each strategy that makes a difference."""
+        first = self._first_strategies
         found = [self._fixes(self.settings.unsafe, first)]
         known = {_texts(found[0])}
         for key, names in self.strategies.items():
@@ -180,9 +195,16 @@ class Optimizer:
                 if _texts(other) not in known:
                     known.add(_texts(other))
                     found.append(other)
-        found = [one for one in found if one.changed]
+        return [one for one in found if one.changed]
+
+    @property
+    def _first_strategies(self) -> tuple[tuple[str, str], ...]:
+        return tuple((key, name) for key, name in _FIRST_STRATEGIES if name in self.strategies.get(key, ()))
+
+    def _ranked(self, forms: Sequence[Configuration]) -> list[Configuration]:
+        """The best sets of fixes by what counting says, and the proven part of the first."""
+        found = list(forms)
         if len(found) > 1 and not self._is_over(0.3):
-            self._count_all(found, 0.3)
             if self._is_wide:
                 found = [one for one in found if one in self._counts] or found[:1]
             found.sort(key=self._standing)
@@ -193,17 +215,57 @@ class Optimizer:
             found.insert(1, proven)
         return found
 
-    def _first(self, forms: Sequence[Configuration]) -> Iterator[list[Configuration]]:
-        """Yield the first batches: everything at once, also with CUDA graphs, or one by one until one verifies."""
-        original = Configuration()
-        if not self._is_wide:
-            yield from ([form] for form in forms[:3] or [original])
-            return
-        assert self.counted is not None
-        every = [*forms, original]
-        graphs = self.counted.results.environment.cuda
-        with_graphs = [replace(one, settings=(_GRAPHS,)) for one in every] if graphs else []
-        yield [original, *with_graphs, *(forms if not graphs else forms[:1])]
+    def _everything(self, forms: list[Configuration]) -> Iterator[tuple[Configuration, State | None]]:
+        """Measure concurrently, and count at the same time; yield what was measured as it ends.
+
+        The original and all fixes with CUDA graphs begin at once, and what counting asks for when it was counted.
+        ``forms`` is filled with the sets of fixes, the best first.
+        """
+        original, begun, uncounted = Configuration(), dict[object, Configuration](), set[Configuration]()
+
+        def begin(some: Sequence[Configuration]) -> None:
+            for one in some:
+                if begun.setdefault((_texts(one), one.settings), one) is one:
+                    self._add(one, self.options, reserved=_RESERVED)
+
+        def count_forms() -> None:
+            forms[:] = self._forms()
+            uncounted.update(forms)
+            for form in forms:
+                self._add(form, counting(self.options), counts=True, reserved=0.3)
+            if not forms:
+                begin([_with_graphs(original)])
+
+        begin([original])
+        if self.counted is not None:
+            count_forms()
+        else:
+            self._add(original, counting(self.options), counts=True, reserved=_RESERVED)
+            guessed = self._fixes(self.settings.unsafe, self._first_strategies)
+            begin([_with_graphs(guessed)] if guessed.changed else [])
+        for (one, counted), state in self._pool.results(
+            lambda: self.base is not None and self._is_over(_RESERVED), self._told_of, self._is_too_slow
+        ):
+            if not counted:
+                yield one, state
+                continue
+            if state is not None:
+                self._counts[one] = state
+            uncounted.discard(one)
+            if one == original and state is not None:
+                self._see(state)
+                count_forms()
+            elif not uncounted:
+                forms[:] = self._ranked(forms)
+                begin([*map(_with_graphs, [*forms, original]), *forms[:1]])
+
+    def _is_too_slow(self, asked: tuple[Configuration, bool], seconds: float) -> bool:
+        """Whether something is not waited for any more: another was verified, in far less time."""
+        one, counted = asked
+        slow = not counted and one != Configuration() and seconds > self._patience
+        if slow:
+            self._drop(one, f"stopped: not compiled and measured in {seconds:.0f} s")
+        return slow
 
     def _standing(self, one: Configuration) -> Standing:
         return standing(self._count(one), "patched" if one.changed or one.settings else "original")
@@ -213,19 +275,25 @@ class Optimizer:
     def _add(self, one: Configuration, options: plan.Options, counts: bool = False, reserved: float = 0.0) -> None:
         limit = min(options.seconds, max(20.0, self._left(reserved)))
         limited = replace(
-            options, quick=True, repeat=False, seconds=limit, until=self._began + self.budget * (1 - reserved)
+            options, quick=True, repeat=False, seconds=limit, until=self.began + self.budget * (1 - reserved)
         )
         self._pool.add(Trial((one, counts), one.changed, one.settings, limited))
 
     def _round(self, batch: Sequence[Configuration], reserved: float) -> None:
         """Measure configurations and keep the best. Those measured concurrently are measured again alone."""
-        ended: list[tuple[Configuration, State]] = []
         incumbent = self.best
         for one in batch:
             self._add(one, self.options, reserved=reserved)
-        for (one, _), state in self._pool.results(
-            lambda: self.base is not None and self._is_over(reserved), self._told_of
-        ):
+        results = self._pool.results(lambda: self.base is not None and self._is_over(reserved), self._told_of)
+        self._weigh_each((one, state) for (one, _), state in results)
+        if self._is_wide:
+            self._time_finalists(incumbent)
+
+    def _weigh_each(self, results: Iterable[tuple[Configuration, State | None]]) -> None:
+        """Keep or drop what was measured, as soon as the original was."""
+        ended: list[tuple[Configuration, State]] = []
+        incumbent = self.best
+        for one, state in results:
             if state is None:
                 self._drop(one, "not tried: the budget was used up")
                 continue
@@ -235,8 +303,8 @@ class Optimizer:
             for each in ended if self.base is not None else ():
                 self._weigh(*each, incumbent)
             ended = [] if self.base is not None else ended
-        if self._is_wide:
-            self._time_finalists(incumbent)
+            if self._contended and self._patience == math.inf:
+                self._patience = max(_FEWEST_SECONDS, _PATIENCE * self._pool.took)
 
     def _set_base(self, state: State) -> None:
         self.base = state
@@ -354,7 +422,7 @@ class Optimizer:
 
     def _prune(self) -> None:
         """Without the fixes that change no count: one that does not help is not kept."""
-        if self.best is None or len(self.best.configuration.bundles) < 2:
+        if self.best is None or self.counted is None or len(self.best.configuration.bundles) < 2:
             return
         whole = self.best.configuration
         kept = self._with_reason(whole)
@@ -432,7 +500,7 @@ class Optimizer:
 
     def _measured(self, one: Configuration, options: plan.Options, fresh: bool = False) -> State:
         limited = replace(
-            options, seconds=min(options.seconds, max(20.0, self._left(0.0))), until=self._began + self.budget
+            options, seconds=min(options.seconds, max(20.0, self._left(0.0))), until=self.began + self.budget
         )
         return self.bench.measure(one.changed, limited, fresh=fresh, settings=one.settings)
 
@@ -464,7 +532,7 @@ class Optimizer:
     def _keep(self, one: Configuration, state: State, now: Span) -> None:
         self.best = Best(one, state, now)
         if self.seconds_to_first is None:
-            self.seconds_to_first = round(time.monotonic() - self._began, 1)
+            self.seconds_to_first = round(time.monotonic() - self.began, 1)
         self.keep(self.best)
 
     def _now(self) -> tuple[State, Tree]:
@@ -478,7 +546,11 @@ class Optimizer:
         if one.bundles and not own and set(one.strategies) <= set(_FIRST_STRATEGIES) and self.best is None:
             self._drop_fixes(one, why)
             return
-        name = ", ".join(setting.told for setting in own) if own and one.bundles == best.bundles else one.told
+        name = (
+            ", ".join(setting.told for setting in own)
+            if own and self.best and one.bundles == best.bundles
+            else one.told
+        )
         if all(other.what != name for other in self.dropped):
             self.dropped.append(Dropped(name, why))
 
@@ -494,7 +566,7 @@ class Optimizer:
         return _span(state, tree, self.goal, eager)
 
     def _left(self, reserved: float) -> float:
-        return self.budget * (1 - reserved) - (time.monotonic() - self._began)
+        return self.budget * (1 - reserved) - (time.monotonic() - self.began)
 
     def _is_over(self, reserved: float) -> bool:
         """Whether only a reserved share of the budget is left."""
@@ -504,7 +576,7 @@ class Optimizer:
 def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict:
     """What the search has come to. ``compiles``: whether the program compiles by itself."""
     base, best = search.base, search.best
-    seconds = round(time.monotonic() - search._began, 1)
+    seconds = round(time.monotonic() - search.began, 1)
     if base is None:
         return Verdict("failed", search.goal, seconds=seconds, said=_failure(search.counted))
     place = base.results.environment
@@ -692,6 +764,11 @@ def _failure(state: State | None) -> str:
         if case.compare_error:
             return case.compare_error
     return "nothing could be measured"
+
+
+def _with_graphs(one: Configuration) -> Configuration:
+    """The same with CUDA graphs."""
+    return replace(one, settings=(_GRAPHS,))
 
 
 def _texts(one: Configuration) -> tuple[tuple[str, bytes], ...]:

@@ -31,25 +31,50 @@ class Trial(Generic[_T]):
     options: plan.Options
 
 
+@dataclass(frozen=True)
+class _Running(Generic[_T]):
+    trial: Trial[_T]
+    begun: Begun
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since
+
+
 @dataclass
 class Pool(Generic[_T]):
-    """Trials, measured in the order in which they are added; at most ``at_once`` at the same time."""
+    """Trials, measured in the order in which they are added; at most ``at_once`` at the same time.
+
+    ``took``: the seconds of the trial that ended last.
+    """
 
     bench: Bench
     at_once: int = 1
+    took: float = 0.0
     _waiting: deque[Trial[_T]] = field(default_factory=deque)
-    _running: list[tuple[Trial[_T], Begun]] = field(default_factory=list)
+    _running: list[_Running[_T]] = field(default_factory=list)
 
     def add(self, trial: Trial[_T]) -> None:
-        """Queue a trial."""
+        """Queue a trial; while ``results`` is read, too."""
         self._waiting.append(trial)
 
-    def results(self, over: Callable[[], bool], say: Callable[[_T], None]) -> Iterator[tuple[_T, State | None]]:
-        """Yield each trial's result as it ends; None for those not started when the budget was ``over``."""
+    def results(
+        self,
+        over: Callable[[], bool],
+        say: Callable[[_T], None],
+        too_slow: Callable[[_T, float], bool] = lambda what, seconds: False,
+    ) -> Iterator[tuple[_T, State | None]]:
+        """Yield each trial's result as it ends.
+
+        None for those not started when the budget was ``over``, and for those that were ``too_slow`` after so many
+        seconds, which are stopped.
+        """
         while self._waiting or self._running:
             if self._waiting and over():
-                yield from ((trial.what, None) for trial in self._waiting)
+                waiting = list(self._waiting)
                 self._waiting.clear()
+                yield from ((trial.what, None) for trial in waiting)
             elif self.at_once == 1 and not self._running:
                 trial = self._waiting.popleft()
                 say(trial.what)
@@ -58,28 +83,36 @@ class Pool(Generic[_T]):
                 trial = self._waiting.popleft()
                 say(trial.what)
                 options = replace(trial.options, workers=max(1, _cores() // _CORES))
-                self._running.append((trial, self.bench.begin(trial.files, options, trial.settings)))
+                self._running.append(_Running(trial, self.bench.begin(trial.files, options, trial.settings)))
             else:
-                yield from self._ended()
+                yield from self._ended(too_slow)
                 time.sleep(_POLL_SECONDS)
 
-    def _ended(self) -> Iterator[tuple[_T, State]]:
-        for pair in [pair for pair in self._running if pair[1].document.done()]:
-            self._running.remove(pair)
-            yield pair[0].what, self.bench.finish(pair[1])
+    def _ended(self, too_slow: Callable[[_T, float], bool]) -> Iterator[tuple[_T, State | None]]:
+        for one in list(self._running):
+            stopped = one.begun.stop.is_set()
+            if one.begun.document.done():
+                self._running.remove(one)
+                self.took = one.seconds
+                yield one.trial.what, None if stopped else self.bench.finish(one.begun)
+            elif not stopped and too_slow(one.trial.what, one.seconds):
+                one.begun.stop.set()
 
 
-def room(state: State) -> int:
-    """Return how many configurations can be measured concurrently, each eager and compiled.
+def room_of(state: State) -> int:
+    """Return how many configurations can be measured concurrently, by what the original took in eager mode.
 
-    1 on a CPU, where they would slow each other; on a GPU as many as its memory and the CPU cores allow.
+    1 on a CPU, where they would slow each other.
     """
     place = state.results.environment
     eager = [case.variant("original", "eager").figures for case in state.results.cases]
     used = max((one.memory.bytes for one in eager if one is not None and one.memory is not None), default=None)
-    if not place.cuda or used is None or place.memory is None:
-        return 1
-    return max(1, min(MOST, _cores() // _CORES, int(place.memory // (2 * (_ROOM * used + _CONTEXT)))))
+    return room(used, place.memory) if place.cuda and used is not None and place.memory is not None else 1
+
+
+def room(used: int, memory: int) -> int:
+    """Return for how many configurations, each eager and compiled, GPU memory (bytes) and CPU cores suffice."""
+    return max(1, min(MOST, _cores() // _CORES, int(memory // (2 * (_ROOM * used + _CONTEXT)))))
 
 
 def _cores() -> int:
