@@ -201,13 +201,13 @@ def readme(text: str) -> str:
 
 CAPTURED_HEAD = """# What gets into a graph
 
-<!-- Written by docs/generate.py from patcher/facts/tables/captured.json, which patcher/harness/captured.py makes. -->
+<!-- Written by docs/generate.py from patcher/facts/tables/captured.json, which docs/tables/captured.py makes. -->
 
 Which ways of asking for a tensor's data PyTorch takes into one graph, found out by running each of them: by default,
 with `capture_scalar_outputs` (scalars) and `capture_dynamic_output_shape_ops` (shapes), with both (flags), with
 `allow_rnn`, with these three, with `trace_autograd_ops`, with functions that print in `reorderable_logging_functions`
 or `ignore_logging_functions`; with `fullgraph=True`, with `torch.export` in strict mode; and whether `torch.jit.script`
-compiles it. What a setting takes in, FC710 may set. `python patcher/harness/captured.py --into
+compiles it. What a setting takes in, FC710 may set. `python docs/tables/captured.py --into
 patcher/facts/tables/captured.json` makes it again, for the torch that is installed; a test compares."""
 SHORT = {
     "default": "default",

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.lines import split_lines
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
+from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where, removed
 from patcher.suppress import Ignore, Suppressions, means
 
 _TRIGGER = b"fix-compile:"
@@ -102,7 +102,7 @@ def findings(
 def _nearest(item: str, every: Sequence[Rule]) -> str:
     known = [word for rule in every for word in (rule.code, rule.name)]
     close = difflib.get_close_matches(item.upper(), known, 1, 0.5) or difflib.get_close_matches(item, known, 1, 0.5)
-    return f" (did you mean {close[0]}?)" if close else ""
+    return removed(item) or (f" (did you mean {close[0]}?)" if close else "")
 
 
 def _place(ignore: Ignore, text: str) -> ast.AST:

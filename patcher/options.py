@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from patcher.config import FUNCTION, Config, ConfigError, nearest
-from patcher.rule import Rule
+from patcher.rule import Rule, removed
 from patcher.selftest.measured import Measured
 from patcher.settings import LATEST_TORCH, SEVERITIES, IgnoredIn, Settings
 
@@ -123,7 +123,7 @@ def _codes(rules: Sequence[Rule], given: Sequence[str], option: str) -> tuple[tu
 
 def _meant(rules: Sequence[Rule], word: str) -> str:
     told = nearest(word, _names(rules))
-    return told if "did you mean" in told else " (fix-compile rules lists them)"
+    return removed(word) or (told if "did you mean" in told else " (fix-compile rules lists them)")
 
 
 def _strategies(rules: Sequence[Rule], given: Sequence[str], option: str) -> Mapping[str, str]:

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 Cost = Literal["graph break", "recompilation", "dynamic shape", "CUDA graphs"]
 
 _HOLE = re.compile(r"\{(\d+)\}")
+#: Codes and names of rules of earlier versions.
+_REMOVED = (
+    "FC209 longest-slice FC504 size-keyed-cache FC607 pickled-keywords FC608 sorted-items FC610 drawn-rate".split()
+)
+
+
+def removed(word: str) -> str:
+    """Return " (it was removed)" for the code or name of a rule that is gone, else ""."""
+    return " (it was removed)" if {word.upper(), word.lower()} & {*_REMOVED} else ""
 
 
 class Applicability(enum.Enum):

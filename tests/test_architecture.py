@@ -571,12 +571,10 @@ TORCH_IS_FOR = {
     "patcher.harness.counted_here",
     "patcher.harness.probes",
     "patcher.harness.examples",
-    "patcher.harness.captured",
     "patcher.harness.fusion_form",
     "patcher.harness.fusion_misses",
     "patcher.harness.fusion_patterns",
     "patcher.harness.fusions",
-    "patcher.harness.knobs",
     "patcher.harness.way",
     "patcher.integrate.companion",
     "patcher.run.program",
@@ -605,7 +603,7 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
-OURS = {"patcher", "rules", "fix_compile", "tests", "fixtures", "benchmarks"}
+OURS = {"patcher", "rules", "fix_compile", "tests", "fixtures", "benchmarks", "docs"}
 each_module = pytest.mark.parametrize("module", sorted(SOURCES))
 
 

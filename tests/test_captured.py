@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from docs.tables import captured
 from patcher.facts import Facts
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables.captured import CAPTURED, CODE, NOWHERE, UNSCRIPTED
 from patcher.facts.zones.scripting import Scripting
 from patcher.facts.zones.uncaptured import UncapturedReads
-from patcher.harness import captured
 from patcher.settings import Settings
 from tests.dynamo import FOLDER
 
@@ -36,7 +36,7 @@ def rows() -> dict[str, dict[str, bool]]:
 def test_the_table_is_what_this_torch_does() -> None:
     table = Path(inspect.getfile(Facts)).parent / "tables" / "captured.json"
     known = json.loads(table.read_text(encoding="utf-8"))
-    assert VERSION in CAPTURED, "python patcher/harness/captured.py --into patcher/facts/tables/captured.json"
+    assert VERSION in CAPTURED, "python docs/tables/captured.py --into patcher/facts/tables/captured.json"
     assert captured.document(rows(), torch.__version__, known) == known
     assert captured.written(known) == table.read_text(encoding="utf-8")
     assert dict(CODE) == dict(captured.WAYS)

@@ -469,6 +469,7 @@ def test_suppression(tool: Run, tmp_path: Path) -> None:
     ("comment", "told"),
     [
         ("ignore[FC991]", "FC001 [no fix] `ignore[FC991]` names no rule (did you mean FC901?)"),
+        ("ignore[FC504]", "FC001 [no fix] `ignore[FC504]` names no rule (it was removed)"),
         ("ignore[slow-cal]", "FC001 [no fix] `ignore[slow-cal]` names no rule (did you mean slow-call?)"),
         ("ignore[FC902]", "FC002 [no fix] `ignore[FC902]` silences nothing here"),
         ("ignore[FC901, FC902]", "FC002 [no fix] `ignore[FC902]` silences nothing here"),
@@ -699,6 +700,9 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
         (("-", "m.py"), "- (standard input) goes alone"),
         (("--selct", "FC901", "."), "--select"),
         (("--select", "FC801", "."), "did you mean 'FC901'"),
+        (("--select", "fc504", "."), "no rule is called 'fc504' (it was removed)"),
+        (("--ignore", "size-keyed-cache", "."), "no rule is called 'size-keyed-cache' (it was removed)"),
+        (("rules", "FC610"), "there is no rule 'FC610' (it was removed)"),
         (("--ignore", "zzz", "."), "no rule is called 'zzz' (fix-compile rules lists them)"),
         (("--strategy", "slow=slower", "."), "no strategy 'slower'"),
         (("--target-torch", "2", "."), "give a PyTorch version"),

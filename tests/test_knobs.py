@@ -12,10 +12,10 @@ import torch
 import torch._dynamo.config
 from torch import nn
 
+from docs.tables import knobs
 from patcher.engine import patch
 from patcher.facts import Facts
 from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant, version_with
-from patcher.harness import knobs
 from patcher.settings import Settings
 from rules import load_rules
 
@@ -25,7 +25,7 @@ TABLE = Path(inspect.getfile(Facts)).parent / "tables" / "knobs.json"
 
 def test_the_table_is_what_this_torch_has() -> None:
     known = json.loads(TABLE.read_text(encoding="utf-8"))
-    assert VERSION in KNOBS, "python patcher/harness/knobs.py --into patcher/facts/tables/knobs.json"
+    assert VERSION in KNOBS, "python docs/tables/knobs.py --into patcher/facts/tables/knobs.json"
     found = json.loads(json.dumps(knobs.document(knobs.knobs(), torch.__version__, known)))
     for name in ("modes", "arguments", "aliases"):
         assert found[".".join(map(str, VERSION))][name] == known[".".join(map(str, VERSION))][name]

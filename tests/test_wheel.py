@@ -78,7 +78,8 @@ def test_the_environment_gets_no_plain_names(installed: Path) -> None:
 def test_it_is_whole(installed: Path, name: str) -> None:
     """Also what no module imports: workers are started by the path of their file, rules are found in their folder."""
     here, there = (
-        {p.relative_to(top) for p in (top / name).rglob("*.py")} for top in (ROOT, installed / "_fix_compile")
+        {p.relative_to(top) for kind in ("py", "css", "json") for p in (top / name).rglob(f"*.{kind}")}
+        for top in (ROOT, installed / "_fix_compile")
     )
     assert there == here
 

@@ -61,7 +61,6 @@ class HiddenRead(Rule):
     yields_to: ClassVar[tuple[str, ...]] = (
         "FC301",
         "FC102",
-        "FC209",
         "FC306",
         "FC402",
         "FC404",

@@ -54,7 +54,7 @@ class UntracedCall(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = _WORDS
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC603", "FC607", "FC612", "FC613")
+    yields_to: ClassVar[tuple[str, ...]] = ("FC603", "FC612", "FC613")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a call in compiled code that is not traced, or makes a function left out."""

@@ -47,7 +47,7 @@ class RowIndex(Rule):
     triggers: ClassVar[tuple[bytes, ...]] = (b"[",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript,)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC209", "FC306", "FC402", "FC405", "FC711")
+    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC306", "FC402", "FC405", "FC711")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it picks a row by a number that is in a tensor."""

@@ -1,4 +1,4 @@
-"""Which ways of asking for a tensor's data get into a graph: what `patcher.harness.captured` has found by running them.
+"""Which ways of asking for a tensor's data get into a graph, as ``docs/tables/captured.py`` has found by running them.
 
 ``captured.json`` beside this file is made by that program, never by hand: the ways with their code; version of torch ->
 way -> the settings in which it was captured.

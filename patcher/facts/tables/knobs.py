@@ -1,4 +1,4 @@
-"""What each version of torch can be told about compiling: as `patcher.harness.knobs` has found by asking it.
+"""What each version of torch can be told about compiling, as ``docs/tables/knobs.py`` has found by asking it.
 
 ``knobs.json`` beside this file is made by that program, never by hand.
 """

@@ -1,7 +1,7 @@
 """Which ways of asking for a tensor's data this torch takes into a graph, found out by running each of them.
 
-    python captured.py > captured.json
-    python captured.py --into captured.json    # beside what other versions of torch have said
+    python docs/tables/captured.py > captured.json
+    python docs/tables/captured.py --into patcher/facts/tables/captured.json    # beside other versions of torch
 
 One function for each way (`WAYS`), run once plainly and then in each of the `SETTINGS`: it is captured there when it
 gives the same as when it runs plainly, in one graph. Standard library and torch, nothing of ours.
@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import torch._dynamo
@@ -221,32 +222,55 @@ def _given() -> tuple[torch.Tensor, ...]:
 
 
 class _Graphs:
-    """Counts the graphs that are made."""
+    """Count the graphs that are made. The first break or second graph is an error: what follows changes nothing."""
 
     def __init__(self) -> None:
         self.made = 0
 
+    def check(self) -> None:
+        """Raise RuntimeError unless there is one graph, and no break."""
+        breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
+        if self.made != 1 or breaks:
+            raise RuntimeError(f"{self.made} graphs, {breaks} breaks")
+
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         self.made += 1
+        self.check()
         return graph.forward  # type: ignore[no-any-return]
 
 
-def _compiled(way: Callable[..., Any], flags: Mapping[str, Any], fullgraph: bool = False) -> Any:
+@contextlib.contextmanager
+def _noting(read: set[str]) -> Iterator[None]:
+    """Add the names of Dynamo's settings that are read meanwhile."""
+    kind = type(torch._dynamo.config)
+    plainly = kind.__getattr__
+
+    def noting(config: Any, name: str) -> Any:
+        read.add(name)
+        return plainly(config, name)
+
+    with mock.patch.object(kind, "__getattr__", noting):
+        yield
+
+
+def _flags(setting: str) -> dict[str, Any]:
+    return {_SCALARS: False, _SHAPES: False, **CONFIGURED.get(setting, {})}
+
+
+def _compiled(way: Callable[..., Any], setting: str, read: set[str]) -> Any:
     graphs = _Graphs()
-    with torch._dynamo.config.patch(**{_SCALARS: False, _SHAPES: False, **flags}):
-        out = torch.compile(way, backend=graphs, fullgraph=fullgraph)(*_given())
-    breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
-    if graphs.made != 1 or breaks:
-        raise RuntimeError(f"{graphs.made} graphs, {breaks} breaks")
+    with torch._dynamo.config.patch(**_flags(setting)), _noting(read):
+        out = torch.compile(way, backend=graphs, fullgraph=setting == "fullgraph")(*_given())
+    graphs.check()
     return out
 
 
-def _run(way: Callable[..., Any], setting: str) -> Any:
+def _run(way: Callable[..., Any], setting: str, read: set[str]) -> Any:
     if setting == "script":
         return torch.jit.script(way)(*_given())
     if setting == "export strict":
         return torch.export.export(_module(way), _given(), strict=True).module()(*_given())
-    return _compiled(way, CONFIGURED.get(setting, {}), setting == "fullgraph")
+    return _compiled(way, setting, read)
 
 
 def exists(setting: str) -> bool:
@@ -262,17 +286,40 @@ def _module(way: Callable[..., Any]) -> torch.nn.Module:
     return Module()
 
 
-def is_captured(way: Callable[..., Any], setting: str) -> bool:
-    """Whether the function gives the same in this setting as without it, and in one graph."""
+def is_captured(way: Callable[..., Any], setting: str, read: set[str]) -> bool:
+    """Whether the function gives the same in this setting as without it, and in one graph.
+
+    ``read`` gets the names of Dynamo's settings that compiling it has read.
+    """
     with torch.no_grad():  # as below: a layer may have another kernel without gradients
         expected = way(*_given())
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     try:
         with torch.no_grad():
-            return bool(torch.equal(_run(way, setting), expected))
+            return bool(torch.equal(_run(way, setting, read), expected))
     except Exception:
         return False
+
+
+def _row(way: Callable[..., Any]) -> dict[str, bool]:
+    """Return for each setting whether ``way`` is captured.
+
+    A setting of `CONFIGURED` that differs from one that was run only in what that run never read gives the same.
+    """
+    found: dict[str, bool] = {}
+    ran: list[tuple[str, set[str]]] = []
+    for setting in filter(exists, SETTINGS):
+        configured, flags = setting == "default" or setting in CONFIGURED, _flags(setting)
+        same = (s for s, read in ran if all(flags.get(name) == _flags(s).get(name) for name in read))
+        if configured and (other := next(same, None)) is not None:
+            found[setting] = found[other]
+            continue
+        read: set[str] = set()
+        found[setting] = is_captured(way, setting, read)
+        if configured:
+            ran.append((setting, read))
+    return found
 
 
 @contextlib.contextmanager
@@ -302,7 +349,7 @@ def rows() -> dict[str, dict[str, bool]]:
             module = importlib.util.module_from_spec(spec)
             sys.modules[path.stem] = module
             spec.loader.exec_module(module)
-            found[name] = {setting: is_captured(module.way, setting) for setting in filter(exists, SETTINGS)}
+            found[name] = _row(module.way)
             del sys.modules[path.stem]
     torch._dynamo.reset()
     return found

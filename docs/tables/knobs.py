@@ -1,6 +1,6 @@
 """What this torch can be told about compiling: modes, backends, arguments, options, settings; by asking it.
 
-    python knobs.py --into knobs.json    # beside what other versions of torch have said
+    python docs/tables/knobs.py --into patcher/facts/tables/knobs.json    # beside other versions of torch
 
 Standard library and torch, nothing of ours.
 """

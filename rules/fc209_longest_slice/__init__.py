@@ -1,1 +1,0 @@
-"""FC209: a batch that is cut to its longest row."""

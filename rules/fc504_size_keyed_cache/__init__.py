@@ -1,1 +1,0 @@
-"""FC504: what is worked out for a size, kept in a dictionary by that size."""
