@@ -363,6 +363,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.advice",
         "patcher.diagnose.asked_settings",
         "patcher.diagnose.diagnosis",
+        "patcher.diagnose.events",
         "patcher.diagnose.groups",
         "patcher.diagnose.guards",
         "patcher.diagnose.places",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from patcher.analysis import Analysis
+from patcher.diagnose.describe import titled
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups, severity
 from patcher.diagnose.guards import Guard, parsed, told
@@ -125,6 +126,24 @@ def test_breaks_at_one_place_are_one_cause(places: Places) -> None:
     assert found[0].impact.breaks == 4
     assert found[0].cases == ("a", "b")
     assert found[1].cases == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("context", "title"),
+    [
+        (
+            "TypeError <built-in function scaled_dot_product_attention>: scaled_dot_product_attention():"
+            " argument 'is_causal' must be bool, not SymBool",
+            "Graph break: SymBool `is_causal` in scaled_dot_product_attention",
+        ),
+        ("TypeError <built-in method add>: unsupported operand", "Graph break: TypeError: unsupported operand"),
+        ("", "Graph break: TypeError when making fake tensor call"),
+    ],
+)
+def test_a_cause_is_called_by_what_is_refused(places: Places, context: str, title: str) -> None:
+    site = Site("net.py:12", "TypeError when making fake tensor call", 1, context=context)
+    (group,) = groups([seen("case", breaks=(site,))], places)
+    assert titled(group, places) == f"{title} in Scale.forward (net.py:12)"
 
 
 def test_launches_are_charged_to_the_break_that_they_resume_after(places: Places) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from patcher.diagnose.advice import registry_id
 from patcher.diagnose.asked_settings import advised
 from patcher.diagnose.diagnosis import Cause, Fate, ProposedFix
+from patcher.diagnose.events import Event
 from patcher.diagnose.groups import Group, Key, severity
 from patcher.diagnose.guards import parsed, told
 from patcher.diagnose.places import Places
@@ -31,6 +32,8 @@ _GENERATED = (
     "Only with a backend that generates code: counted with the backend eager it is not there. It comes from tracing"
     " backward, from a guard of the backend's own, or from chance."
 )
+_FAKE_CALL = "TypeError when making fake tensor call"
+_REFUSED = re.compile(r"(?P<function>\w+)\(\): argument '(?P<argument>\w+)'.* must be .+, not (?P<given>\w+)")
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ def _title(group: Group, function: str) -> str:
     if group.category == "CUDA graphs":
         return f"CUDA graphs skipped: {_short(group.first.reason)}"
     if not group.guards:
-        return f"Graph break: {_short(group.first.reason)}{within}"
+        return f"Graph break: {_short(_cause_of(group.first))}{within}"
     if group.place is None and group.follows:
         count = len({(event.where, event.function) for event in group.events})
         return f"Recompilation of {count} frames that there are only because of graph breaks"
@@ -162,6 +165,17 @@ def _reason(group: Group) -> str:
     elsewhere = group.key[0] == "break" and group.place is not None and group.place.where != group.key[1]
     broke = f" (it breaks at {group.key[1]}, which this line comes to)" if elsewhere else ""
     return shown + (f"; and {len(reasons) - 3} more" if len(reasons) > 3 else "") + broke
+
+
+def _cause_of(event: Event) -> str:
+    """What breaks, where PyTorch names an exception only: the argument that is refused, else the exception's text."""
+    if not event.reason.startswith(_FAKE_CALL):
+        return event.reason
+    refused = _REFUSED.search(event.context)
+    if refused:
+        return f"{refused['given']} `{refused['argument']}` in {refused['function']}"
+    error, colon, text = event.context.partition(": ")
+    return f"{error.split()[0]}: {text}" if colon and error else event.reason
 
 
 def _short(text: str) -> str:
