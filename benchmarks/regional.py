@@ -3,8 +3,8 @@
     python benchmarks/regional.py measure --nanovlm TREE OUT             # there: torch only; leaves OUT/regional.json
     python benchmarks/regional.py page OUT/regional.json ... --into docs/results/calls.md
 
-TREE is a checkout of nanoVLM, patched. What is measured is what ``--tune`` would write: the lines that
-``patcher/harness/ways.py`` makes are executed. The first step of each way is taken in a process of its own with an
+TREE is a checkout of nanoVLM, patched. The lines that compile a way are executed as a page shows them. The first step of
+each way is taken in a process of its own with an
 empty cache, after steps in eager mode, so that no library starts in it; the ways are then timed in one more process,
 in turn. With ``--short`` that process is also the first way's own, in which it is compiled before the others; the
 others find what they have compiled earlier, and no second processes run. A way without a process of its own is told by
@@ -173,19 +173,14 @@ class Recompiles(logging.Handler):
 
 
 def compiled(model: Any, name: str) -> list[str]:
-    """Execute what is written for a way, as ``--tune`` does; the lines."""
+    """Execute what is written for a way: a mode, with ", blocks" for the blocks one by one; the lines."""
     probes: Any = importlib.import_module("probes")
-    ways: Any = importlib.import_module("ways")
-    import torch
-
-    found = tuple((path, len(blocks)) for path, blocks in probes.repeated_blocks(model))
-    modes = tuple(torch._inductor.list_mode_options())
-    facts = ways.Facts(next(model.parameters()).device.type, blocks=found, modes=modes)
-    mode = (("mode", "reduce-overhead"),)  # also on a CPU
-    graphs = [ways.Way("reduce-overhead", "", "whole", mode), ways.Way("reduce-overhead, blocks", "", "blocks", mode)]
-    listed = [*ways.chosen(facts).ways, *graphs]
-    lines: list[str] = ways.lines(next(way for way in listed if way.name == name), facts)
-    exec("\n".join(lines), {"torch": torch, "model": model})
+    mode, _, scope = name.partition(", ")
+    arguments = "" if mode == "default" else f'mode="{mode}"'
+    lists = [path for path, _ in probes.repeated_blocks(model)] if scope else []
+    lines = [f"for block in model.{path}: block.compile({arguments})" for path in lists]
+    lines = lines or [f"model.compile({arguments})"]
+    exec("\n".join(lines), {"model": model})
     return lines
 
 

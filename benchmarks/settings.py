@@ -9,8 +9,8 @@
 The classes are those of ``zoo.py`` beside this file, with ``--zoo transformers`` those of ``zoo_transformers.py``; PY
 is the Python of an environment that holds the packages of ``zoo.txt``. ``census`` (``census.py``) runs each class as it
 is, and with three settings that help most often, alone. ``fixes`` measures the safe fixes
-(``fix-compile --test``); ``prove`` runs ``fix-compile diagnose
---prove --unsafe``. Each answer is kept in FOLDER and not asked for again; ``--fresh`` does. ``cases`` only writes the
+(``fix-compile --test``); ``prove`` runs ``fix-compile prove
+--unsafe``. Each answer is kept in FOLDER and not asked for again; ``--fresh`` does. ``cases`` only writes the
 case files. NAMES: beginnings of classes, with commas; they are run in this order. ``report`` leaves the rows of classes
 that have no answer in FOLDER as the document has them; its sums are those of all rows.
 
@@ -108,7 +108,10 @@ class Bench:
         """What ``fix-compile`` says of a class, in JSON; ``failed`` when it says nothing."""
         packages = [word for package in CLASSES[name].packages for word in ("--package", package)]
         command = [sys.executable, str(ROOT / "fix_compile.py"), *words, "--case", str(self.case(name)), *packages]
-        command += ["--python", self.python, "--backend", "eager", "--quick", "--format", "json", "-q"]
+        report = self.work / f"{name}.report.json"
+        searches = words[0] == "prove"
+        command += ["--python", self.python, "--backend", "eager", "--quick", "-q"]
+        command += ["-o", str(report)] if searches else ["--format", "json"]
         command += ["--time-limit", f"{SECONDS:g}", "--memory-limit", f"{MEMORY / 2**30:g}"]
         start = time.monotonic()
         done = subprocess.run(
@@ -120,8 +123,8 @@ class Bench:
             check=False,
         )
         try:
-            told: Json = json.loads(done.stdout)
-        except ValueError:
+            told: Json = json.loads(report.read_text(encoding="utf-8") if searches else done.stdout)
+        except (OSError, ValueError):
             told = {"failed": f"status {done.returncode}: {done.stderr.strip()[-600:]}"}
         took = round(time.monotonic() - start, 1)
         return {"status": done.returncode, "took": took, "state": state(), **told}
@@ -141,7 +144,7 @@ def state() -> str:
 QUESTIONS: dict[str, Callable[[Bench, str], Json]] = {
     "safe": lambda bench, name: bench.tool(name, "--test", "--dry-run"),
     "unsafe": lambda bench, name: bench.tool(name, "--test", "--unsafe", "--dry-run"),
-    "prove": lambda bench, name: bench.tool(name, "diagnose", "--prove", "--unsafe", "--dry-run"),
+    "prove": lambda bench, name: bench.tool(name, "prove", "--unsafe", "--dry-run"),
 }
 PARTS = {"fixes": ("safe",), "unsafe": ("unsafe",), "prove": ("prove",)}
 
@@ -339,7 +342,7 @@ def before(told: Json) -> Count:
 
 
 def after(told: Json) -> Count:
-    """Of what ``--prove`` has kept; where nothing is kept that is the original."""
+    """Of what ``prove`` has kept; where nothing is kept that is the original."""
     return count(told, "patched") if kept(told) and variant(told, "patched") else before(told)
 
 
@@ -491,7 +494,7 @@ def sums(rows: Rows, clean: Rows, failed: Sequence[str], safe: Rows, earned: Row
     told.append(["outputs equal bit for bit, of those with something kept", "", exact])
     told.append(["clean classes", len(clean), f"{sum(bool(row[3]) for row in clean)} changed"])
     told.append(["classes that do not run as they are", ", ".join(failed) or 0, ""])
-    return table(["", "original", "--prove --unsafe"], told)
+    return table(["", "original", "prove --unsafe"], told)
 
 
 def report(into: Path | None, which: str, proofs: dict[str, Json], safe: dict[str, Json]) -> None:

@@ -10,7 +10,7 @@
 PY is the Python of an environment with the packages of ``zoo_wild2.txt``, for HALF third or fourth (the others are work
 and held) of ``zoo_third.txt`` or ``zoo_fourth.txt``. ``count`` runs each class as it is (``wild_run.py``). ``patch``
 copies the packages of the classes that break, and has ``fix-compile`` patch the files that these classes import, once
-by default and once with ``--unsafe``. ``choose`` has ``fix-compile diagnose --prove --unsafe`` patch them in a copy for
+by default and once with ``--unsafe``. ``choose`` has ``fix-compile prove --unsafe`` patch them in a copy for
 each class, with the class's calls as its case, and notes the settings of PyTorch that it keeps. ``again`` runs the
 classes that break in all three trees, the last one with these settings; outputs are compared with those of the packages
 as they are, gradients, state and errors as well (``wild_check.py``). A class whose files a tree leaves as they are is
@@ -73,7 +73,7 @@ NOT_RUN = "not run, for lack of time"
 #: What a run counts as that is wrong, or was not made.
 INSTEAD = {"safe": "plain", "unsafe": "safe", "chosen": "plain"}
 _CONFIG = "torch._dynamo.config"
-SECONDS = 1500  # for all that ``--prove`` does with a class
+SECONDS = 1500  # for all that ``prove`` does with a class
 #: Classes of other lists, from which rules have come.
 OTHERS = (*zoo.CLASSES.values(), *zoo_unseen.CLASSES.values(), *zoo_transformers.CLASSES.values())
 KNOWN = {package.partition(".")[0] for other in OTHERS for package in other.packages}
@@ -158,17 +158,17 @@ class Bench:
         shutil.rmtree(tree, ignore_errors=True)  # of a call that was ended
         files = self._copied(name, tree)
         case = settings.Bench(self.python, self.work).case(name)
-        command = [sys.executable, str(ROOT / "fix_compile.py"), "diagnose", "--prove", "--unsafe", "--no-backup"]
-        command += ["--case", str(case), "--python", self.python, "--backend", "eager", "--quick", "--format", "json"]
-        command += ["--quiet", "--time-limit", "400", *files]
-        if self.search is not None:
-            command += ["--prove-limit", str(self.search)]
+        report = done.with_suffix(".report.json")
+        report.unlink(missing_ok=True)
+        command = [sys.executable, str(ROOT / "fix_compile.py"), "prove", "--unsafe", "--no-backup", "-o", str(report)]
+        command += ["--case", str(case), "--python", self.python, "--backend", "eager", "--quick"]
+        command += ["--quiet", "--time-limit", "400", "--budget", str(self.search or SECONDS), *files]
         start = time.monotonic()
         try:
             outside = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0", "NO_COLOR": "1"}
             outside["OMP_NUM_THREADS"] = "1"  # nothing is timed, and threads that wait for a core keep others from one
             told = subprocess.run(command, cwd=tree, env=outside, capture_output=True, text=True, timeout=SECONDS)
-            answer = _choice(told)
+            answer = _choice(told, report)
         except subprocess.TimeoutExpired:
             answer = {"failed": f"did not end within {SECONDS} seconds", "tried": []}
         if "failed" in answer:  # nothing is written then
@@ -181,7 +181,7 @@ class Bench:
     def settings(self, name: str) -> list[list[Any]]:
         """What was chosen for a class of PyTorch's settings, each as `TorchSetting` has it."""
         told = json.loads((self.work / "choices" / f"{name}.json").read_text(encoding="utf-8"))
-        kept = [one["fixes"][0].removeprefix("FC710 ") for one in told["tried"] if _is_kept(one, "FC710 ")]
+        kept = [one["fixes"][0] for one in told["tried"] if _is_kept(one) and not one["fixes"][0].startswith("FC")]
         found = [torch_setting(f"{_CONFIG}.{t}") or torch_setting(f"torch.compile(..., {t})") for t in kept]
         assert all(found), kept
         return [list(setting) for setting in found if setting]
@@ -226,11 +226,11 @@ def _compiled(name: str) -> list[str]:
     return [word for what in COMPILED[name] for word in ("--compiled", what)]
 
 
-def _choice(told: subprocess.CompletedProcess[str]) -> Json:
-    """What ``--prove`` said: how it ended, and what was tried."""
+def _choice(told: subprocess.CompletedProcess[str], report: Path) -> Json:
+    """What ``prove`` said: how it ended, and what was tried."""
     try:
-        proof = json.loads(told.stdout)["proof"]
-    except (ValueError, KeyError):
+        proof = json.loads(report.read_text(encoding="utf-8"))["proof"]
+    except (OSError, ValueError, KeyError):
         proof = None
     if proof is None:
         return {"failed": f"status {told.returncode}: {told.stderr.strip()[-300:]}", "tried": []}
@@ -238,8 +238,8 @@ def _choice(told: subprocess.CompletedProcess[str]) -> Json:
     return {"ending": proof["ending"], "tried": [one for one in tried if one["outcome"] != "not tried"]}
 
 
-def _is_kept(tried: Json, code: str = "") -> bool:
-    return tried["outcome"] == "kept" and any(label.startswith(code) for label in tried["fixes"])
+def _is_kept(tried: Json) -> bool:
+    return bool(tried["outcome"] == "kept")
 
 
 def _linked(source: str, target: str) -> str:
@@ -527,7 +527,7 @@ def fixes(rows: Sequence[Row], work: Path) -> str:
 
 
 def _kept(work: Path, row: Row) -> dict[str, str]:
-    """What ``--prove`` has kept for a class, and what it earned."""
+    """What ``prove`` has kept for a class, and why."""
     file = work / "choices" / f"{row.name}.json"
     if "chosen" in row.wrong or not file.is_file():
         return {}
@@ -542,7 +542,7 @@ def _of(label: str) -> str:
 
 
 def choices(rows: Sequence[Row], work: Path) -> str:
-    """What ``--prove`` has kept, with what each earned."""
+    """What ``prove`` has kept."""
     cells = [
         [row.name, label if _of(label)[0] == "F" else _of(label), reason.removeprefix("without it and with it: ")]
         for row in rows

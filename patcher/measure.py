@@ -42,7 +42,7 @@ class Request:
     ``wide``: the report may be wider than 80 columns.
 
     ``export`` and ``imported``: a folder to carry to another machine, and one that has come back. ``python``: the
-    interpreter that has the model's dependencies. ``tune``: how the ways to compile are tried, if they are.
+    interpreter that has the model's dependencies.
     ``change``: what is judged in the place of our own patch; nothing of it is written.
     """
 
@@ -60,7 +60,6 @@ class Request:
     export: Path | None = None
     imported: Path | None = None
     wide: bool = True
-    tune: plan.Tune | None = None
     change: Change | None = None
 
 
@@ -247,7 +246,6 @@ def options_for(
         verbose=request.verbose,
         seconds=seconds,
         memory=request.memory or (None if request.export else available_memory()),
-        tune=request.tune,
         on_disk=change.on_disk if change else "",
     )
 

@@ -1,4 +1,4 @@
-"""The options of ``--test`` and ``diagnose`` that say how to measure, as click options, and what they ask for."""
+"""The options of ``test``, ``diagnose`` and the search that say how to measure, and what they ask for."""
 
 from __future__ import annotations
 
@@ -17,12 +17,9 @@ from patcher.changes import Change, ChangeError, of_diff, since
 from patcher.config import Config, ConfigError
 from patcher.harness.cases import VARIATIONS, CaseError, find
 from patcher.harness.packages import PackageError, locate
-from patcher.harness.plan import Tune
-from patcher.harness.ways import GOALS, known
 from patcher.measure import BACKENDS, MODES, Request, quick_by_environment
 from patcher.source import reason
 
-_WAY, _QUICK_WAY = 600.0, 300.0  # seconds for each process of a way to compile
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -62,32 +59,14 @@ _TEST = (
 )
 
 
-_TUNE = (
-    click.option("--tune", is_flag=True, help="Try the ways to compile the case, each in processes of its own."),
-    click.option("--goal", type=click.Choice(GOALS), help="--tune: What the best way is best at (default: latency)."),
-    click.option("--fast-math", is_flag=True, help="--tune: Also with fast, inexact arithmetic."),
-    click.option("--way", type=click.Choice(known()), multiple=True, help="--tune: Only this, and others so given."),
-    click.option("--tune-limit", type=click.FloatRange(min=1), metavar="S", help="--tune: Seconds for all of a case."),
-    click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--tune: For another machine."),
-    click.option("--import-results", type=click.Path(), metavar="DIR", help="--tune: What came back from there."),
-)
-
-
 def measure_options(function: _F) -> _F:
     """Add the options of ``--test`` to a command; their values come as keywords."""
     return _with(function, _TEST)
 
 
-def lock_option(function: _F) -> _F:
-    """Add ``--lock`` to a command that measures."""
-    return click.option("--lock", is_flag=True, help="--prove: Record what the cases cost then in fix-compile.lock.")(
-        function
-    )
-
-
-def diagnose_options(function: _F) -> _F:
-    """Add those that say how to measure to a command that always does."""
-    return _with(function, (*_how(""), *_TUNE))
+def how_options(function: _F) -> _F:
+    """Add the options that say what is measured and how; ``request_of`` reads them."""
+    return _with(function, _how(""))
 
 
 def _with(function: _F, options: Sequence[Callable[[_F], _F]]) -> _F:
@@ -149,33 +128,9 @@ def _diff(file: str) -> bytes:
         raise ConfigError(f"--patch {file}: cannot be read: {reason(error)}") from None
 
 
-def diagnose_request(asked: Mapping[str, Any], config: Config) -> Request:
-    """What a diagnosis is to measure. Raises ``click.UsageError`` and ``ConfigError``."""
-    if not asked["tune"]:
-        given = [name for name in ("goal", "fast_math", "way", "tune_limit", "export", "import_results") if asked[name]]
-        if given:
-            raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --tune")
-    if asked["export"] and asked["import_results"]:
-        raise click.UsageError("--export and --import-results exclude each other")
-    request = _request(asked, config, "", bool(asked["import_results"]))
-    return replace(
-        request,
-        export=_path(asked["export"]),
-        imported=_path(asked["import_results"]),
-        tune=_tune(asked, request) if asked["tune"] else None,
-    )
-
-
-def _tune(asked: Mapping[str, Any], request: Request) -> Tune:
-    standard = _QUICK_WAY if request.quick else _WAY
-    return Tune(
-        goal=asked["goal"] or GOALS[0],
-        fast_math=asked["fast_math"],
-        quick=request.quick,
-        seconds=asked["tune_limit"],
-        each=request.seconds or standard,
-        ways=tuple(dict.fromkeys(asked["way"])),
-    )
+def request_of(asked: Mapping[str, Any], config: Config, without_cases: bool = False) -> Request:
+    """Return what ``how_options`` were given. Raises ``ConfigError``."""
+    return _request(asked, config, "", without_cases)
 
 
 def _request(asked: Mapping[str, Any], config: Config, call: str, without_cases: bool = False) -> Request:

@@ -52,12 +52,11 @@ class TorchSetting(NamedTuple):
     """A setting of PyTorch with the value that it is given.
 
     ``kind``: what ``name`` is: an attribute of ``torch._dynamo.config``, a set there to which ``value`` is added (a
-    dotted name), or an argument of ``torch.compile``. Two are ways to compile, and only written: "blocks", the path of
-    a list of modules that are compiled one by one, in a model of the dotted class ``value``; "mark", a parameter of
-    the model whose dimension ``value`` is marked as dynamic before each call.
+    dotted name), or an argument of ``torch.compile``; "blocks": the path of a list of modules that are compiled one by
+    one, in a model of the dotted class ``value``.
     """
 
-    kind: Literal["config", "member", "argument", "blocks", "mark"]
+    kind: Literal["config", "member", "argument", "blocks"]
     name: str
     value: bool | int | str = True
 
@@ -66,7 +65,7 @@ class TorchSetting(NamedTuple):
         """As code says it, without where it stands: ``allow_rnn = True``."""
         if self.kind == "member":
             return f"{self.name}.add({str(self.value).removeprefix('builtins.')})"
-        if self.kind in ("blocks", "mark"):
+        if self.kind == "blocks":
             return self.written
         value = f'"{self.value}"' if isinstance(self.value, str) else repr(self.value)
         return f"{self.name} = {value}" if self.kind == "config" else f"{self.name}={value}"
@@ -76,8 +75,6 @@ class TorchSetting(NamedTuple):
         """As it can be written into a program: a line of its own, or what a call of ``torch.compile`` is given."""
         if self.kind == "blocks":
             return f"for block in model.{self.name}: block.compile(...)"
-        if self.kind == "mark":
-            return f"torch._dynamo.maybe_mark_dynamic({self.name}, {self.value!r})"
         return f"torch.compile(..., {self.told})" if self.kind == "argument" else f"torch._dynamo.config.{self.told}"
 
 

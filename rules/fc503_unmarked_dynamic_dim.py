@@ -45,7 +45,7 @@ class UnmarkedDynamicDim(Rule):
         Marks the tensors that a run has seen in several sizes, in the eager code right before the call of what is
         compiled: ``torch._dynamo.maybe_mark_dynamic(x, 0)`` under ``if not torch.compiler.is_compiling():``. Marked
         are exactly the parameters and dimensions for which the run compiled again. It needs that run: ``diagnose``
-        and ``--prove`` make one, and without it the rule is silent. Where a size was 1 at times it uses
+        and ``prove`` make one, and without it the rule is silent. Where a size was 1 at times it uses
         ``mark_unbacked``, for 1 is compiled apart otherwise; ``--strategy dynamic-dim=maybe`` or ``=unbacked``
         decides for all.
 

@@ -326,15 +326,13 @@ def tried() -> tuple[Tried, ...]:
             where=("models/language_model.py:87",),
             outcome="kept",
             reason="without it there are 24 breaks and 247 launches more",
-            without=Totals(breaks=24, recompiles=16, launches=260, warm_ms=79.5),
             diff=ROTARY_DIFF,
         ),
         Tried(
             fixes=("FC501 expanded-index",),
             where=("models/language_model.py:460",),
-            outcome="no-op",
+            outcome="not better",
             reason="without it all figures are the same",
-            without=Totals(breaks=0, recompiles=2, launches=13, warm_ms=24.3),
         ),
         Tried(
             fixes=("FC301 kv-cache-mutation", "FC302 tensor-held-index"),
@@ -405,14 +403,6 @@ def proven() -> Diagnosis:
     return dataclasses.replace(rich(), proof=proof())
 
 
-def unwritten() -> Diagnosis:
-    """As ``proven``, but what was kept did not stand the measurement at full length."""
-    first, *others = tried()
-    ending = "not equivalent when measured at length, so the tree stays as it is: decode: outputs differ"
-    changed = (dataclasses.replace(first, outcome="not written"), *others)
-    return dataclasses.replace(rich(), proof=dataclasses.replace(proof(), tried=changed, ending=ending, restore=""))
-
-
 def empty() -> Diagnosis:
     """Nothing was found, and nothing went wrong."""
     return Diagnosis(
@@ -477,7 +467,6 @@ def _hostile(value: Any, hint: Any = None) -> Any:
 SAMPLES: dict[str, Callable[[], Diagnosis]] = {
     "rich": rich,
     "proven": proven,
-    "unwritten": unwritten,
     "empty": empty,
     "broken": broken,
     "unwell": unwell,

@@ -163,23 +163,12 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.diagnose.site_remarks": {"patcher.diagnose.declared", "patcher.facts"},
     "patcher.diagnose.declared": {"patcher.facts"},
-    "patcher.diagnose.outside": {"patcher.analysis", "patcher.facts", "patcher.source"},
     "patcher.diagnose.diagnostics": {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.fused",
         "patcher.diagnose.timings",
-        "patcher.diagnose.tuned",
         "patcher.diagnose.varied",
         "patcher.harness.measured",
-        "patcher.settings",
-    },
-    "patcher.diagnose.tuned": {
-        "patcher.diagnose.diagnosis",
-        "patcher.diagnose.figures",
-        "patcher.harness.compare",
-        "patcher.harness.measured",
-        "patcher.harness.ways",
-        "patcher.settings",
     },
     "patcher.diagnose.figures": {"patcher.harness.compare", "patcher.harness.measured"},
     "patcher.diagnose.fused": {
@@ -216,10 +205,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.measured": set(),
     "patcher.harness.compare": {"patcher.harness.measured"},
     # what is carried to another machine needs nothing else of ours
-    "patcher.harness.run": {"patcher.harness.forks", "patcher.harness.tuning"},
-    "patcher.harness.tuning": {"patcher.harness.ways"},
-    "patcher.harness.ways": set(),
-    "patcher.harness.way": {"patcher.harness.probes", "patcher.harness.ways", "patcher.harness.worker"},
+    "patcher.harness.run": {"patcher.harness.forks"},
     "patcher.harness.forks": set(),
     "patcher.harness.parent": set(),
     "patcher.harness.worker": set(),
@@ -261,8 +247,17 @@ WALLS: dict[str, set[str]] = {
         "patcher.search",
         "patcher.settings",
     },
+    "patcher.search.writing": {
+        "patcher.analysis",
+        "patcher.diagnose",
+        "patcher.results",
+        "patcher.search",
+        "patcher.settings",
+    },
     "patcher.search.call": {
         "patcher.analysis",
+        "patcher.atomic",
+        "patcher.backup",
         "patcher.calls",
         "patcher.diagnose",
         "patcher.harness",
@@ -342,23 +337,6 @@ WALLS: dict[str, set[str]] = {
         "patcher.rule",
     },
     "patcher.diagnose.better": {"patcher.diagnose.bench", "patcher.diagnose.diagnosis", "patcher.harness.measured"},
-    "patcher.diagnose.prove": {
-        "patcher.harness.measured",
-        "patcher.analysis",
-        "patcher.diagnose.asked_settings",
-        "patcher.diagnose.bench",
-        "patcher.diagnose.better",
-        "patcher.diagnose.diagnosis",
-        "patcher.diagnose.events",
-        "patcher.diagnose.extents",
-        "patcher.diagnose.groups",
-        "patcher.diagnose.relations",
-        "patcher.harness.plan",
-        "patcher.report.diff",
-        "patcher.results",
-        "patcher.rule",
-        "patcher.settings",
-    },
     "patcher.diagnose.describe": {
         "patcher.diagnose.advice",
         "patcher.diagnose.asked_settings",
@@ -382,9 +360,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.extents",
         "patcher.diagnose.fine",
         "patcher.diagnose.groups",
-        "patcher.diagnose.outside",
         "patcher.diagnose.places",
-        "patcher.diagnose.prove",
         "patcher.diagnose.relations",
         "patcher.diagnose.sites",
         "patcher.diagnose.trace",
@@ -400,24 +376,19 @@ WALLS: dict[str, set[str]] = {
     "patcher.diagnose.trace": {"patcher.harness.measured"},
     "patcher.diagnose.call": {
         "patcher.analysis",
-        "patcher.atomic",
         "patcher.backup",
         "patcher.calls",
         "patcher.diagnose.diagnosing",
         "patcher.diagnose.diagnosis",
-        "patcher.diagnose.diagnostics",
         "patcher.diagnose.latest",
-        "patcher.harness.carried",
         "patcher.harness.measured",
         "patcher.harness.plan",
         "patcher.harness.run",
         "patcher.measure",
-        "patcher.report",
         "patcher.report.diagnosis_html",
         "patcher.report.diagnosis_json",
         "patcher.report.diagnosis_markdown",
         "patcher.report.fitted",
-        "patcher.results",
         "patcher.settings",
     },
     "patcher.measure": {
@@ -463,7 +434,13 @@ WALLS: dict[str, set[str]] = {
         "patcher.rule",
         "patcher.source",
     },
-    "patcher.fleet.told": {"patcher.diagnose", "patcher.fleet", "patcher.harness", "patcher.report"},
+    "patcher.fleet.told": {
+        "patcher.diagnose",
+        "patcher.fleet",
+        "patcher.harness",
+        "patcher.report",
+        "patcher.search.verdict",
+    },
     "patcher.fleet.doing": {
         "patcher.analysis",
         "patcher.config",
@@ -478,6 +455,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.results",
         "patcher.rule",
         "patcher.runner",
+        "patcher.search.call",
         "patcher.selftest",
         "patcher.settings",
         "patcher.version",
@@ -576,7 +554,6 @@ TORCH_IS_FOR = {
     "patcher.harness.fusion_misses",
     "patcher.harness.fusion_patterns",
     "patcher.harness.fusions",
-    "patcher.harness.way",
     "patcher.integrate.companion",
     "patcher.run.program",
     "patcher.run.recorded",
@@ -760,16 +737,12 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
     assert not found, f"{module} imports {found}; a rule knows no files and no environment, only {sorted(PURE)}"
 
 
-@pytest.mark.parametrize(
-    "module", ["patcher.harness.run", "patcher.harness.tuning", "patcher.harness.ways", *sorted(TORCH_IS_FOR)]
-)
+@pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
 def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
     # these import what lies beside them; by its full name only for types, or where they are imported
     neighbours = {
-        "run": {"forks", "tuning"},
-        "tuning": {"ways"},
+        "run": {"forks"},
         "probes": {"worker"},
-        "way": {"probes", "ways", "worker"},
         "examples": {"worker"},
         "fusions": {"fusion_form", "fusion_misses", "fusion_patterns", "probes"},
         "fusion_misses": {"fusion_form"},

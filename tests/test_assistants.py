@@ -127,8 +127,10 @@ def test_words_end_before_paths_so_that_none_is_an_option() -> None:
     words = judge_words("case.py", ["--no-backup"], "main", True, "", 0.1)
     assert words[words.index("--") :] == ["--", "--no-backup"]
     assert words[words.index("--against") + 1] == "main"
-    assert "--dry-run" in prove_words("c", ["."], True, "", False, write=False)
-    assert "--dry-run" not in prove_words("c", ["."], True, "", False, write=True)
+    assert "--dry-run" in prove_words("c", ["."], True, "", False, write=False, report="r.md")
+    proving = prove_words("c", [".", "--yes"], True, "", False, write=True, report="r.md")
+    assert "--dry-run" not in proving
+    assert proving[-2:] == [".", "./--yes"], "behind -- a program would stand"
 
 
 def test_answers_are_cut_and_sorted() -> None:

@@ -165,7 +165,7 @@ def test_options_of_budgets(tool: Tool) -> None:
     assert "--lock goes with --test" in tool("fix", "--lock")[2]
     assert "--verify-only counts a case: --case names it" in tool("check", "--lock")[2]
     assert "--patch goes with --test" in tool("check", "--case", "case.py", "--patch", "x")[2]
-    assert "--lock goes with --prove" in tool("diagnose", "--case", "case.py", "--lock")[2]
+    assert "No such option" in tool("diagnose", "--case", "case.py", "--lock")[2]
 
 
 TESTS = """import sys

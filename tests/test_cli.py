@@ -23,7 +23,7 @@ from toy import RULES
 
 from patcher import calls, cli
 from patcher.cli import showing
-from patcher.cli.words import OTHERS, PAGES, SPELLED
+from patcher.cli.words import OTHERS, PAGES, SPELLED, split
 from patcher.diagnose.diagnosing import Diagnosed
 from patcher.kept import default_folder
 from patcher.newer import needed
@@ -414,7 +414,7 @@ def test_a_word_without_a_path_means_the_project(
     assert "m.py" in out
 
 
-@pytest.mark.parametrize("word", ["fix", "test", "prove", "diagnose"])
+@pytest.mark.parametrize("word", ["fix", "test", "diagnose"])
 def test_what_writes_or_runs_needs_a_path(tool: Run, tmp_path: Path, word: str) -> None:
     assert "Missing argument 'PATH...'" in tool(word)[2]
     (tmp_path / word).mkdir()
@@ -423,6 +423,22 @@ def test_what_writes_or_runs_needs_a_path(tool: Run, tmp_path: Path, word: str) 
     assert (tmp_path / word / "a.py").read_text() == "slow()\n"
     assert tool(f"./{word}")[0] == 0
     assert (tmp_path / word / "a.py").read_text() == "fast()\n"
+
+
+@pytest.mark.parametrize("word", ["optimize", "prove", "tune"])
+def test_what_searches_needs_a_program_or_a_path(tool: Run, word: str) -> None:
+    status, _, err = tool(word)
+    assert (status, f"give your program behind --: fix-compile {word} -- python train.py" in err) == (2, True)
+    assert f"{word} measures in one --mode" in tool(word, "m.py", "--mode", "default", "--mode", "reduce-overhead")[2]
+
+
+def test_options_of_diagnose_that_search_are_the_words() -> None:
+    assert split(["diagnose", "--prove", "-q", "m.py"]) == ("prove", ["-q", "m.py"])
+    assert split(["--prove", "m.py"]) == split(["prove", "m.py"])
+    assert split(["diagnose", "m.py", "--tune"]) == ("tune", ["m.py"])
+    assert split(["diagnose", "--prove", "--tune", "m.py"]) == ("optimize", ["m.py"])
+    assert split(["tune", "--", "python", "a.py", "--prove"]) == ("tune", ["--", "python", "a.py", "--prove"])
+    assert split(["fix", "m.py"]) == ("fix", ["--yes", "m.py"])
 
 
 @pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 0), (b"\n", 0), (b"\x04", 130), (b"\x03", 130)])

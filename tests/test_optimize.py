@@ -109,6 +109,8 @@ class Bench:
     error: str = ""
     cuda: str | None = None
     crowded: bool = False
+    elsewhere: None = None
+    blocks: tuple[tuple[str, ...], ...] = ()
     measured: int = 0
     asked: list[tuple[frozenset[str], tuple[str, ...], str]] = field(default_factory=list)
 
@@ -135,7 +137,7 @@ class Bench:
             variants.append(Measurement(tree, "compiled", "default", status, str(failed or ""), figures=figures))
         kinds: list[tuple[Tree, Kind]] = [("original", "compiled"), ("patched", "compiled")]
         compared = tuple(Comparison(tree, kind, "default", Distance(True, 0.0, 0.0)) for tree, kind in kinds)
-        case = CaseResult("program", 1e-3, False, "cpu", None, tuple(variants), compared)
+        case = CaseResult("program", 1e-3, False, "cpu", None, tuple(variants), compared, blocks=self.blocks)
         environment = Environment("2.13.0", "3.11", "cpu", self.cuda, "Linux", 1, 2**37)
         results = Results(
             "", (), None, None, "", ("default",), options.backend, "bitwise", True, (), environment, "", 1.0, (case,)
@@ -194,8 +196,9 @@ def search(tmp_path: Path) -> Callable[..., Optimizer]:
     places = Places(analysis.files, str(tmp_path), ())
 
     def made(told: Callable[..., Measured], at_once: int = 1, **given: Any) -> Optimizer:
+        own = {key: given.pop(key) for key in ("parts", "against_eager", "goal") if key in given}
         bench: Any = Bench(told, places, **given)
-        one = Optimizer(analysis, settings, bench, options, budget=1000, at_once=at_once)
+        one = Optimizer(analysis, settings, bench, options, budget=1000, at_once=at_once, **own)
         one.run()
         return one
 
@@ -309,6 +312,55 @@ def test_what_eager_does_as_fast_is_not_compiled(search: Callable[..., Optimizer
     assert (found.word, found.status, found.after_ms) == ("do-not-compile", 1, 5)
     assert found.fixes == ()
     assert "do not compile this model for latency on this device (cpu); eager is fastest" in found.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("ms", "eager", "word", "last"),
+    [
+        (5.0, 20.0, "optimized", "first pass"),
+        (5.0, 4.0, "optimized", "eager is fastest on this device (cpu)"),
+        (5.0, 5.02, "optimized", "no gain over eager beyond noise on this device (cpu)"),
+        (15.0, 4.0, "do-not-compile", "eager is fastest. Nothing was changed."),  # and no fix helps
+    ],
+)
+def test_prove_judges_fixes_against_the_model_compiled_as_it_was(
+    search: Callable[..., Optimizer], ms: float, eager: float, word: str, last: str
+) -> None:
+    one = search(
+        lambda codes, settings: Measured(ms if codes else 15.0),
+        eager=eager,
+        parts=frozenset({"fixes"}),
+        against_eager=False,
+    )
+    found = verdict(one)
+    assert (found.word, bool(found.fixes)) == (word, word == "optimized")
+    assert last in found.lines[-1]
+    assert not any(settings for _, settings, _ in one.bench.asked)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("cuda", [None, "13.0"])
+def test_tune_tries_calls_and_no_fix(search: Callable[..., Optimizer], cuda: str | None) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(5.0 if any(setting.name == "mode" for setting in settings) else 14.9)
+
+    one = search(told, cuda=cuda, parts=frozenset({"call"}))
+    found = verdict(one)
+    assert (found.word, found.settings) == (
+        ("optimized", {"mode": "reduce-overhead"}) if cuda else ("already-best", {})
+    )
+    assert not any(codes for codes, _, _ in one.bench.asked)  # type: ignore[attr-defined]
+
+
+def test_for_a_quick_start_blocks_are_compiled_one_by_one(search: Callable[..., Optimizer]) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(15.0, cold=1.0 if any(setting.kind == "blocks" for setting in settings) else 5.0)
+
+    blocks = (("layers", "net.Net"),)
+    found = verdict(search(told, blocks=blocks, goal="startup", parts=frozenset({"call"})))
+    assert (found.word, found.settings) == ("optimized", {"layers": "net.Net"})
+    assert verdict(search(told, blocks=blocks, parts=frozenset({"call"}))).word == "already-best", "5 s are no reason"
+    slow = search(told, blocks=blocks, goal="startup", parts=frozenset({"call"}), eager=4.0)
+    assert verdict(slow).word == "do-not-compile", "each call is slower than eager"
 
 
 def test_an_original_that_does_not_compile_gets_the_settings_for_its_error(search: Callable[..., Optimizer]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from jobs import CASE, HARNESS, Job, Jobs  # noqa: E402
 
 sys.path.insert(0, HARNESS)  # the worker lies beside the probes, as on a machine that has nothing else of ours
 import probes  # noqa: E402
+from worker import ASSEMBLER, blocks_of, one_assembler, repeated_blocks  # noqa: E402
 
 _SERVER = """
 import gc, json, os, signal, sys, traceback
@@ -359,9 +361,17 @@ def test_only_the_outermost_lists_of_more_than_layers() -> None:
     model.mixed = torch.nn.ModuleList([Own(), torch.nn.Linear(1, 1)])
     model.single = torch.nn.ModuleList([Own()])
     model.same = torch.nn.ModuleList(2 * [Own()])
-    assert [path for path, _ in probes.repeated_blocks(model)] == ["blocks", "torchs"]
-    assert [path for path, _ in probes.repeated_blocks(torch.nn.Sequential(Block(), Block()))] == [""]
-    assert probes.repeated_blocks(len) == []
+    assert [path for path, _ in repeated_blocks(model)] == ["blocks", "torchs"]
+    assert [path for path, _ in repeated_blocks(torch.nn.Sequential(Block(), Block()))] == [""]
+    assert repeated_blocks(len) == []
+    case: Any = SimpleNamespace(module=SimpleNamespace())
+    name = f"{__name__}.test_only_the_outermost_lists_of_more_than_layers.<locals>.Net"
+    net = type("Net", (torch.nn.Module,), {"__qualname__": name.removeprefix(f"{__name__}."), "__module__": __name__})()
+    net.blocks, net.torchs = torch.nn.ModuleList([Block(), Block()]), model.torchs
+    Block.forward = lambda self, x: x
+    assert blocks_of(case, net) == [["blocks", name]], "PyTorch's own forward is passed over by block.compile()"
+    case.module.compile = print
+    assert blocks_of(case, net) == []
 
 
 # ablation
@@ -433,26 +443,23 @@ def test_results_can_be_written_as_json(run: Run) -> None:
 def test_with_max_autotune_the_process_takes_the_assembler_of_the_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import way
-    import ways
     from torch._inductor.runtime import compile_tasks
 
     brought = str(tmp_path / "ptxas")
-
-    def taken() -> None:
-        os.environ.setdefault(way.ASSEMBLER, brought)
-
-    autotune = {name: ways.Way(name, name, arguments=(("mode", name),)) for name in ("max-autotune", "default")}
-    autotune["plain"] = ways.Way("plain", "plain")
-    monkeypatch.setattr(compile_tasks, "_set_triton_ptxas_path", taken, raising=False)
+    monkeypatch.setattr(
+        compile_tasks, "_set_triton_ptxas_path", lambda: os.environ.update({ASSEMBLER: brought}), raising=False
+    )
     monkeypatch.setattr(os, "environ", {**os.environ})
-    os.environ.pop(way.ASSEMBLER, None)
-    assert [way.one_assembler(autotune[name]) for name in ("plain", "default")] == ["", ""]
-    assert way.ASSEMBLER not in os.environ
-    assert way.one_assembler(autotune["max-autotune"]) == brought
-    assert way.one_assembler(autotune["max-autotune"]) == ""  # the user's own, that nobody has to be told of
-    os.environ.pop(way.ASSEMBLER)
-    monkeypatch.setattr(compile_tasks, "_set_triton_ptxas_path", lambda: None, raising=False)
-    assert way.one_assembler(autotune["max-autotune"]) == ""  # a torch that brings none
+    os.environ.pop(ASSEMBLER, None)
+    for mode in (None, "default"):
+        one_assembler(mode)
+    assert ASSEMBLER not in os.environ
+    one_assembler("max-autotune-no-cudagraphs")
+    assert os.environ[ASSEMBLER] == brought
+    os.environ[ASSEMBLER] = "own"
+    one_assembler("max-autotune")
+    assert os.environ[ASSEMBLER] == "own"
+    os.environ.pop(ASSEMBLER)
     monkeypatch.delattr(compile_tasks, "_set_triton_ptxas_path")
-    assert way.one_assembler(autotune["max-autotune"]) == ""
+    one_assembler("max-autotune")  # a torch that brings none
+    assert ASSEMBLER not in os.environ

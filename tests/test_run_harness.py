@@ -600,7 +600,7 @@ def test_a_run_in_another_thread(fake: Callable[..., dict[str, Any]]) -> None:
 def test_a_folder_that_was_carried_runs_by_itself(tmp_path: Path) -> None:
     """``python worker.py plan.json``, and the same through run.py, with nothing of ours to import."""
     programs(tmp_path, "finish()")
-    for name in ("run.py", "forks.py", "tuning.py", "ways.py"):
+    for name in ("run.py", "forks.py"):
         (tmp_path / name).write_bytes((Path(running.__file__).with_name(name)).read_bytes())
     plan_in(tmp_path, quick=True, modes=[])
     command = [sys.executable, "-I", "run.py", "plan.json"]

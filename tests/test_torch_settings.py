@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 import torch
 
+from patcher.analysis import Analysis
+from patcher.diagnose.places import Places
 from patcher.engine import patch
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables.captured import CAPTURED
 from patcher.harness.worker import MissingSettingError, in_force
+from patcher.search.optimizing import Configuration
+from patcher.search.writing import written
 from patcher.settings import Settings, TorchSetting, torch_setting
 from rules import load_rules
 
@@ -200,44 +204,28 @@ def other(x):
 """
 
 
-def proved(
-    folder: Path, seen: str, *options: str, path: str = ".", **files: str
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The proof, and outcome and reason of each setting."""
+def proved(folder: Path, seen: str, *options: str, path: str = ".", **files: str) -> tuple[dict[str, Any], str]:
+    """The verdict of ``prove``, and what it prints."""
     (folder / "net.py").write_text(MODEL.format(seen=seen))
     (folder / "case.py").write_text(CASE)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
-    words = [
-        "diagnose",
-        path,
-        "--case",
-        "case.py",
-        "--backend",
-        "eager",
-        "--quick",
-        "--prove",
-        "--format",
-        "json",
-        "-q",
-    ]
+    words = ["prove", path, "--case", "case.py", "--backend", "eager", "--quick", "--json", "told.json", "-q"]
     command = [sys.executable, str(ROOT / "fix_compile.py"), *words, *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    proof = json.loads(done.stdout)["proof"]
-    told = {t["fixes"][0]: f"{t['outcome']}: {t['reason']}" for t in proof["tried"] if "FC710" in t["fixes"][0]}
-    return proof, told
+    assert done.returncode == 0, done.stdout + done.stderr
+    told: dict[str, Any] = json.loads((folder / "told.json").read_text())
+    return told, done.stdout
 
 
 def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path: Path) -> None:
     infer = TRAIN.replace("model = torch.compile(Net())", "model = Net()\n    model.compile()")
     options = "--unsafe", "--ignore", "FC201"  # which would keep the number in the tensor
-    proof, told = proved(tmp_path, "return x + 1", *options, train=TRAIN, infer=infer + OTHER)
-    kept = {name for name, outcome in told.items() if outcome.startswith("kept")}
-    assert kept == {"FC710 capture_scalar_outputs = True", "FC710 capture_dynamic_output_shape_ops = True"}
-    assert "FC710 allow_rnn = True" not in told, "no file names such a layer"
-    assert proof["after"]["launches"] < proof["before"]["launches"]
-    assert proof["to_write"] == []
+    told, out = proved(tmp_path, "return x + 1", *options, train=TRAIN, infer=infer + OTHER)
+    assert set(told["settings"]) == {"capture_scalar_outputs", "capture_dynamic_output_shape_ops"}
+    assert told["graphs"][1] < told["graphs"][0]
+    assert "compile with" not in out, "all is written"
+    assert {"train.py", "infer.py"} <= set(told["files"])
     for name in ("train.py", "infer.py"):
         text = (tmp_path / name).read_text()
         assert text.count("torch._dynamo.config.capture_scalar_outputs = True\n") == 1
@@ -245,17 +233,39 @@ def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path:
     assert (tmp_path / "infer.py").read_text().endswith(OTHER)  # another model, which this case does not run
 
 
-def test_one_that_fails_is_taken_back_and_where_nothing_compiles_the_report_says_what_to_write(tmp_path: Path) -> None:
+def test_one_that_fails_is_dropped_and_where_nothing_compiles_it_says_what_to_write(tmp_path: Path) -> None:
     seen = """if torch._dynamo.config.capture_scalar_outputs:
             raise RuntimeError("not with that")
         return x + 1"""
-    proof, told = proved(tmp_path, seen, "--unsafe", path="net.py", train=TRAIN, other="import torch\n" + OTHER)
-    assert told["FC710 capture_scalar_outputs = True"].startswith("failed")
-    assert "not with that" in told["FC710 capture_scalar_outputs = True"]
-    assert told["FC710 capture_dynamic_output_shape_ops = True"].startswith("kept")
-    assert proof["to_write"] == ["torch._dynamo.config.capture_dynamic_output_shape_ops = True"]
-    assert proof["compiled_at"] == ["train.py:7"]
+    told, out = proved(tmp_path, seen, "--unsafe", path="net.py", train=TRAIN, other="import torch\n" + OTHER)
+    reasons = {one["code"]: (one["outcome"], one["reason"]) for one in told["dropped"]}
+    outcome, reason = reasons["capture_scalar_outputs = True"]
+    assert (outcome, "not with that" in reason) == ("failed", True)
+    assert told["settings"] == {"capture_dynamic_output_shape_ops": True}
+    assert "compile with: torch._dynamo.config.capture_dynamic_output_shape_ops = True" in out
     assert (tmp_path / "train.py").read_text() == TRAIN
+
+
+@pytest.mark.parametrize("unsafe", [True, False])
+def test_what_is_kept_is_written_into_the_call_that_compiles(tmp_path: Path, unsafe: bool) -> None:
+    for name, text in (("net.py", MODEL.format(seen="return x")), ("train.py", TRAIN)):
+        (tmp_path / name).write_text(text)
+    settings = Settings(unsafe=unsafe)
+    analysis = Analysis([str(tmp_path)], load_rules(), settings)
+    places = Places(analysis.files, str(tmp_path), [])
+    mode = TorchSetting("argument", "mode", "reduce-overhead")
+    files, left = written(analysis, settings, places, Configuration(settings=(mode, SCALARS)))
+    if not unsafe:
+        assert (files, left) == ((), (mode, SCALARS))
+        return
+    assert left == ()
+    (train,) = files
+    text = train.after.decode()
+    assert 'torch.compile(Net(), mode="reduce-overhead")' in text
+    assert text.index("config.capture_scalar_outputs = True") < text.index("torch.compile(")
+    (tmp_path / "train.py").unlink()
+    alone = Analysis([str(tmp_path)], load_rules(), settings)
+    assert written(alone, settings, places, Configuration(settings=(mode,))) == ((), (mode,))
 
 
 # --- which of several models --------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ _MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "not equivalent: the change alters results or compiles worse",
         "the case is invalid, or something failed: nothing was judged",
     ),
-    "prove": ("measured", "what was kept is not equivalent when measured at length", "something failed"),
+    "prove": ("fixes are kept, or none makes it faster", "compiling does not pay here", "something failed"),
 }
 
 
@@ -56,10 +56,13 @@ def judge_words(
     return ["test", "--format", "markdown", "--no-cache", *what, *allowed, *how, "--", *paths]
 
 
-def prove_words(case: str, paths: Sequence[str], quick: bool, backend: str, unsafe: bool, write: bool) -> list[str]:
-    """The call that keeps what helps; without ``write`` it only says what that is."""
+def prove_words(
+    case: str, paths: Sequence[str], quick: bool, backend: str, unsafe: bool, write: bool, report: str
+) -> list[str]:
+    """The call that keeps what helps; without ``write`` it only says what that is. ``report``: a file, Markdown."""
     kept = [*(["--unsafe"] if unsafe else []), *([] if write else ["--dry-run"])]
-    return ["prove", "--format", "markdown", *kept, *_measuring(case, quick, backend), "--", *paths]
+    files = [f"./{path}" if path.startswith("-") else path for path in paths]  # behind `--` a program would stand
+    return ["prove", "--output", report, *kept, *_measuring(case, quick, backend), *files]
 
 
 def _measuring(case: str, quick: bool, backend: str) -> list[str]:

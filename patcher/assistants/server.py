@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +110,12 @@ def make_server() -> MCPServer[Any]:
         write: put what was kept into the files (the originals are saved; `fix-compile restore` takes it back); without,
         it is only told. unsafe: also try fixes that rest on a stated assumption, and settings of PyTorch.
         """
-        words = prove_words(case, _given(paths), quick, backend, unsafe, write)
-        return told("prove", await _run(words, project, ctx))
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder, "report.md")
+            words = prove_words(case, _given(paths), quick, backend, unsafe, write, str(report))
+            done = await _run(words, project, ctx)
+            text = report.read_text("utf-8") if report.exists() else ""
+        return told("prove", replace(done, out=f"{done.out}\n{text}"))
 
     return server
 

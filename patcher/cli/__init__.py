@@ -15,7 +15,7 @@ from patcher.cli.explaining import rules_of, selftesting
 from patcher.cli.patching import patching
 from patcher.cli.restoring import forgetting, restoring
 from patcher.cli.showing import OutputError, leave_output, open_streams, page, program, say
-from patcher.cli.words import PAGES, is_word, split
+from patcher.cli.words import PAGES, SEARCHES, is_word, split
 from patcher.config import ConfigError
 from patcher.own_rules.found import NO_OWN_RULES, OwnRules
 from patcher.rule import Rule
@@ -37,7 +37,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None, own: OwnRules
             stream.reconfigure(errors="backslashreplace")  # file names may hold anything
     given = list(sys.argv[1:] if argv is None else argv)
     word, arguments = split(given)
-    arguments, behind = _divided(arguments) if word == "optimize" else (arguments, [])
+    arguments, behind = _divided(arguments) if word in SEARCHES else (arguments, [])
     called = f"{program()} {given[0]}" if given and is_word(given[0]) else program()
     if not _is_somewhere():
         click.echo(f"{called}: error: the working folder is not there any more", err=True)
@@ -45,7 +45,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None, own: OwnRules
     try:
         if not given:
             return say(_seen())
-        command = _command(word, rules, given[0] if given else "", own, behind)
+        command = _command(word, rules, own, behind)
         with command.make_context(called, arguments) as context:
             problems = own.problems if word not in _WITHOUT_RULES else ()
             for problem in problems:
@@ -83,13 +83,13 @@ def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:at], arguments[at + 1 :]
 
 
-def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules, behind: Sequence[str] = ()) -> click.Command:
+def _command(word: str, rules: Sequence[Rule], own: OwnRules, behind: Sequence[str] = ()) -> click.Command:
     makes: Mapping[str, Callable[[], click.Command]] = {
         "restore": restoring,
         "forget": forgetting,
         "rules": lambda: rules_of(rules, own.origins),
-        "diagnose": lambda: _diagnosing(rules, said),
-        "optimize": lambda: _optimizing(rules, behind),
+        "diagnose": lambda: _diagnosing(rules),
+        **{search: lambda: _optimizing(rules, word, behind) for search in SEARCHES},
         "selftest": lambda: selftesting(rules, own),
         "integrate": _integrating,
         "new-rule": beginning,
@@ -99,7 +99,7 @@ def _command(word: str, rules: Sequence[Rule], said: str, own: OwnRules, behind:
         "mcp": _assisting,
     }
     command = makes[word]() if word in makes else patching(rules, word)
-    command.epilog = f"{command.epilog or chr(8)}\nMore: {page(PAGES.get(said, PAGES['']))}"  # \b: as it stands
+    command.epilog = f"{command.epilog or chr(8)}\nMore: {page(PAGES.get(word, PAGES['']))}"  # \b: as it stands
     return command
 
 
@@ -139,13 +139,13 @@ def _serving(rules: Sequence[Rule]) -> click.Command:
     return serving(rules)
 
 
-def _optimizing(rules: Sequence[Rule], behind: Sequence[str]) -> click.Command:
+def _optimizing(rules: Sequence[Rule], word: str, behind: Sequence[str]) -> click.Command:
     from patcher.cli.optimizing import optimizing  # as the next
 
-    return optimizing(rules, behind)
+    return optimizing(rules, word, behind)
 
 
-def _diagnosing(rules: Sequence[Rule], said: str) -> click.Command:
+def _diagnosing(rules: Sequence[Rule]) -> click.Command:
     from patcher.cli.diagnosing import diagnosing  # loading this takes as long as a scan of a few files
 
-    return diagnosing(rules, said)
+    return diagnosing(rules)

@@ -1,4 +1,4 @@
-"""``optimize``: the command that makes a program faster, or says that compiling does not pay."""
+"""``optimize``, and its views ``prove`` and ``tune``: make a model faster, or say that compiling does not pay."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from patcher import calls
 from patcher.analysis import Analysis
 from patcher.backup import project_root
-from patcher.cli.patching import write_down
+from patcher.budget import with_budgets
+from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
 from patcher.cli.showing import asks, colour, measuring, program_words
-from patcher.config import load
+from patcher.config import ConfigError, load
 from patcher.discover import Exclude
-from patcher.harness.cases import CaseError, find
+from patcher.harness.cases import CaseError
 from patcher.harness.forks import Forks
 from patcher.harness.run import forking
-from patcher.measure import Request, available_memory
+from patcher.measure import available_memory
+from patcher.measure_options import how_options, located, request_of
 from patcher.newcase.call import Asked as NewCase
 from patcher.newcase.call import case as new_case
 from patcher.options import settings_from, strategies_by_key
@@ -41,59 +44,95 @@ from patcher.version import VERSION
 _GRADES = ("proven", "measured", "assumed")
 _LEAST_SECONDS = 10.0  # for the search
 _REPORT = "fix-compile-report.html"
-_HELP = """Make a program faster with torch.compile, and keep its results; or say that compiling does not pay.
+_EXAMPLES = """
 
-Your program is the case: it runs once, its first model calls are recorded, and each candidate is measured against
-eager on them. Fixes are shown before they are written; "restore" undoes them.
+Your program is the case: it runs once, its first model calls are recorded, and each candidate is measured on them.
+Changes are shown before they are written; "restore" undoes them.
 
 \b
-fix-compile optimize -- python train.py --steps 20
-fix-compile optimize -- pytest tests/test_model.py -k forward
-fix-compile optimize mymodel/net.py:Net
-fix-compile optimize --case case.py mymodel/
+fix-compile {word} -- python train.py --steps 20
+fix-compile {word} -- pytest tests/test_model.py -k forward
+fix-compile {word} mymodel/net.py:Net
+fix-compile {word} --case case.py mymodel/
 
 \b
 Exit status: 0 optimized or already best, 1 compiling does not pay,
 2 failed."""
+_HELP = {
+    "optimize": "Make a program faster with torch.compile, and keep its results; or say that compiling does not pay.",
+    "prove": "Keep the source fixes that a measurement shows to help, compared with the model compiled as it was.\n\n"
+    "With --backend eager, which generates no code, counts decide: graphs, breaks, recompiles.",
+    "tune": "Find the call of torch.compile that is fastest: modes, dynamic shapes, settings. No fix is made.\n\n"
+    "The call is written into your source only with --yes, or when you agree.",
+}
+#: Options that the help of ``optimize`` leaves out.
+_RARE = (
+    "package", "mode", "vary", "quick", "tolerance", "backend", "time_limit", "memory_limit", "verbose_compile",
+    "strategy", "capacity", "device_asserts", "target_torch", "lock", "backup", "backup_dir",
+)  # fmt: skip
 
 
-def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
-    """The command; ``command``: the words behind ``--``, the user's program."""
+def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> click.Command:
+    """The command ``word``; ``command``: the words behind ``--``, the user's program."""
 
-    @click.command(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.command(
+        help=_HELP[word] + _EXAMPLES.format(word=word), context_settings={"help_option_names": ["-h", "--help"]}
+    )
     @click.argument("paths", nargs=-1, metavar="[PATH]... [-- COMMAND]")
-    @click.option("--case", multiple=True, metavar="FILE", help="A case file, a folder of them, or a name.")
     @click.option("--budget", type=click.FloatRange(min=10), default=600.0, metavar="S", help="Seconds (default: 600).")
+    @click.option("--prove-limit", "--tune-limit", "limit", type=click.FloatRange(min=1), hidden=True)
     @click.option("--goal", type=click.Choice(tuple(UNITS)), default="latency", help="What to improve.")
     @click.option("--target", default="", metavar="NAME", help="The class or function to measure, by its name.")
-    @click.option("--grades", default=",".join(_GRADES), metavar="LIST", help="Of fixes (default: all).")
+    @click.option("--grades", metavar="LIST", help="Of fixes: proven, assumed (default: all; of prove: proven).")
+    @click.option("--unsafe", is_flag=True, help="All grades: also what is right only under a stated assumption.")
     @click.option("--dry-run", is_flag=True, help="Change no source file.")
-    @click.option("-y", "--yes", is_flag=True, help="Write the fixes without asking.")
+    @click.option("-y", "--yes", is_flag=True, help="Write the changes without asking.")
     @click.option("--json", "json_", type=click.Path(dir_okay=False), metavar="FILE", help="The result as JSON.")
-    @click.option("-o", "--output", type=click.Path(dir_okay=False), default=_REPORT, metavar="FILE", help="Report.")
-    @click.option("--python", metavar="EXE", help="The Python that runs your program (default: the command's).")
+    @click.option(
+        "-o", "--output", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
+        help=f"Report, by its ending as HTML, Markdown or JSON (default: {_REPORT}).",
+    )  # fmt: skip
+    @how_options
     @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
+    @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes (default: all are tried).")
+    @click.option("--capacity", type=click.IntRange(1), metavar="N", help=CAPACITY)
+    @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
+    @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
+    @click.option("--lock", is_flag=True, help="Record what the cases cost then in fix-compile.lock.")
+    @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
+    @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
     @click.option("-q", "--quiet", is_flag=True, help="No progress.")
     def optimizes(
         paths: tuple[str, ...],
-        case: tuple[str, ...],
         budget: float,
+        limit: float | None,
         goal: str,
         target: str,
-        grades: str,
+        grades: str | None,
+        unsafe: bool,
         dry_run: bool,
         yes: bool,
         json_: str | None,
-        output: str,
-        python: str | None,
+        output: tuple[str, ...],
         select: tuple[str, ...],
         ignore: tuple[str, ...],
+        strategy: tuple[str, ...],
+        capacity: int | None,
+        device_asserts: bool | None,
+        target_torch: str | None,
+        lock: bool,
+        backup: bool,
+        backup_dir: str | None,
         quiet: bool,
+        **how: Any,
     ) -> calls.Told:
-        unknown = [name for name in grades.split(",") if name not in _GRADES]
+        unknown = [name for name in (grades or "proven").split(",") if name not in _GRADES]
         if unknown:
             raise click.UsageError(f"--grades: {unknown[0]!r} is none of {', '.join(_GRADES)}")
+        if len(set(how["mode"])) > 1:
+            raise click.UsageError(f"{word} measures in one --mode")
+        case, python, budget = how["case"], how["python"], limit or budget
         say = _saying(quiet)
         told = Path(json_) if json_ else None
         began = time.monotonic()
@@ -102,7 +141,7 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
         try:
             recording: Recording | None = None
             if command:
-                if paths or case:
+                if paths or case or how["package"]:
                     raise click.UsageError("give a program behind --, or paths and cases, not both")
                 program = parsed(command)
                 os.environ.update(program.variables)
@@ -115,45 +154,54 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
             else:
                 runs = python or sys.executable
                 paths, case = _with_written(paths, case, folder)
+                paths = given_paths(paths, how["package"], word) if paths else paths
             config = load(paths[0] if paths else os.curdir)
             if recording is not None and not paths:
                 say("no source file below this folder was loaded: only how to compile is measured")
-            elif not paths and not case and not config.cases:
-                raise click.UsageError("give your program behind --: fix-compile optimize -- python train.py")
-            paths = paths if recording else paths or (str(project_root(os.curdir)),)
-            cases = (recording.case,) if recording else find(case, config.cases, config.root)
-            unsafe = "assumed" in grades.split(",")
-            given = settings_from(rules, config, select, ignore, unsafe, (), None, measured(rules), None, (), None)
-            settings = replace(given, unsafe=unsafe)
+            elif recording is None and not (paths or how["package"] or case or config.cases):
+                raise click.UsageError(f"give your program behind --: fix-compile {word} -- python train.py")
+            request = request_of({**how, "case": case}, config, bool(recording))
+            request = replace(
+                request,
+                cases=(recording.case,) if recording else request.cases,
+                python=runs,
+                quick=request.quick or word != "prove",
+                memory=request.memory or available_memory(),
+            )
             if recording is None:
-                missing = [path for path in paths if not os.path.lexists(path)]
-                if missing:
-                    raise click.UsageError(f"{missing[0]}: no such file or folder")
+                paths = (*paths, *located(request)) or (str(project_root(os.curdir)),)
+            chosen = tuple(name for name in strategy if name != "auto")
+            shown = measured(rules)
+            given = settings_from(
+                rules, config, select, ignore, unsafe, chosen, target_torch, shown, device_asserts, (), capacity
+            )
+            standard = given.unsafe if word == "prove" else True
+            settings = replace(given, unsafe=unsafe or ("assumed" in grades.split(",") if grades else standard))
             analysis = Analysis(paths, rules, settings, Exclude(config.exclude, str(config.root or os.curdir)))
-            request = Request(cases, runs, {}, quick=True, memory=available_memory())
             asked = Asked(
+                word=word,
                 paths=tuple(paths),
                 began=began,
                 budget=max(budget, time.monotonic() - began + _LEAST_SECONDS),
                 goal=goal,
-                report=Path(output),
+                reports=tuple(map(Path, output or (_REPORT,))),
                 json=told,
                 dry_run=dry_run,
                 command=(*program_words(), *sys.argv[1:]),
-                strategies=strategies_by_key(rules),
+                strategies={k: names for k, names in strategies_by_key(rules).items() if k not in settings.strategies},
                 recording=recording,
                 forks=forks,
             )
-            store = calls.store_for(paths[0] if paths else os.curdir, config, None)
+            store = calls.store_for(paths[0] if paths else os.curdir, config, backup_dir) if backup else None
 
             def outcome(results: tuple[FileResult, ...]) -> Outcome:
                 return Outcome("apply", results, VERSION, settings.target_torch, settings.unsafe, False)
 
-            shown = None if quiet or not sys.stderr.isatty() else measuring()
-            return optimize(
-                analysis, settings, request, asked, shown, say, _agreeing(yes), lambda o: write_down(o, store), outcome
-            )
-        except (ProgramError, CaseError, NoCaseError) as error:
+            meter = None if quiet or not sys.stderr.isatty() else measuring()
+            agree, write = _agreeing(yes, word != "tune"), lambda made: write_down(made, store)
+            done = optimize(analysis, settings, request, asked, meter, say, agree, write, outcome)
+            return with_budgets(done, request, paths, asked.command) if lock else done
+        except (ProgramError, CaseError, NoCaseError, ConfigError) as error:
             return failed(str(error), goal, told, ())
         except RecordingError as error:
             return failed(str(error), goal, told, error.tail)
@@ -162,6 +210,9 @@ def optimizing(rules: Sequence[Rule], command: Sequence[str]) -> click.Command:
                 forks.close()
             shutil.rmtree(folder, ignore_errors=True)
 
+    for option in optimizes.params:
+        if isinstance(option, click.Option) and word == "optimize" and option.name in _RARE:
+            option.hidden = True
     return optimizes
 
 
@@ -202,15 +253,15 @@ def _saying(quiet: bool) -> Callable[[str], None]:
     return say
 
 
-def _agreeing(yes: bool) -> Callable[[bytes], bool]:
-    """Show the diff and ask, where there is somebody to ask; without a terminal the fixes are written."""
+def _agreeing(yes: bool, otherwise: bool) -> Callable[[bytes], bool]:
+    """Show the diff and ask, where there is somebody to ask. ``otherwise``: the answer without a terminal."""
 
     def agree(diff: bytes) -> bool:
         if yes or not asks():
-            return True
+            return yes or otherwise
         click.echo((coloured(diff) if colour(False) else diff).decode("utf-8", "replace"))
         try:
-            return click.confirm("Write these fixes (the originals are saved first)?", err=True)
+            return click.confirm("Write these changes (the originals are saved first)?", err=True)
         except click.Abort:
             return False
 

@@ -50,7 +50,8 @@ Words, in the place of the first PATH:
                       results are equivalent           (or: --test)
   case FILE:CLASS     write a first case: how a model is built and called
   diagnose PATH...    run your model; tell what costs time, and why
-  prove PATH...       the same, and keep the fixes that help (or: --prove)
+  prove PATH...       keep the fixes that a run shows to help (or: --prove)
+  tune PATH...        find the call of torch.compile that is fastest
   fleet MANIFEST      many models and cases, here or on many machines
   integrate SCRIPT... give a script arguments for torch.compile, and the call
   restore [RUN]       put the originals of the last (or that) run back

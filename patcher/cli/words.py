@@ -29,9 +29,10 @@ SPELLED: Mapping[str, Word] = {
 #: Words for calls of their own.
 OTHERS = (
     "optimize",
+    "prove",
+    "tune",
     "case",
     "diagnose",
-    "prove",
     "fleet",
     "integrate",
     "restore",
@@ -44,6 +45,10 @@ OTHERS = (
 )
 
 
+#: The words that search; of ``diagnose`` some are options, too: ``diagnose --prove PATH`` is ``prove PATH``.
+SEARCHES = ("optimize", "prove", "tune")
+_FLAGS: Mapping[str, str] = {"--prove": "prove", "--tune": "tune"}
+
 #: The page of docs/ that a call is described on, by its word; the others are on that of "".
 PAGES: Mapping[str, str] = {
     "": "tutorial",
@@ -52,7 +57,8 @@ PAGES: Mapping[str, str] = {
     "test": "harness",
     "optimize": "optimize",
     "diagnose": "diagnose",
-    "prove": "diagnose",
+    "prove": "optimize",
+    "tune": "optimize",
     "fleet": "fleet",
     "integrate": "integrate",
     "rules": "rules",
@@ -73,9 +79,13 @@ def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
         return first, [*SPELLED[first].flags, *rest]
     if first in _OPTIONS and not rest and not os.path.lexists(first):
         return "", [_OPTIONS[first]]
-    if first in OTHERS:
-        return ("diagnose", ["--prove", *rest]) if first == "prove" else (first, rest)
-    return ("diagnose", list(arguments)) if "--prove" in arguments else ("", list(arguments))
+    word, rest = (first, rest) if first in OTHERS else ("", list(arguments))
+    at = rest.index("--") if "--" in rest else len(rest)
+    asked = {_FLAGS[one] for one in rest[:at] if one in _FLAGS} if word in ("", "diagnose") else set()
+    if asked:
+        rest = [*(one for one in rest[:at] if one not in _FLAGS), *rest[at:]]
+        word = asked.pop() if len(asked) == 1 else "optimize"
+    return word, rest
 
 
 def is_word(text: str) -> bool:

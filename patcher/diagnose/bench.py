@@ -52,12 +52,6 @@ class State:
         found = {(case.name, mode): case.variant(tree, "compiled", mode).figures for case, mode in every}
         return {key: figures for key, figures in found.items() if figures is not None}
 
-    @property
-    def proven(self) -> bool:
-        """Whether no case speaks against it, and at least one that ran what was changed speaks for it."""
-        statuses = {verdict.status for verdict in self.judgement.verdicts}
-        return "equivalent" in statuses and statuses <= {"equivalent", "unproven"}
-
 
 def totals(figures: Sequence[Figures]) -> Totals:
     """What some variants cost together."""
@@ -163,6 +157,8 @@ class Bench:
         safe = all(fixed.applicability == "safe" for f in files if f.patch and f.changed for fixed in f.patch.fixed)
         known = self._kept.get((asked.quick, asked.backend))
         alike = (kept for (quick, _), kept in self._kept.items() if quick == asked.quick)  # its eager variants will do
+        if self.elsewhere is not None:  # neither this machine's clock nor its folders mean anything there
+            asked = replace(asked, until=0.0, warm_cache=False, workers=0)
         return replace(
             asked,
             promise="bitwise" if safe else "tolerance",

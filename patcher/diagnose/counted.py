@@ -36,7 +36,7 @@ class Rules:
 
 def counting(options: plan.Options) -> plan.Options:
     """How to count: in the first mode, the original twice."""
-    once = replace(options, modes=options.modes[:1], trace="", probes=(), tune=None)
+    once = replace(options, modes=options.modes[:1], trace="", probes=())
     return replace(once, backend=BACKEND, counting=True, repeat=True)
 
 

@@ -1,50 +1,46 @@
-"""The whole diagnosis: measure, join what happened with what the rules find, and, when asked, prove each fix."""
+"""The whole diagnosis: measure, and join what happened with what the rules find."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patcher.analysis import Analysis
 from patcher.diagnose.bench import Bench, Elsewhere, State, totals
-from patcher.diagnose.better import TIMED, change
+from patcher.diagnose.better import change
 from patcher.diagnose.counted import BACKEND as COUNTING
 from patcher.diagnose.counted import Rules, counting, differing, first_report, remaining, with_missing
 from patcher.diagnose.describe import Context, described, titled
-from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Proof, Remark
-from patcher.diagnose.diagnostics import ALONE, QUICK, SEARCHING, TUNE, USUAL, choices, diagnostics, probes
+from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Remark
+from patcher.diagnose.diagnostics import ALONE, QUICK, USUAL, diagnostics, probes
 from patcher.diagnose.events import Seen
 from patcher.diagnose.extents import CANDIDATES, extents
 from patcher.diagnose.fine import fine
 from patcher.diagnose.groups import Group, Key, groups, settled_launches
-from patcher.diagnose.outside import compiled_outside
 from patcher.diagnose.places import Places
-from patcher.diagnose.prove import Ending, Search
 from patcher.diagnose.relations import ZONE, Found, bundles, evidence, findings, traced, with_zones
 from patcher.diagnose.sites import compile_sites, decorated_classes
 from patcher.diagnose.trace import rendered
 from patcher.harness import plan
 from patcher.harness.cases import Case
-from patcher.harness.compare import Judgement, ended
+from patcher.harness.compare import ended
 from patcher.harness.measured import CaseResult, Figures, Results
 from patcher.harness.run import Progress
 from patcher.report.diff import file_diff
-from patcher.results import FileResult, blamed
-from patcher.settings import Settings, TorchSetting, Unit
+from patcher.results import blamed
+from patcher.settings import Settings, Unit
 
 
 @dataclass(frozen=True)
 class Wanted:
     """What the user asks of a diagnosis.
 
-    ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``prove``: keep the fixes
-    that earn it; ``prove_limit``: for so many seconds new ones are tried. ``strategies``: for each rule's key the
-    names to try. ``command``: the call as it was typed;
-    ``spelled``: makes one with these options in front of cases and paths. ``count_first``: count with a quicker backend
-    before anything is timed; ``say`` is then told what was counted, in lines. ``elsewhere``: what measures, when that
-    is not this machine.
+    ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``command``: the call as it
+    was typed; ``spelled``: makes one with these options in front of cases and paths. ``count_first``: count with a
+    quicker backend before anything is timed; ``say`` is then told what was counted, in lines. ``elsewhere``: what
+    measures, when that is not this machine.
     """
 
     cases: tuple[Case, ...]
@@ -52,9 +48,6 @@ class Wanted:
     python: str
     only: tuple[str, ...] = ()
     trace: str = ""
-    prove: bool = False
-    prove_limit: float | None = None
-    strategies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tolerance: float | None = None
     command: str = ""
     spelled: Callable[[Sequence[str]], str] = lambda options: " ".join(options)
@@ -66,13 +59,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """The report, and with ``prove`` the files as they should be written.
-
-    ``ran``: whether every case came to its end with the original source, and no file had an error.
-    """
+    """The report. ``ran``: whether every case came to its end with the original source, and no file had an error."""
 
     diagnosis: Diagnosis
-    files: tuple[FileResult, ...] = ()
     ran: bool = True
 
 
@@ -80,76 +69,13 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     """Measure and tell. Raises what ``patcher.harness.run`` and ``measured`` raise, and ``OSError``."""
     roots = plan.import_roots(analysis.first, wanted.options)
     places = Places(analysis.files, wanted.options.base, roots)
-    tune = wanted.options.tune
-    if wanted.prove:  # comes last, on what the tree will be
-        wanted = replace(wanted, options=replace(wanted.options, tune=None))
     options = _options(wanted)
     how = (wanted.python, places, wanted.tolerance, wanted.progress, wanted.elsewhere)
     with Bench(wanted.cases, options, *how) as bench:
-        stamps = {path: stamp(path) for path in analysis.files}
         counted = _counted(bench, analysis, wanted)
-        state = bench.measure(() if wanted.only or _searches_alone(wanted) else analysis.first)
+        state = bench.measure(() if wanted.only else analysis.first)
         whole = Whole(analysis, settings, wanted, places, state, counted, bench.seconds)
-        ran = whole.ran
-        if wanted.only:
-            return Diagnosed(whole.diagnosis(()), ran=ran)
-        if not wanted.prove or not whole.measurable:
-            return Diagnosed(whole.diagnosis(whole.causes()), ran=ran)
-        costs = {rule.code: rule.costs for rule in analysis.rules}
-        fusions = tuple(rule.code for rule in analysis.rules if rule.switch)
-        by_eager = any(settings.wants(rule.code, rule.name, rule.switch) for rule in analysis.rules if rule.switch)
-        untimed = wanted.options.backend not in TIMED
-        quick = replace(wanted.options, quick=True, modes=wanted.options.modes[:1], untimed=untimed)
-        quick = replace(quick, eager_untimed=untimed and not by_eager)
-        limit = wanted.prove_limit
-        search = Search(analysis, whole.settings, bench, costs, quick, wanted.strategies, whole.torch, fusions)
-        search.is_over = lambda: limit is not None and bench.seconds > limit
-        ending = search.at_length(search.run(whole.groups, whole.uncompiled), wanted.options)
-        causes = whole.causes()
-        moved = [places.shown(path) for path in analysis.files if stamp(path) != stamps[path]]
-        outside = compiled_outside(analysis, [case.file for case in wanted.cases]) if ending.unwritten else ()
-        proof = _proof(state, ending, bench.measured, moved, outside)
-        proof = replace(proof, ending=f"{proof.ending}; {_CUT}") if search.cut else proof
-        proven = ending.state is not None and ending.state.proven and not moved
-        files = ending.files if proven else ()
-        told = replace(whole.diagnosis(causes), proof=proof)
-        if tune is not None and not moved:
-            final = ending if proven else Ending((), None, ())
-            asked = replace(options, tune=tune, probes=(), repeat=False, trace="")
-            results = bench.measure(files, asked, fresh=True, settings=final.settings).results
-            asked_for = choices(results) if whole.settings.unsafe else ()
-            chosen = [setting for setting in asked_for if setting not in final.settings]
-            if chosen:
-                written = search.written_too(final, chosen)
-                files = written.files if any(file.changed for file in written.files) else files
-                before = proof.ending if ending.state or not files else _NOTHING
-                told = replace(told, proof=replace(proof, ending=f"{before}; {_as_tuned(chosen, written)}"))
-            told = replace(told, diagnostics=(*told.diagnostics, *diagnostics(results, (TUNE,))))
-        return Diagnosed(told, files, ran)
-
-
-_CUT = "the time for the search was over before all was tried"
-_NOTHING = "no fix earned its place"
-
-
-def _as_tuned(chosen: Sequence[TorchSetting], written: Ending) -> str:
-    """What became of the way to compile that was best."""
-    missing = [setting.told for setting in chosen if setting in written.unwritten]
-    if missing:
-        return f"no call that compiles could be given {', '.join(missing)}"
-    given = [setting.told for setting in chosen if setting.kind not in ("blocks", "mark")]
-    told = [f"the call that compiles is given {', '.join(given)}"] if given else []
-    blocks = [f"`model.{setting.name}`" for setting in chosen if setting.kind == "blocks"]
-    told += [f"{' and '.join(blocks)} are compiled one by one in its place"] if blocks else []
-    told += ["what varies is marked before the calls"] if any(setting.kind == "mark" for setting in chosen) else []
-    return f"{', '.join(told)}, as --tune has shown"
-
-
-def imported(analysis: Analysis, settings: Settings, wanted: Wanted, results: Results) -> Diagnosed:
-    """The report of diagnostics that were run alone, on another machine."""
-    places = Places(analysis.files, wanted.options.base, plan.import_roots(analysis.first, wanted.options))
-    whole = Whole(analysis, settings, wanted, places, State((), results, Judgement(()), (), ()))
-    return Diagnosed(whole.diagnosis(()), ran=whole.ran)
+        return Diagnosed(whole.diagnosis(() if wanted.only else whole.causes()), whole.ran)
 
 
 def stamp(path: str) -> tuple[int, int] | None:
@@ -171,19 +97,12 @@ def _named(wanted: Wanted) -> tuple[str, ...]:
     """The diagnostics to run."""
     if wanted.only:
         return wanted.only
-    if _searches_alone(wanted):
-        return SEARCHING
     return QUICK if wanted.options.quick else USUAL
-
-
-def _searches_alone(wanted: Wanted) -> bool:
-    """Whether nothing is measured that the search does not ask for: not all fixes at once, nor the original again."""
-    return wanted.prove and wanted.options.quick
 
 
 def _options(wanted: Wanted) -> plan.Options:
     counted = wanted.count_first  # twice, with another backend
-    twice = not (wanted.only or counted or _searches_alone(wanted))
+    twice = not (wanted.only or counted)
     alone = wanted.only == ALONE
     return replace(wanted.options, repeat=twice, trace=wanted.trace, probes=probes(_named(wanted)), alone=alone)
 
@@ -197,32 +116,6 @@ def _counted(bench: Bench, analysis: Analysis, wanted: Wanted) -> State | None:
         rules = Rules(findings(analysis.first), {rule.code: rule.costs for rule in analysis.rules})
         wanted.say((*first_report(state, rules, bench.places), remaining(state, bench.options)))
     return state
-
-
-def _proof(
-    state: State, ending: Ending, measurements: int, moved: Sequence[str], outside: tuple[str, ...] = ()
-) -> Proof:
-    final = ending.state
-    proven = final is not None and final.proven and not moved
-    before = (final or state).totals("original")
-    after = final.totals("patched") if final else None
-    if final is None:
-        told = f"{_NOTHING}; the tree stays as it is"
-    elif moved:
-        told = f"nothing is proven, for while it was measured these files were changed: {', '.join(moved)}"
-    elif not final.proven:
-        reasons = [reason for verdict in final.judgement.verdicts for reason in verdict.reasons]
-        told = f"not equivalent when measured at length, so the tree stays as it is: {'; '.join(reasons[:3])}"
-    else:
-        told = f"equivalent; {change(before, after).told}" if before and after else "equivalent"
-    results, judgement = (final.results, final.judgement) if final else (None, None)
-    tried = ending.tried
-    if final is not None and not proven:
-        tried = tuple(replace(t, outcome="not written") if t.outcome == "kept" else t for t in tried)
-    to_write = tuple(setting.written for setting in ending.unwritten) if proven else ()
-    if to_write:
-        told += f"; left to be written{' at ' + ', '.join(outside) if outside else ''}: {', '.join(to_write)}"
-    return Proof(tried, before, after, measurements, told, results, judgement, to_write=to_write, compiled_at=outside)
 
 
 class Whole:
@@ -274,16 +167,10 @@ class Whole:
     def ran(self) -> bool:
         """Whether that is so compiled too, and all files could be read."""
         cases, modes = self.state.results.cases, self.state.results.modes
-        if self.wanted.only == (TUNE,) or self.wanted.only == ALONE:
+        if self.wanted.only == ALONE:
             return self.measurable and all(told.status == "ok" and told.rows for told in self._diagnostics())
         compiled = [case.variant("original", "compiled", mode).status for case in cases for mode in modes]
         return self.measurable and set(compiled) == {"ok"} and not any(file.error for file in self.analysis.first)
-
-    @property
-    def uncompiled(self) -> bool:
-        """Whether an original does not come to its end compiled."""
-        cases, modes = self.state.results.cases, self.state.results.modes
-        return any(case.variant("original", "compiled", mode).status != "ok" for case in cases for mode in modes)
 
     def causes(self) -> tuple[Cause, ...]:
         """All causes, numbered, the most costly first."""
@@ -315,7 +202,7 @@ class Whole:
         return tuple(sorted(causes, key=lambda cause: (_SEVERITY[cause.severity], cause.number)))
 
     def diagnosis(self, causes: Sequence[Cause]) -> Diagnosis:
-        """The report without a proof."""
+        """The report."""
         results = self.state.results
         numbered = tuple(replace(cause, number=number) for number, cause in enumerate(causes, 1))
         patched = any(file.changed for file in self.state.files)
@@ -341,7 +228,7 @@ class Whole:
         before, after = self.state.figures("original"), self.state.figures("patched")
         if not before or before.keys() != after.keys():
             return ""
-        told = change(totals(list(before.values())), totals(list(after.values()))).told
+        told = change(totals(list(before.values())), totals(list(after.values())))
         known = {group.key for group in self.groups}
         new = [group for group in groups(self.state.after, self.places) if group.key not in known]
         return "; ".join([told, *(f"new with them: {titled(group, self.places)}" for group in new)])

@@ -12,7 +12,7 @@ from patcher.rule import Cost
 Category = Cost
 Severity = Literal["high", "medium", "low"]
 Fate = Literal["removed", "remains", "unknown"]
-Outcome = Literal["kept", "not written", "no-op", "not better", "different", "failed", "not tried"]
+Outcome = Literal["kept", "not better", "different", "failed", "not tried"]
 
 CATEGORIES: tuple[Category, ...] = ("recompilation", "graph break", "dynamic shape", "CUDA graphs")
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -167,7 +167,7 @@ class Diagnostic:
     @property
     def option(self) -> str:
         """What asks for it on the command line."""
-        return "--tune" if self.name == "tune" else f"--only {self.name}"
+        return f"--only {self.name}"
 
 
 @dataclass(frozen=True)
@@ -189,26 +189,20 @@ class Totals:
 
 @dataclass(frozen=True)
 class Tried:
-    """A fix, or some that only go together, and what became of it. ``without``: the tree with all others kept.
-
-    "not written": it measured well, but the whole was not equivalent when measured at length.
-    """
+    """A fix or a setting, or fixes that only go together, and what became of it."""
 
     fixes: tuple[str, ...]
     where: tuple[str, ...]
     outcome: Outcome
     reason: str
-    without: Totals | None = None
     diff: str = ""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What ``--prove`` has done: each fix, and the state that the tree ends in against the original.
+    """What a search has done: each fix, and the state that the tree ends in against the original.
 
-    ``before``: None when the original does not come to its end compiled. ``to_write``: settings of PyTorch that were
-    kept, as lines of code that no file has a place for: nothing that was looked at compiles the model.
-    ``compiled_at``: what does, as ``file:line``, in files of the project that were not looked at.
+    ``before``: None when the original does not come to its end compiled. ``restore``: the command that undoes it.
     """
 
     tried: tuple[Tried, ...]
@@ -219,8 +213,6 @@ class Proof:
     results: Results | None = None
     judgement: Judgement | None = None
     restore: str = ""
-    to_write: tuple[str, ...] = ()
-    compiled_at: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

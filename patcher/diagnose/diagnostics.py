@@ -8,10 +8,8 @@ from typing import Any
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.fused import fused
 from patcher.diagnose.timings import ablation, baseline, latency
-from patcher.diagnose.tuned import choice, tuned
 from patcher.diagnose.varied import varied
 from patcher.harness.measured import CaseResult, ProbeResult, Results
-from patcher.settings import TorchSetting
 
 Figures = Mapping[str, Any]
 
@@ -25,9 +23,7 @@ TITLES = {
     "fusions": "Operators that are written by hand",
 }
 NAMES = tuple(TITLES)
-TUNE = "tune"
 QUICK = ("fullgraph", "baseline")
-SEARCHING = ("baseline",)  # with --prove --quick
 USUAL = tuple(name for name in NAMES if name not in ("latency", "ablation", "fusions"))  # these compile many times over
 ALONE = ("fusions",)  # when it is the only one: it compares with nothing that the harness compiles
 _MADE_OF_VARIANTS = "baseline"
@@ -35,7 +31,7 @@ _MADE_OF_VARIANTS = "baseline"
 
 def probes(names: Sequence[str]) -> tuple[str, ...]:
     """Those of the diagnostics for which the harness has to run a process of their own: the plan's ``probes``."""
-    return tuple(name for name in names if name not in (_MADE_OF_VARIANTS, TUNE))
+    return tuple(name for name in names if name != _MADE_OF_VARIANTS)
 
 
 def diagnostics(results: Results, names: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -43,15 +39,8 @@ def diagnostics(results: Results, names: Sequence[str]) -> tuple[Diagnostic, ...
     return tuple(_diagnostic(results, case, name) for name in names for case in results.cases)
 
 
-def choices(results: Results) -> tuple[TorchSetting, ...]:
-    """What the call that compiles should be given, where trying the ways has come to the same for all cases."""
-    found = [(case, probe) for case in results.cases for probe in case.probes if probe.name == TUNE]
-    each = [choice(case, probe) if probe.status == "ok" else () for case, probe in found]
-    return each[0] if each and len(each) == len(results.cases) and len(set(each)) == 1 else ()
-
-
 def _diagnostic(results: Results, case: CaseResult, name: str) -> Diagnostic:
-    title = "Ways to compile" if name == TUNE else TITLES.get(name, name)
+    title = TITLES.get(name, name)
     if name == _MADE_OF_VARIANTS:
         return baseline(results, case, title)
     found = next((probe for probe in case.probes if probe.name == name), None)
@@ -75,8 +64,6 @@ def _of_probe(results: Results, case: CaseResult, found: ProbeResult, title: str
         return latency(case, found, title)
     if name == "fusions":
         return fused(case, found, title)
-    if name == TUNE:
-        return tuned(case, found, title, results.environment.device)
     return ablation(case, found, title)
 
 

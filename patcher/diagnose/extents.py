@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from patcher.diagnose.diagnosis import Totals
 from patcher.diagnose.events import Seen
@@ -64,12 +64,6 @@ def distinct(found: Iterable[Extent]) -> tuple[Extent, ...]:
     for extent in found:
         known.setdefault((extent.breaks, extent.graphs, extent.operators), extent)
     return tuple(known.values())
-
-
-def with_known(known: Sequence[Extent], new: Iterable[Extent]) -> tuple[Extent, ...]:
-    """Those that are new behind those that were known: what was tried stays as it was told."""
-    names = {(e.path, e.function) for e in known}
-    return (*known, *(e for e in new if (e.path, e.function) not in names))
 
 
 def _functions(stack: Iterable[str], places: Places) -> list[_Function]:

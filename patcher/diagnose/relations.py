@@ -11,7 +11,7 @@ from patcher.diagnose.guards import Guard, parsed
 from patcher.diagnose.places import Place, Places
 from patcher.results import FileResult, Reported
 from patcher.rule import Cost
-from patcher.settings import TorchSetting, Unit, Varied
+from patcher.settings import Unit, Varied
 
 #: The rule that leaves functions out of graphs, work and all: when nothing else helps any more.
 ZONE = "FC207"
@@ -39,14 +39,13 @@ class Bundle:
     """Fixes that are tried together: those of one rule in one function, or of one family in one class.
 
     ``key``: what tells it from others. ``label``: for people (``FC502 in Attention.forward``). ``where``: the places of
-    its findings. ``setting``: of PyTorch, which is tried as a fix is; it has no units.
+    its findings.
     """
 
     key: tuple[str, str, str]
     label: str
     units: frozenset[Unit]
     where: tuple[str, ...] = ()
-    setting: TorchSetting | None = None
 
 
 def findings(results: Iterable[FileResult]) -> tuple[Found, ...]:

@@ -19,7 +19,7 @@ from patcher.config import load as configuration
 from patcher.diagnose.diagnosing import Wanted, diagnose
 from patcher.discover import Exclude
 from patcher.fleet.row import Job, Row, of
-from patcher.fleet.told import diagnosed, measured, noisy, scanned, tested
+from patcher.fleet.told import diagnosed, measured, noisy, proved, scanned, tested
 from patcher.harness import plan
 from patcher.harness.cases import Case, CaseError
 from patcher.harness.compare import judge
@@ -33,6 +33,7 @@ from patcher.report.outcome import Outcome
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.runner import run as patched
+from patcher.search.call import searched
 from patcher.selftest import measured as selftested
 from patcher.settings import Settings
 from patcher.version import VERSION
@@ -97,7 +98,8 @@ class Workshop:
     def _measure(self, job: Job, door: Door) -> Row:
         if not door.away:
             need_torch(job.model.wish.python)
-        return self._test(job, door) if job.do == "test" else self._diagnose(job, door)
+        does = {"test": self._test, "diagnose": self._diagnose, "prove": self._prove}
+        return does[job.do](job, door)
 
     def _test(self, job: Job, door: Door) -> Row:
         outcome = self._outcome(job, fixes=True)
@@ -126,7 +128,6 @@ class Workshop:
                 cases=_cases(job),
                 options=options,
                 python=job.model.wish.python,
-                prove=job.do == "prove",
                 tolerance=job.model.wish.tolerance,
                 count_first=job.model.wish.backend is None,
                 elsewhere=door if door.away else None,
@@ -137,19 +138,16 @@ class Workshop:
         place = _place(results) if results else {}
         return of(job, answer, told, figures=figures, notes=found.diagnosis.problems, **place)
 
+    def _prove(self, job: Job, door: Door) -> Row:
+        analysis, settings = self._analysis(job)
+        options, request = self._options(job, analysis.first, door), _request(job, door)
+        found = searched(analysis, settings, request, options, job.do, door if door.away else None)
+        (answer, told), figures = proved(found)
+        place = {"torch": found.torch, "device": found.device, "measuring": found.seconds}
+        return of(job, answer, told, figures=figures, **place)
+
     def _options(self, job: Job, results: Sequence[FileResult], door: Door) -> plan.Options:
-        wish = job.model.wish
-        request = Request(
-            cases=_cases(job),
-            python=wish.python,
-            packages=_packages(job),
-            modes=(job.mode,),
-            backend=wish.backend or ("inductor" if door.away else None),
-            quick=wish.quick,
-            seconds=wish.seconds,
-            memory=wish.memory,
-            tolerance=wish.tolerance,
-        )
+        wish, request = job.model.wish, _request(job, door)
         options = options_for(results, request, job.model.paths, ("fix-compile", job.do, *job.model.paths))
         memory = wish.memory if door.away else wish.memory or available_memory()
         return replace(options, memory=memory, base=job.model.root)
@@ -186,6 +184,21 @@ class Workshop:
 
 def _cases(job: Job) -> tuple[Case, ...]:
     return (job.case,) if job.case else ()
+
+
+def _request(job: Job, door: Door) -> Request:
+    wish = job.model.wish
+    return Request(
+        cases=_cases(job),
+        python=wish.python,
+        packages=_packages(job),
+        modes=(job.mode,),
+        backend=wish.backend or ("inductor" if door.away else None),
+        quick=wish.quick,
+        seconds=wish.seconds,
+        memory=wish.memory,
+        tolerance=wish.tolerance,
+    )
 
 
 def _packages(job: Job) -> dict[str, Path]:

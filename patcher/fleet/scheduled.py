@@ -1,6 +1,6 @@
 """Slots on the workers of a Dask scheduler: the folder that ``--export`` writes is what is sent, as bytes.
 
-What goes on here: the analysis, the patch, the search of ``--prove``, the verdict. What goes on there: a plan, run by
+What goes on here: the analysis, the patch, the search of ``prove``, the verdict. What goes on there: a plan, run by
 the worker's own Python. The only module that knows of Dask.
 """
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 
 from patcher.diagnose.diagnosing import Diagnosed
-from patcher.diagnose.diagnosis import SEVERITIES, Totals
+from patcher.diagnose.diagnosis import SEVERITIES
 from patcher.fleet.row import Answer
 from patcher.harness.compare import Judgement, ended, speedup, within_noise
 from patcher.harness.measured import CaseResult, Figures, Results
 from patcher.report.outcome import Outcome
+from patcher.search.verdict import Verdict
 
 Told = tuple[Answer, str]  # and why, or in a few words what
 
@@ -36,7 +37,7 @@ def tested(results: Results, judgement: Judgement | None) -> Told:
 
 
 def diagnosed(found: Diagnosed) -> tuple[Told, dict[str, float]]:
-    """Of a diagnosis: how many causes there are, and with a proof what it came to."""
+    """Of a diagnosis: how many causes there are."""
     report, results = found.diagnosis, found.diagnosis.results
     figures = measured(results) if results else {}
     if not found.ran and results is not None:
@@ -47,17 +48,22 @@ def diagnosed(found: Diagnosed) -> tuple[Told, dict[str, float]]:
     counts = [f"{n} {s}" for s in SEVERITIES if (n := sum(cause.severity == s for cause in causes))]
     text = f"{len(causes)} cause{'' if len(causes) == 1 else 's'}" + (f" ({', '.join(counts)})" if counts else "")
     figures["causes"] = float(len(causes))
-    if report.proof is None:
-        return ("ok", text), figures
-    proof = report.proof
-    kept = sum(one.outcome == "kept" for one in proof.tried)
-    if proof.before is not None and proof.after is not None:
-        figures |= _of_totals(proof.before, "before") | _of_totals(proof.after, "after")
-        figures.pop("speedup", None)
-        if proof.before.warm_ms and proof.after.warm_ms:
-            figures["speedup"] = proof.before.warm_ms / proof.after.warm_ms
-    refused = proof.judgement is not None and not found.files and not proof.to_write
-    return ("not equivalent" if refused else "ok", f"{kept} kept of {len(proof.tried)} tried; {proof.ending}"), figures
+    return ("ok", text), figures
+
+
+def proved(found: Verdict) -> tuple[Told, dict[str, float]]:
+    """Of a search: what was kept, and the counts and times before and after."""
+    pairs = {"breaks": found.breaks, "recompiles": found.recompiles, "launches": found.graphs}
+    known = {f"{name}_before": pair.before for name, pair in pairs.items()}
+    known |= {f"{name}_after": pair.after for name, pair in pairs.items()}
+    times = {"eager_ms": found.eager_ms, "before_ms": found.before_ms, "after_ms": found.after_ms}
+    figures = {name: float(value) for name, value in {**known, **times}.items() if value is not None}
+    if found.before_ms and found.after_ms:
+        figures["speedup"] = found.before_ms / found.after_ms
+    differs = found.max_difference is not None and not found.equivalent
+    answer: Answer = "ok" if found.word != "failed" else "not equivalent" if differs else "failed"
+    told = found.said if answer != "ok" else f"{len(found.fixes)} fixes kept; {found.lines[0]}"
+    return (answer, told), figures
 
 
 def measured(results: Results) -> dict[str, float]:
@@ -96,12 +102,3 @@ def _counts(figures: Figures | None, tree: str) -> Mapping[str, float]:
         f"launches_{tree}": float(figures.launches),
     }
     return told if figures.warm is None else {**told, f"{tree}_ms": figures.warm.median_ms}
-
-
-def _of_totals(totals: Totals, tree: str) -> dict[str, float]:
-    told = {
-        f"breaks_{tree}": float(totals.breaks),
-        f"recompiles_{tree}": float(totals.recompiles),
-        f"launches_{tree}": float(totals.launches),
-    }
-    return told if totals.warm_ms is None else {**told, f"{tree}_ms": totals.warm_ms}

@@ -246,6 +246,7 @@ class CaseResult:
 
     ``repeated``: a second run of original compiled in the first mode, with ``repeated_status`` None when there was none
     and no figures when it was not ok. ``classes``: that the model is of, dotted, as its program imports them.
+    ``blocks``: paths of lists of modules that may be compiled one by one, each with the model's dotted class.
     """
 
     name: str
@@ -261,6 +262,7 @@ class CaseResult:
     repeated_message: str = ""
     probes: tuple[ProbeResult, ...] = ()
     classes: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, ...], ...] = ()
 
     def variant(self, tree: Tree, kind: Kind, mode: str | None = None) -> Measurement:
         """The measurement of a variant; one that is not in the results was not run."""
@@ -402,6 +404,7 @@ def _case(table: _Table) -> CaseResult:
         repeated_message=(again.maybe("message", again.text) or "") if again else "",
         probes=tuple(_probe(item) for item in table.maybe("probes", table.tables) or []),
         classes=table.maybe("classes", table.texts) or (),
+        blocks=tuple(tuple(map(str, one)) for one in table.maybe("blocks", table.items) or ()),
     )
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
 
 _TOOL = "fix-compile"
 _PROGRAMS = (
-    WORKER, "run.py", "differences.py", "probes.py", "forks.py", "parent.py", "tuning.py", "ways.py", "way.py",
+    WORKER, "run.py", "differences.py", "probes.py", "forks.py", "parent.py",
     "fusions.py", "fusion_form.py", "fusion_misses.py", "fusion_patterns.py",
 )  # fmt: skip
 _FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported folder; the worker makes the last
@@ -34,23 +34,6 @@ _FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported fo
 
 class PlanError(Exception):
     """A folder that cannot be exported to, or trees that cannot be; the message is one line."""
-
-
-@dataclass(frozen=True)
-class Tune:
-    """How ways to compile are tried (``tuning.py``). ``goal``: one of ``ways.GOALS``. ``seconds``: for all of a case.
-
-    ``each``: for each process. ``ways``: the names of those that are tried, in this order (default: all that suit).
-    ``alone``: nothing else is measured than these, and original eager to compare with.
-    """
-
-    goal: str = "latency"
-    fast_math: bool = False
-    quick: bool = False
-    seconds: float | None = None
-    each: float | None = None
-    alone: bool = False
-    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,7 +54,7 @@ class Options:
     as many as is usual. ``until``: when everything has to be over, on the clock of ``time.monotonic``. ``trace``: where
     torch writes its structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on
     each case. ``settings``: of PyTorch, in force while what is patched runs compiled; the original runs without.
-    ``tune``: whether the ways to compile each case are tried, and how. ``alone``: nothing is compiled but what the
+    ``alone``: nothing is compiled but what the
     probes compile.
 
     ``on_disk``: of somebody else's change, which side of it the files on disk are; "": what is measured is our own
@@ -103,7 +86,6 @@ class Options:
     trace: str = ""
     probes: tuple[str, ...] = ()
     settings: tuple[TorchSetting, ...] = ()
-    tune: Tune | None = None
     alone: bool = False
     on_disk: Literal["", "original", "patched"] = ""
 
@@ -255,7 +237,6 @@ def _asked_for(options: Options) -> dict[str, Any]:
     asked |= {
         key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path
     }
-    asked["tune"] = None if options.tune is None else asdict(options.tune)
     return {key: value for key, value in asked.items() if value}
 
 

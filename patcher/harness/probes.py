@@ -44,6 +44,7 @@ ABLATED = ("epilogue_fusion", "aggressive_fusion", "coordinate_descent_tuning", 
 COUNTED = ("graphs", "breaks", "recompiles", "limit_hits", "dropped_frames", "launches", "operators")
 
 Json = dict[str, Any]
+repeated_blocks = worker.repeated_blocks
 Mark = Callable[[Any, int], None]
 
 
@@ -493,24 +494,6 @@ def latency(lab: Lab) -> Json:
         setting = functools.partial(_cold_and_warm, lab, functools.partial(way, lab), other)
         told["settings"].append(lab.attempt(name, setting))
     return told
-
-
-def repeated_blocks(model: Any) -> list[tuple[str, list[Any]]]:
-    """The outermost lists of two or more modules of one class, which is more than a single layer of torch's."""
-    found: list[tuple[str, list[Any]]] = []
-    for path, module in model.named_modules() if isinstance(model, torch.nn.Module) else ():
-        if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
-            continue
-        blocks = list(dict.fromkeys(module.children()))
-        inside = any(not outer or path.startswith(f"{outer}.") for outer, _ in found)
-        if len(blocks) >= 2 and len({type(block) for block in blocks}) == 1 and _is_block(blocks[0]) and not inside:
-            found.append((path, blocks))
-    return found
-
-
-def _is_block(module: Any) -> bool:
-    layer = type(module).__module__.startswith("torch.nn.modules") and not list(module.children())
-    return not layer and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))
 
 
 def _another_size(case: worker.Case) -> worker.Case | None:

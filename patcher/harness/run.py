@@ -31,11 +31,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING or __name__ != "__main__":
     from patcher.harness.forks import Forked, Forks, Manner
-    from patcher.harness.tuning import Tuning
 else:  # carried
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     from forks import Forks, Manner
-    from tuning import Tuning
 
 SCHEMA = 1
 HERE = Path(__file__).resolve().parent
@@ -199,8 +197,6 @@ class _Run:
                 if not self._alone:
                     self._compiled(trees, work, number, told, most, **known)
             self._compared_and_probed(work, number, told, most, **known)
-            if self._plan.get("tune"):
-                told.setdefault("probes", []).append(self._tuned(work, number, told, **known))
         for key, standard in (("train", False), ("device", None), ("dtype", None), ("tolerance", 1e-3)):
             told.setdefault(key, case.get(key) if case.get(key) is not None else standard)
         if not self._plan.get("keep"):
@@ -339,35 +335,8 @@ class _Run:
 
     @property
     def _alone(self) -> bool:
-        """Whether nothing is compiled but by the ways to compile, or the experiments, that are asked for."""
-        return bool((self._plan.get("tune") or {}).get("alone") or self._plan.get("alone"))
-
-    def _tuned(self, work: Path, number: int, told: Json, **known: object) -> Json:
-        """The ways to compile the case, and how far what each computes is from original eager."""
-        asked, start = self._plan["tune"], time.monotonic()
-        tree = "patched" if self._plan["overlay"] or self._plan.get("settings") else "original"
-
-        def run_way(job: Json, variant: str, seconds: float) -> Json:
-            result = self._job("way.py", job, Path(job["folder"]), told["name"], variant, seconds)
-            return {key: value for key, value in result.items() if key not in ("environment", "case")}
-
-        known |= {"case": number, "tree": tree, "under": self._plan.get("settings", [])}
-        tuning = Tuning(asked, work, run_way, self._plan["seconds"], known)
-        try:
-            found = tuning.run()
-        finally:
-            tuning.clear()
-        rows = [row for row in found.get("rows", ()) if row["status"] == "ok" and row.get("warm")]
-        if rows:
-            reference = next(v for v in told["variants"] if (v["tree"], v["kind"]) == ("original", "eager"))
-            kept = [{"tree": tree, "kind": "compiled", "mode": row["name"], **row} for row in rows]
-            job = {"case": number, "variants": [reference, *kept], "folder": str(work), "weights": False}
-            compared = self._job(COMPARING, job, work / "compare-ways", told["name"], "comparing")
-            rows_apart = {one["mode"]: one for one in compared.get("comparisons", [])}
-            for row in rows:
-                row["comparison"] = rows_apart.get(row["name"])
-            found["compare_error"] = None if compared["status"] == "ok" else compared["message"]
-        return {"tail": [], **found, "name": "tune", "seconds": round(time.monotonic() - start, 1)}
+        """Whether nothing is compiled but by the experiments that are asked for."""
+        return bool(self._plan.get("alone"))
 
     def _worked(self, jobs: Sequence[_Job], at_once: int = 1) -> list[Json]:
         """What workers tell, now or in an earlier run; written down beside what they save when the folder stays."""
@@ -413,13 +382,6 @@ class _Run:
         for old in folder.glob("dedicated_log_torch_trace_*"):
             old.unlink()
         return {"trace": str(folder)}
-
-    def _job(
-        self, program: str, job: Json, folder: Path, case: str, variant: str, seconds: float | None = None
-    ) -> Json:
-        """One process, alone."""
-        (result,) = self._processes([_Job(program, job, folder, case, variant, seconds)])
-        return result
 
     def _processes(self, jobs: Sequence[_Job], most: int = 1) -> list[Json]:
         """So many at a time. Whatever happens to one, the answer has a status and a message."""
@@ -468,7 +430,7 @@ class _Run:
         process: Forked | subprocess.Popen[bytes] | None = None
         if not (self._plan["verbose"] or self._plan.get("trace")):  # torch reads what to log when it is imported
             generates = self._plan.get("backend") == "inductor" and (
-                "probe" in job.asked or "way" in job.asked or job.asked.get("kind") == "compiled"
+                "probe" in job.asked or job.asked.get("kind") == "compiled"
             )
             untimed = (self._untimed and job.asked.get("kind") == "compiled") or job.asked.get("probe") in UNTIMED
             manner = Manner(generates, untimed, threads, self._plan.get("workers", 0), self._device != "cpu")

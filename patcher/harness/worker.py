@@ -66,6 +66,7 @@ OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memo
 
 Json = dict[str, Any]
 _Place = tuple[str, int, str]  # file, line and function
+ASSEMBLER = "TRITON_PTXAS_PATH"
 _COMPILE_ARGUMENTS = frozenset(inspect.signature(torch.compile).parameters)
 
 
@@ -1284,7 +1285,8 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         case = load_case(plan, job, live)
         if case.vary and not case.sizes:
             case.sizes = sizes_that_work(case)
-        run = _Run(plan, case, listener, {s["name"]: s["value"] for s in settings if s["kind"] == "argument"})
+        blocks = [s["name"] for s in settings if s["kind"] == "blocks"]
+        run = _Run(plan, case, listener, {s["name"]: s["value"] for s in settings if s["kind"] == "argument"}, blocks)
         if compiling:
             attend(listener, plan["verbose"])
         if job["kind"] == "float64":
@@ -1311,6 +1313,7 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         "device": run.device.type,
         "dtype": str(case.dtype).removeprefix("torch.") if case.dtype else None,
         "classes": classes_of(run.model, case.module.__name__),
+        "blocks": blocks_of(case, run.model),
     }
     return told
 
@@ -1320,6 +1323,37 @@ def _laid(plan: Json) -> Overlay:
     overlay = overlay_of(plan)
     overlay.install(plan["job"]["tree"] == "patched")
     return overlay
+
+
+def repeated_blocks(model: Any) -> list[tuple[str, list[Any]]]:
+    """The outermost lists of two or more modules of one class, which is more than a single layer of torch's."""
+    found: list[tuple[str, list[Any]]] = []
+    for path, module in model.named_modules() if isinstance(model, torch.nn.Module) else ():
+        if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
+            continue
+        blocks = list(dict.fromkeys(module.children()))
+        inside = any(not outer or path.startswith(f"{outer}.") for outer, _ in found)
+        if len(blocks) >= 2 and len({type(block) for block in blocks}) == 1 and _is_block(blocks[0]) and not inside:
+            found.append((path, blocks))
+    return found
+
+
+def _is_block(module: Any) -> bool:
+    layer = type(module).__module__.startswith("torch.nn.modules") and not list(module.children())
+    return not layer and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))
+
+
+def blocks_of(case: Case, model: Any) -> list[list[str]]:
+    """Where blocks may be compiled one by one: the paths of their lists, and the dotted class of ``model``.
+
+    None where the case compiles in a way of its own, nor of blocks whose ``forward`` is one of PyTorch's, which
+    ``block.compile()`` passes over.
+    """
+    if getattr(case.module, "compile", None) is not None:
+        return []
+    found = [(path, type(blocks[0]).forward.__module__, blocks[0]) for path, blocks in repeated_blocks(model)]
+    own = [path for path, place, block in found if "forward" in vars(block) or not place.startswith("torch.nn.")]
+    return [[path, f"{type(model).__module__}.{type(model).__qualname__}"] for path in own]
 
 
 def classes_of(model: Any, own: str) -> list[str]:
@@ -1342,7 +1376,7 @@ def classes_of(model: Any, own: str) -> list[str]:
 def in_force(settings: Sequence[Json]) -> Iterator[None]:
     """The settings that are Dynamo's configuration; raises ``MissingSettingError`` for any that this torch lacks."""
     config = torch._dynamo.config
-    for setting in settings:
+    for setting in (one for one in settings if one["kind"] != "blocks"):
         argument = setting["kind"] == "argument"
         if not (setting["name"] in _COMPILE_ARGUMENTS if argument else hasattr(config, setting["name"])):
             raise MissingSettingError(f"torch {torch.__version__} has no setting {setting['name']}")
@@ -1434,10 +1468,23 @@ def _ask_for_gradients(call: Any) -> None:
             leaf.requires_grad_()
 
 
+def one_assembler(mode: object) -> None:
+    """With ``max-autotune`` have this process use the assembler that inductor's workers use.
+
+    A torch that brings a ``ptxas`` names it to its workers only. Triton files what is compiled under the assembler's
+    version: what a worker has compiled is not found by the process that times it, which compiles all of it once more.
+    """
+    if str(mode).startswith("max-autotune") and ASSEMBLER not in os.environ:
+        with contextlib.suppress(ImportError, AttributeError):  # of other releases
+            importlib.import_module("torch._inductor.runtime.compile_tasks")._set_triton_ptxas_path()
+
+
 class _Run:
     """One model of one variant, and the passes over the case's calls."""
 
-    def __init__(self, plan: Json, case: Case, listener: Listener, arguments: Json | None = None) -> None:
+    def __init__(
+        self, plan: Json, case: Case, listener: Listener, arguments: Json | None = None, blocks: Sequence[str] = ()
+    ) -> None:
         self.plan, self.case, self.listener, self.arguments = plan, case, listener, arguments or {}
         self.kind, self.mode, self.folder = plan["job"]["kind"], plan["job"]["mode"], Path(plan["job"]["folder"])
         self.model = case.build()
@@ -1448,7 +1495,12 @@ class _Run:
         found = [t.device for t in (*_state(self.model).values(), *tensors([c for c in calls if not callable(c)]))]
         cuda = [device for device in found if device.type == "cuda"]
         self.device = cuda[0] if cuda else torch.device("cpu")
-        self.runner = case.compile(self.model, self._options()) if self.kind == "compiled" else self.model
+        if self.kind == "compiled" and cuda:
+            one_assembler(self._options().get("mode"))
+        whole = self.kind == "compiled" and not blocks
+        self.runner = case.compile(self.model, self._options()) if whole else self.model
+        for block in [one for path in blocks for one in self.model.get_submodule(path).children()]:
+            block.compile(**self._options())
         self.optimizer = case.optimizer(self.model) if case.train else None
         self.first, self.draws_random, self.comparable = "", False, False
         self.facts: dict[str, Any] = {}  # of eager modes alone, in the first pass: compiling may change them

@@ -6,14 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patcher.diagnose.diagnosis import SEVERITIES, Cause, Diagnosis, Outcome, Proof, ProposedFix, Severity, Tried
+from patcher.diagnose.diagnosis import SEVERITIES, Cause, Diagnosis, Proof, ProposedFix, Severity, Tried
 
 FATES = {"removed": "removed", "remains": "remains", "unknown": "not known"}
 APPLIES = {"safe": "safe", "unsafe": "unsafe", "display-only": "reported only"}
-NOT_WRITTEN: Outcome = "not written"
-NOT_WRITTEN_MEANS = (
-    "Not written: the fix measured well, but the whole was not proven equivalent at full length. No file was changed."
-)
 
 
 @dataclass(frozen=True)
@@ -33,26 +29,9 @@ def recommendations(diagnosis: Diagnosis) -> Iterator[tuple[Severity, tuple[Reco
             yield severity, tuple(_recommended(cause, diagnosis.proof) for cause in causes)
 
 
-def where_to_write(proof: Proof) -> str:
-    """What to do with settings that no file has a place for; names in it stand between backticks."""
-    if proof.compiled_at:
-        places = ", ".join(f"`{place}`" for place in proof.compiled_at)
-        return (
-            f"What was looked at does not compile the model; {places} may, which was not. Write this there, before it:"
-        )
-    return (
-        "Nothing that was looked at compiles the model, nor does the project around it. Write this where you do, before"
-        " `model.compile()` or `torch.compile(model)`:"
-    )
-
-
 def compared(proof: Proof | None) -> str:
     """What a measurement compares: of all fixes without a proof, else of those that the proof ended with."""
-    if proof is None:
-        return "original against all fixes"
-    if any(item.outcome == NOT_WRITTEN for item in proof.tried):
-        return "original against the fixes that were not written"
-    return "original against the fixes that were kept"
+    return "original against all fixes" if proof is None else "original against the fixes that were kept"
 
 
 def commands(diagnosis: Diagnosis) -> str:
@@ -61,7 +40,7 @@ def commands(diagnosis: Diagnosis) -> str:
     lines.append('TORCH_LOGS="graph_breaks,recompiles,cudagraphs" python SCRIPT')
     if diagnosis.command:
         lines += ["", "# this report again", diagnosis.command]
-        if not diagnosis.trace:
+        if not diagnosis.trace and diagnosis.proof is None:
             lines += ["", "# and keep PyTorch's structured trace, for tlparse", f"{diagnosis.command} --trace trace"]
         if diagnosis.proof is None and any(fix.diff for cause in diagnosis.causes for fix in cause.fixes):
             lines += ["", "# keep the fixes that earn something", f"{diagnosis.command} --prove"]

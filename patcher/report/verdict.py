@@ -15,8 +15,6 @@ _FEW = 10  # operators
 def verdict(diagnosis: Diagnosis) -> str:
     """How many causes, what becomes of them, and whether that shows in the counts of the whole."""
     if not diagnosis.causes:
-        if diagnosis.diagnostics and all(one.name == "tune" for one in diagnosis.diagnostics):
-            return "Only the ways to compile were tried."
         if diagnosis.diagnostics and all(one.name == "fusions" for one in diagnosis.diagnostics):
             return "Only operators that are written by hand were looked for."
         if not ran_compiled(diagnosis.results, "original"):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from patcher import atomic
 from patcher.analysis import Analysis
+from patcher.backup import project_root
 from patcher.calls import FAILURE, INTERRUPTED, Told
-from patcher.diagnose.bench import Bench
+from patcher.diagnose import latest
+from patcher.diagnose.bench import Bench, Elsewhere
+from patcher.diagnose.call import FORMATS, format_of
 from patcher.diagnose.diagnosing import Wanted, Whole, stamp
 from patcher.diagnose.diagnosis import Proof, Tried
 from patcher.diagnose.places import Places
@@ -18,21 +23,30 @@ from patcher.harness import plan
 from patcher.harness.forks import Forks
 from patcher.harness.measured import ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
-from patcher.measure import Request, need_torch, options_for
+from patcher.measure import Request, installed, need_torch, options_for
 from patcher.report import Outcome
-from patcher.report.diagnosis_html import diagnosis_html
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
 from patcher.run.recording import Recording
-from patcher.search.optimizing import Best, Optimizer, verdict
+from patcher.search.optimizing import Best, Configuration, Optimizer, verdict
 from patcher.search.pool import room
 from patcher.search.verdict import Verdict, relative
+from patcher.search.writing import written
 from patcher.settings import Settings, TorchSetting
+
+BUDGET = 600.0  # seconds
+
+#: The views of the search, and the parts of it that each has.
+WORDS: dict[str, frozenset[str]] = {
+    "optimize": frozenset({"fixes", "call"}),
+    "prove": frozenset({"fixes"}),
+    "tune": frozenset({"call"}),
+}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user asks of ``optimize``. ``report`` and ``json``: files; ``agree``: whether the diff may be written.
+    """What the user asks of ``optimize``. ``word``: of ``WORDS``. ``reports`` and ``json``: files.
 
     ``budget``: seconds, since ``began``, a time of ``time.monotonic``. ``recording``: of the program that is the case;
     None for case files. ``command``: the call as typed. ``forks``: what starts processes, where it is there already.
@@ -42,13 +56,14 @@ class Asked:
     began: float
     budget: float
     goal: str
-    report: Path
+    reports: tuple[Path, ...]
     json: Path | None
     dry_run: bool
     command: tuple[str, ...]
     strategies: dict[str, tuple[str, ...]]
     recording: Recording | None = None
     forks: Forks | None = None
+    word: str = "optimize"
 
 
 def optimize(
@@ -71,11 +86,16 @@ def optimize(
     places = Places(analysis.files, options.base, plan.import_roots(analysis.first, options))
     stamps = {path: stamp(path) for path in analysis.files}
     how = (request.python, places, request.tolerance, progress)
-    patch = asked.report.with_suffix(".patch")
-    asked.report.parent.mkdir(parents=True, exist_ok=True)
+    patch = asked.reports[0].with_suffix(".patch")
+    unwritable = [why for file in asked.reports if (why := _why_not(file))]
+    changing = [file for file in analysis.first if file.changed and not installed(file, request) and not asked.dry_run]
+    unwritable += [f"{file.path}: {why}" for file in changing if (why := atomic.why_not(file.path))]
+    if unwritable:
+        return _failed(asked, unwritable[0])
     interrupted, cut = False, ""
     with Bench(request.cases, options, *how, forks=asked.forks) as bench:
         search = Optimizer(analysis, settings, bench, options, asked.budget, asked.goal, asked.strategies)
+        search.parts, search.against_eager = WORDS[asked.word], asked.word != "prove"
         search.began = asked.began
         if asked.recording is not None and asked.recording.gpu is not None:
             search.at_once = room(*asked.recording.gpu)
@@ -86,7 +106,7 @@ def optimize(
             _leave(asked, analysis, settings, request, places, search, _concluded(search, asked))
 
         search.keep = keep
-        if options.backend != "inductor" and request.backend is None:
+        if options.backend != "inductor" and request.backend is None and asked.word != "prove":
             return _failed(asked, "there is no C++ compiler (g++, clang++ or CXX) with Python's headers; install one")
         try:
             with signals_as_exceptions():
@@ -99,7 +119,15 @@ def optimize(
             cut = f"the search ended early: {error}"
     found = replace(_concluded(search, asked), interrupted=interrupted)
     best = search.best if found.word == "optimized" else None
-    changed = best.configuration.changed if best else ()
+    changed: tuple[FileResult, ...] = ()
+    if best:
+        told = search.told(best.configuration)
+        files, left = written(analysis, told, places, best.configuration)
+        changed = tuple(file for file in files if not installed(file, request))
+        given = tuple(relative(file.path) for file in changed)
+        call = found.call if left == best.configuration.settings else _call(left, asked) if left else ""
+        found = replace(found, call=call, files=given)
+        patch.write_bytes(_diff(files, places))
     moved = [relative(path) for path in analysis.files if stamp(path) != stamps[path]]
     if moved:
         said = f"these files were changed while it was measured: {', '.join(moved)}"
@@ -108,18 +136,19 @@ def optimize(
         patch.unlink(missing_ok=True)
     lines = [*found.lines, *([cut] if cut else [])]
     status = found.status
-    last = f"report: {relative(str(asked.report))}"
-    written = bool(changed) and not asked.dry_run and agree(patch.read_bytes())
-    _leave(asked, analysis, settings, request, places, search, replace(found, files=found.files if written else ()))
-    if written and any(stamp(path) != stamps[path] for path in analysis.files):
+    last = f"report: {', '.join(relative(str(file)) for file in asked.reports)}"
+    agreed = bool(changed) and not asked.dry_run and agree(patch.read_bytes())
+    _leave(asked, analysis, settings, request, places, search, replace(found, files=found.files if agreed else ()))
+    if agreed and any(stamp(path) != stamps[path] for path in analysis.files):
         lines.append(f"Nothing was changed, for a file was edited meanwhile; the patch: {relative(str(patch))}")
         status = FAILURE
-    elif written:
-        told = write(outcome(changed))
-        restore = next((line for line in str(told.out).splitlines() if " restore" in line), "")
+    elif agreed:
+        done = write(outcome(changed))
+        restore = next((line for line in str(done.out).splitlines() if " restore" in line), "")
         undo = re.sub(r".*?: (?=\S.* restore)", "", restore)
-        lines += [*told.err, f"undo: {undo or 'fix-compile restore'}          {last}"]
-        status = max(status, told.status)
+        lines += [*done.err, f"undo: {undo}          {last}" if undo else last]
+        _leave(asked, analysis, settings, request, places, search, found, undo)
+        status = max(status, done.status)
     elif changed:
         lines.append(f"Nothing was changed; the patch: {relative(str(patch))}          {last}")
     else:
@@ -133,18 +162,44 @@ def optimize(
     return Told(status, "".join(f"{line}\n" for line in lines))
 
 
+def searched(
+    analysis: Analysis,
+    settings: Settings,
+    request: Request,
+    options: plan.Options,
+    word: str,
+    elsewhere: Elsewhere | None = None,
+    budget: float = BUDGET,
+) -> Verdict:
+    """Search with the cases of a request, and write nothing. Raises what ``run`` and ``from_json`` raise."""
+    places = Places(analysis.files, options.base, plan.import_roots(analysis.first, options))
+    how = (request.python, places, request.tolerance, None, elsewhere)
+    with Bench(request.cases, options, *how) as bench:
+        search = Optimizer(analysis, settings, bench, options, budget)
+        search.parts, search.against_eager = WORDS[word], word != "prove"
+        search.run()
+        return verdict(search)
+
+
 def _concluded(search: Optimizer, asked: Asked) -> Verdict:
     """The verdict, with the call that compiles as the user would write it."""
     best = search.best
     settings = best.configuration.settings if best else ()
     recording = asked.recording
-    return verdict(search, _call(settings, recording), recording is None or recording.compiled)
+    return verdict(search, _call(settings, asked), recording is None or recording.compiled)
 
 
-def _call(settings: Sequence[TorchSetting], recording: Recording | None) -> str:
-    """How to compile, as code."""
+def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
+    """How to compile, as code; nothing where the call is not searched and stays as it is."""
+    recording = asked.recording
+    if not settings and "call" not in WORDS[asked.word]:
+        return ""
     arguments = ", ".join(setting.told for setting in settings if setting.kind == "argument")
-    lines = [setting.written for setting in settings if setting.kind != "argument"]
+    lines = [setting.written for setting in settings if setting.kind in ("config", "member")]
+    if blocks := [setting for setting in settings if setting.kind == "blocks"]:
+        whole = recording.model if recording is not None else "model"
+        each = [f"for block in {whole}.{setting.name}: block.compile({arguments})" for setting in blocks]
+        return "; ".join([*lines, *each])
     if recording is not None and recording.compiled and not arguments:
         return "; ".join(lines)
     if recording is not None and recording.compiled:
@@ -182,26 +237,32 @@ def _leave(
     places: Places,
     search: Optimizer,
     found: Verdict,
+    undo: str = "",
 ) -> None:
-    """Write what is known now: the JSON document and the report."""
+    """Write what is known now: the JSON document and the report. ``undo``: the command that takes it back."""
     _document(asked, found)
     state = search.base or search.counted
     if state is None:
         return
     wanted = Wanted(request.cases, search.options, request.python, command=" ".join(asked.command))
     whole = Whole(analysis, settings, wanted, places, state, search.counted, found.seconds)
-    told = replace(whole.diagnosis(whole.causes()), proof=_proof(search, found))
-    _write(asked.report, diagnosis_html(told))
+    told = replace(whole.diagnosis(whole.causes()), proof=replace(_proof(search, found), restore=undo))
+    for file in asked.reports:
+        _write(file, FORMATS[format_of(file)](told))
+    if asked.paths:
+        latest.keep(told, analysis.files, os.path.realpath(project_root(asked.paths[0])))
 
 
 def _proof(search: Optimizer, found: Verdict) -> Proof:
     """What was tried, for the report."""
     best = search.best
-    tried = [
-        Tried((bundle.label,), bundle.where, "kept", "part of the best configuration")
-        for bundle in (best.configuration.bundles if best else ())
-    ]
-    tried += [Tried((one.what,), (), "not better", one.reason) for one in found.dropped]
+    one, why = best.configuration if best else Configuration(), "part of the best configuration"
+    tried = [Tried((kept.told,), (), "kept", why) for kept in one.settings]
+    for bundle in one.bundles:
+        told = replace(search.told(one), only=bundle.units)
+        diff = _diff([file for file in search.analysis.again(told) if file.changed], search.bench.places)
+        tried.append(Tried((bundle.label,), bundle.where, "kept", why, diff.decode("utf-8", "replace")))
+    tried += [Tried((one.what,), (), one.outcome, one.reason) for one in found.dropped]
     before = search.base.totals("original") if search.base else None
     after = best.state.totals("patched") if best else None
     results, judgement = (best.state.results, best.state.judgement) if best else (None, None)
@@ -211,6 +272,15 @@ def _proof(search: Optimizer, found: Verdict) -> Proof:
 
 def _diff(files: Sequence[FileResult], places: Places) -> bytes:
     return b"".join(file_diff(file, places.shown(file.path)) for file in files)
+
+
+def _why_not(file: Path) -> str:
+    """Return why a report cannot be written there, in one line; "" when it can."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{file}: {error.strerror}"
+    return "" if os.access(file.parent, os.W_OK) and not file.is_dir() else f"{file}: cannot be written"
 
 
 def _write(target: Path, text: str) -> None:

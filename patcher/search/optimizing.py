@@ -2,7 +2,7 @@
 
 A configuration is a set of fixes with arguments of ``torch.compile``. It is kept only when compiled code ran, computed
 what the original computes eagerly, and is faster than what was best so far beyond noise. At any moment the best one is
-known, and handed to ``keep``.
+known, and handed to ``keep``. With the goal "graphs" counts decide in place of times.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from patcher.analysis import Analysis
-from patcher.diagnose.asked_settings import asked_settings
+from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings
 from patcher.diagnose.bench import Bench, State
-from patcher.diagnose.better import TIMED, Standing, standing
+from patcher.diagnose.better import TIMED, Standing, captures_less, operators, standing
 from patcher.diagnose.counted import counting
+from patcher.diagnose.events import Seen
+from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays
 from patcher.diagnose.groups import Group, groups
-from patcher.diagnose.relations import Bundle, bundles, evidence, findings, related, traced
+from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness import plan
 from patcher.harness.compare import apart
 from patcher.harness.measured import Figures, Tree
 from patcher.results import FileResult
 from patcher.search.pool import Pool, Trial, room_of
 from patcher.search.remedies import for_errors, named
-from patcher.search.verdict import UNITS, Dropped, Kept, Pair, Verdict, counts, relative
-from patcher.settings import Settings, TorchSetting
+from patcher.search.verdict import GRAPHS, UNITS, Dropped, Fate, Kept, Pair, Verdict, counts, relative
+from patcher.settings import Settings, TorchSetting, Unit
 
 SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
 _PRUNED = 0.15  # of the time, where all counts are the same: less is the machine's doing
@@ -38,10 +40,15 @@ _RESERVED = 0.15  # of the budget: for measuring the end once more, beside the o
 _MOST_PRUNED = 16  # fixes that are left out one by one
 _CLOSE = 1.3  # times the fastest of a concurrent round: it may be as fast alone
 _MOST_ALONE = 3  # configurations that are measured alone after each round
+_SLOW = 60.0  # seconds of the first pass, from which on blocks are tried one by one
+_GROWTH = 2  # times that new fixes are looked for where the fixes so far have changed what is compiled
+_ROUNDS = 3  # of settings: behind one break may be another
+_SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch into the source
 _FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
 _PATIENCE = 1.5  # times the seconds until the first configuration was verified: for the others
 _FEWEST_SECONDS = 20.0  # that each has
 _UNSETTLED = "still recompiles in the last pass, or fell back to eager"
+_NOT_TRIED = "not tried: the budget was used up"
 _GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
 
@@ -73,12 +80,27 @@ class Configuration:
 
 
 class Span(NamedTuple):
-    """What a goal measures, with its quartiles; the less, the better. ``busy``: CPU ms, where they are known."""
+    """What a goal measures, with its quartiles; the less, the better. ``busy``: CPU ms, where they are known.
+
+    ``counts``: of the goal "graphs", in place of times, with the ``operators`` that graphs hold.
+    """
 
     low: float
     median: float
     high: float
     busy: float | None = None
+    counts: Standing | None = None
+    operators: float = 0.0
+
+
+class _Wrong(NamedTuple):
+    """Why something is not kept."""
+
+    reason: str
+    outcome: Fate
+
+
+_Why = str | _Wrong
 
 
 @dataclass(frozen=True)
@@ -97,6 +119,8 @@ class Optimizer:
     ``budget``: seconds, since ``began``, a time of ``time.monotonic``.
     ``keep``: is told each new best. ``say``: what is being tried. ``strategies``: for each rule's key its names.
     ``at_once``: how many configurations can be measured concurrently, where that is known; else counting shows it.
+    ``parts``: what is searched: "fixes" in the source, the "call" that compiles. ``against_eager``: whether what eager
+    does as fast is not worth compiling.
     """
 
     analysis: Analysis
@@ -106,6 +130,8 @@ class Optimizer:
     budget: float
     goal: str = "latency"
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: frozenset[str] = frozenset({"fixes", "call"})
+    against_eager: bool = True
     keep: Callable[[Best], None] = lambda best: None
     say: Callable[[str], None] = lambda line: None
     at_once: int = 1
@@ -118,22 +144,26 @@ class Optimizer:
     _counts: dict[Configuration, State] = field(default_factory=dict)
     _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
     _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
-    _failed_together: list[tuple[Configuration, str]] = field(
-        default_factory=list
-    )  # failed in a concurrent round, and why
+    _failed_together: list[tuple[Configuration, _Why]] = field(default_factory=list)  # in a concurrent round
     _patience: float = math.inf  # seconds that a configuration of the first round has
+    _together: set[TorchSetting] = field(default_factory=set)  # settings that were tried together
+    _tried: set[Unit] = field(default_factory=set)  # fixes that were tried without settings, or grown
     _pool: Pool[tuple[Configuration, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._pool = Pool(self.bench)
-        self.options = replace(self.options, warm_cache=self.goal != "startup")
+        counted = self.options.backend not in TIMED
+        self.goal = GRAPHS if counted else self.goal
+        warm = not counted and self.goal != "startup"
+        self.options = replace(self.options, warm_cache=warm, untimed=counted, eager_untimed=counted)
 
     def run(self) -> None:
         """Search until nothing is left to try, or the budget is over. What is best is in ``best``."""
-        self._pool.at_once = self.at_once
+        narrow = bool(self.bench.elsewhere) or self._counts_decide
+        self._pool.at_once = 1 if narrow else self.at_once
         if not self._is_wide:
             self._see(self._count(Configuration()))
-            self._pool.at_once = room_of(self._count(Configuration()))
+            self._pool.at_once = 1 if narrow else room_of(self._count(Configuration()))
         if self._is_wide:
             forms = list[Configuration]()
             self._weigh_each(self._everything(forms))
@@ -146,10 +176,18 @@ class Optimizer:
         if self.base is None or self._span(self.base, "original", eager=True) is None:
             return
         if self.best is None and forms and not self._is_over(0.4):
-            self._those_that_verify(forms[0])
+            self._those_that_verify(min(forms, key=lambda one: len(one.settings)))
+        self._grow(forms)
         self._try_arguments()
+        self._grow(forms)
+        self._try_zones()
         self._prune()
         self._confirm()
+        self._try_fusions()
+
+    @property
+    def _counts_decide(self) -> bool:
+        return self.goal == GRAPHS
 
     @property
     def _is_wide(self) -> bool:
@@ -161,30 +199,52 @@ class Optimizer:
     def _see(self, counted: State) -> None:
         """Take what counting the original has shown as evidence for the rules."""
         self.counted = counted
-        found = groups(counted.before, self.bench.places)
-        cases = counted.results.cases
-        models = tuple(dict.fromkeys(name for case in cases for name in case.classes))
-        seen, ran = evidence(found, self.bench.places), traced(found, self.bench.places)
-        self.settings = replace(self.settings, evidence=seen, traced=ran, models=models)
+        self._learn(counted, counted.before)
 
-    def _fixes(self, unsafe: bool, strategies: tuple[tuple[str, str], ...] = ()) -> Configuration:
-        """All fixes of these grades."""
+    def _learn(self, state: State, seen: Sequence[Seen]) -> None:
+        """Take what a run has shown as evidence, beside what was known before."""
+        found, known = groups(seen, self.bench.places), self.settings
+        models = tuple(dict.fromkeys(name for case in state.results.cases for name in case.classes))
+        varied = tuple(dict.fromkeys((*known.evidence, *evidence(found, self.bench.places))))
+        ran = known.traced | traced(found, self.bench.places)
+        self.settings = replace(known, evidence=varied, traced=ran, models=models)
+
+    def _fixes(
+        self,
+        unsafe: bool,
+        strategies: tuple[tuple[str, str], ...] = (),
+        under: tuple[TorchSetting, ...] = (),
+    ) -> Configuration:
+        """All fixes of these grades. ``under``: settings of PyTorch that are in force with them."""
         given = {**self.settings.strategies, **dict(strategies)}
-        asked = replace(self.settings, unsafe=unsafe, strategies=given)
+        asked = replace(self.settings, unsafe=unsafe, strategies=given, torch_settings=under)
         files = self.analysis.again(asked)
-        made = tuple(bundle for bundle in bundles(files, self.bench.places) if bundle.units)
-        return Configuration(made, (), strategies, tuple(files))
+        every, late = bundles(files, self.bench.places), {_SETTING[0], ZONE, *self._fusions}
+        made = tuple(bundle for bundle in every if bundle.units and bundle.key[0] not in late)
+        whole = Configuration(made, under, strategies, tuple(files))
+        return whole if len(made) == len(every) else self._of(made, whole)
+
+    @property
+    def _fusions(self) -> frozenset[str]:
+        """The rules that make one operator of several, which no cause asks for."""
+        return frozenset(rule.code for rule in self.analysis.rules if rule.switch)
 
     def _of(self, kept: Sequence[Bundle], like: Configuration) -> Configuration:
         """The same with these fixes only."""
         units = frozenset(unit for bundle in kept for unit in bundle.units)
-        given = {**self.settings.strategies, **dict(like.strategies)}
-        asked = replace(self.settings, strategies=given, only=units)
-        files = tuple(self.analysis.again(asked)) if units else ()
+        files = tuple(self.analysis.again(replace(self.told(like), only=units))) if units else ()
         return Configuration(tuple(kept), like.settings, like.strategies, files)
+
+    def told(self, one: Configuration) -> Settings:
+        """Return what rules are told of a configuration: its strategies, and the settings of PyTorch in force."""
+        given = {**self.settings.strategies, **dict(one.strategies)}
+        under = tuple(setting for setting in one.settings if setting.kind in ("config", "member"))
+        return replace(self.settings, strategies=given, torch_settings=under)
 
     def _forms(self) -> list[Configuration]:
         """Sets of all fixes, one for each strategy that makes a difference."""
+        if "fixes" not in self.parts:
+            return []
         first = self._first_strategies
         found = [self._fixes(self.settings.unsafe, first)]
         known = {_texts(found[0])}
@@ -195,7 +255,10 @@ class Optimizer:
                 if _texts(other) not in known:
                     known.add(_texts(other))
                     found.append(other)
-        return [one for one in found if one.changed]
+        asked = self._asked(self.counted) if self.counted is not None and self._may_set else ()
+        self._together |= set(asked)
+        found += [self._fixes(self.settings.unsafe, first, asked)] if asked else []
+        return [one for one in found if one.changed or one.settings]
 
     @property
     def _first_strategies(self) -> tuple[tuple[str, str], ...]:
@@ -208,10 +271,11 @@ class Optimizer:
             if self._is_wide:
                 found = [one for one in found if one in self._counts] or found[:1]
             found.sort(key=self._standing)
-            least = self._standing(found[0])
+            least, plain = self._standing(found[0]), [one for one in found if not one.settings][:1]
             found = [one for one in found if self._standing(one).is_near(least)]
+            found += [one for one in plain if one not in found]
         proven = self._fixes(unsafe=False)
-        if proven.changed and _texts(proven) not in {_texts(one) for one in found[:1]}:
+        if found and proven.changed and _texts(proven) not in {_texts(one) for one in found[:1]}:
             found.insert(1, proven)
         return found
 
@@ -234,7 +298,7 @@ class Optimizer:
             for form in forms:
                 self._add(form, counting(self.options), counts=True, reserved=0.3)
             if not forms:
-                begin([_with_graphs(original)])
+                begin(self._graphed([original]))
 
         begin([original])
         if self.counted is not None:
@@ -242,7 +306,7 @@ class Optimizer:
         else:
             self._add(original, counting(self.options), counts=True, reserved=_RESERVED)
             guessed = self._fixes(self.settings.unsafe, self._first_strategies)
-            begin([_with_graphs(guessed)] if guessed.changed else [])
+            begin(self._graphed([guessed]) if guessed.changed and "fixes" in self.parts else [])
         for (one, counted), state in self._pool.results(
             lambda: self.base is not None and self._is_over(_RESERVED), self._told_of, self._is_too_slow
         ):
@@ -257,7 +321,12 @@ class Optimizer:
                 count_forms()
             elif not uncounted:
                 forms[:] = self._ranked(forms)
-                begin([*map(_with_graphs, [*forms, original]), *forms[:1]])
+                begin([*self._graphed([*forms, original]), *forms[:1]])
+
+    def _graphed(self, some: Sequence[Configuration]) -> list[Configuration]:
+        """The same with CUDA graphs, where the call is searched."""
+        graphs = (_GRAPHS,) if "call" in self.parts else ()
+        return [replace(one, settings=(*one.settings, *graphs)) for one in some]
 
     def _is_too_slow(self, asked: tuple[Configuration, bool], seconds: float) -> bool:
         """Whether something is not waited for any more: another was verified, in far less time."""
@@ -268,9 +337,18 @@ class Optimizer:
         return slow
 
     def _standing(self, one: Configuration) -> Standing:
-        return standing(self._count(one), "patched" if one.changed or one.settings else "original")
+        return standing(*self._count_of(one))
+
+    def _count_of(self, one: Configuration) -> tuple[State, Tree]:
+        return self._count(one), "patched" if one.changed or one.settings else "original"
 
     # --- stages -----------------------------------------------------------------------------------------------------
+
+    def _asked(self, state: State) -> tuple[TorchSetting, ...]:
+        """Return the settings of the whole process that the causes in the original call for."""
+        torch = state.results.environment.torch
+        asked = asked_settings(groups(state.before, self.bench.places), self.bench.places, torch)
+        return tuple(setting for setting in asked if setting.kind in ("config", "member"))
 
     def _add(self, one: Configuration, options: plan.Options, counts: bool = False, reserved: float = 0.0) -> None:
         limit = min(options.seconds, max(20.0, self._left(reserved)))
@@ -295,7 +373,7 @@ class Optimizer:
         incumbent = self.best
         for one, state in results:
             if state is None:
-                self._drop(one, "not tried: the budget was used up")
+                self._drop(one, _NOT_TRIED)
                 continue
             ended.append((one, state))
             if self.base is None and (not self._is_wide or one == Configuration()):
@@ -331,7 +409,7 @@ class Optimizer:
             self._failed_together.append((one, _why(state)))
         elif not _verified(state):
             self._drop(one, _why(state))
-        elif self._is_wide and now is not None and _settled(state, "patched"):
+        elif self._is_wide and now is not None and self._settles(state):
             self._contended.append((one, now))
             if incumbent is None:
                 self._consider(one, state)
@@ -339,9 +417,17 @@ class Optimizer:
             self._drop(one, self._not_faster(state))
 
     def _not_faster(self, state: State) -> str:
-        if not _settled(state, "patched"):
+        if not self._settles(state):
             return _UNSETTLED
-        return f"not faster: {_told(self._span(state, 'patched'), self.goal)}"
+        return f"{self._no_gain}: {_told(self._span(state, 'patched'), self.goal)}"
+
+    @property
+    def _no_gain(self) -> str:
+        return "not fewer graphs" if self._counts_decide else "not faster"
+
+    def _settles(self, state: State) -> bool:
+        """Whether it stops compiling; where counts decide, they tell of that."""
+        return self._counts_decide or _settled(state, "patched")
 
     def _time_finalists(self, incumbent: Best | None) -> None:
         """Measure the fastest of a concurrent round again alone. ``incumbent``: the best measured alone before."""
@@ -380,51 +466,163 @@ class Optimizer:
             if state is not None and _verified(state):
                 kept.append(alone[one])
             elif state is not None:
+                self.dropped = [other for other in self.dropped if other.what != alone[one].label]
                 self._drop_bundle(alone[one], _why(state))
         if kept:
             self._round([self._of([bundle for bundle in every.bundles if bundle in kept], every)], _RESERVED)
 
+    def _grow(self, forms: Sequence[Configuration]) -> None:
+        """Fixes that only show where the fixes so far have changed what is compiled."""
+        plain = [bundle for one in forms if not one.settings for bundle in one.bundles]
+        self._tried |= {unit for bundle in plain for unit in bundle.units}
+        for _ in range(_GROWTH if forms else 0):
+            if self._is_over(_RESERVED + 0.1):
+                break
+            start = self.best.configuration if self.best else forms[0]
+            state = self.best.state if self.best else self._count(start)
+            self._learn(state, state.after)
+            every = self._fixes(self.settings.unsafe, start.strategies, self.told(start).torch_settings)
+            new = [bundle for bundle in every.bundles if not bundle.units <= self._tried]
+            if not new:
+                break
+            self._tried |= {unit for bundle in new for unit in bundle.units}
+            before = self.best
+            self._round([self._with_fixes(new, start)], _RESERVED)
+            for bundle in new if self.best is before and new[1:] else ():
+                self._round([self._with_fixes([bundle], start)], _RESERVED)
+
     def _try_arguments(self) -> None:
         """Arguments of ``torch.compile`` and settings, each on top of what is best."""
-        if self._is_wide:
-            made = [self._with(setting) for setting in self._offered()]
-            self._round([one for one in made if one not in self._cold], _RESERVED + 0.25)
-            return
-        for setting in self._offered():
-            self._round([self._with(setting)], _RESERVED + 0.1)
+        tried: set[TorchSetting] = set()
+        for _ in range(_ROUNDS):
+            new = [setting for setting in self._offered() if setting not in tried]
+            tried.update(new)
+            if self._is_wide:
+                made = [self._with(setting) for setting in new]
+                self._round([one for one in made if one not in self._cold], _RESERVED + 0.25)
+            for setting in new if not self._is_wide else ():
+                self._round([self._with(setting)], _RESERVED + 0.1)
+
+    def _with_fixes(self, more: Sequence[Bundle], like: Configuration) -> Configuration:
+        """Return the best configuration, or ``like`` where there is none, with more fixes."""
+        start = self.best.configuration if self.best else like
+        return self._of((*start.bundles, *more), start)
 
     def _with(self, setting: TorchSetting) -> Configuration:
         """Return the best configuration with one more setting."""
         start = self.best.configuration if self.best else Configuration()
-        others = tuple(other for other in start.settings if other.name != setting.name)
-        return replace(start, settings=(*others, setting))
+        same = ("name", "value") if setting.kind == "member" else ("name",)
+        others = (o for o in start.settings if any(getattr(o, key) != getattr(setting, key) for key in same))
+        return self._of(start.bundles, replace(start, settings=(*others, setting)))
 
     def _offered(self) -> Iterator[TorchSetting]:
-        """What suits this case: modes on a GPU, dynamic shapes after recompiles, what causes ask for."""
+        """What suits this case: modes on a GPU, dynamic shapes after recompiles, what causes ask for.
+
+        Where no cause asks for a setting and the graph still breaks, those that capture more: behind one break may be
+        another. Last, graphs that go on in the caller of what breaks.
+        """
         assert self.base is not None
         state, tree = self._now()
+        calls = "call" in self.parts and not self._counts_decide
         figures = next(iter(state.figures(tree).values()), None)
-        if self.base.results.environment.cuda:
+        if self.base.results.environment.cuda and calls:
             yield from (_GRAPHS, _KERNELS)
-        if self.best is None:
+        if self.best is None and "call" in self.parts:
             yield from for_errors(self.base)
-        causes = self._causes()
-        torch = self.base.results.environment.torch
-        for setting in asked_settings(causes, self.bench.places, torch) if self.settings.unsafe else ():
-            if setting.kind in ("config", "argument"):
-                yield setting
-        if figures is None or figures.counts.recompiles:
+        if self._may_set:
+            causes = self._causes()
+            found = asked_settings(causes, self.bench.places, self.base.results.environment.torch)
+            asked = [setting for setting in found if calls or setting.kind != "argument"]
+            broken = [group for group in causes if group.category == "graph break"]
+            if broken and not asked:
+                asked += [setting for setting in CAPTURING if setting != RECURRENT or self._names_layers]
+            if any(event.kind == "break" and event.stack[1:] for group in broken for event in group.events):
+                asked.append(GOING_ON)
+            yield from asked
+        if calls and (figures is None or figures.counts.recompiles):
             yield TorchSetting("argument", "dynamic", True)
+        slow = (self._cold.get(Configuration()) or 0.0) > _SLOW
+        lists = {case.blocks for case in self.base.results.cases} if calls and (slow or self.goal == "startup") else ()
+        if len(lists) == 1:
+            yield from (TorchSetting("blocks", path, cls) for path, cls in next(iter(lists)))
+
+    @property
+    def _may_set(self) -> bool:
+        """Whether settings of the whole process are tried: that all else is right with them is an assumption."""
+        return self.settings.unsafe and self.settings.wants(*_SETTING)
+
+    @property
+    def _names_layers(self) -> bool:
+        """Whether a file names a recurrent layer; one that stands elsewhere and breaks is a cause by itself."""
+        return any(word in file.before for file in self.analysis.first for word in (b"RNN", b"GRU", b"LSTM"))
+
+    def _try_zones(self) -> None:
+        """Functions that are left out of graphs as a whole, where that pays, for what nothing else has mended."""
+        if not self.settings.unsafe or "fixes" not in self.parts or not self.settings.wants(ZONE, "scattered-breaks"):
+            return
+        start = self.best.configuration if self.best else Configuration()
+        others = tuple(setting for setting in start.settings if setting != GOING_ON)  # it hides what is where
+        state, tree = self._now() if others == start.settings else self._count_of(replace(start, settings=others))
+        found = extents(state.after if tree == "patched" else state.before, self.bench.places)
+        self.settings = replace(self.settings, extents=found[:CANDIDATES])
+        order = [(extent.path, extent.function) for extent in distinct(found[:CANDIDATES])]
+        made = bundles(self.analysis.again(self.told(start)), self.bench.places) if order else ()
+        before = self._count(start).totals("patched" if self.best else "original") if made else None
+        zones = [bundle for bundle in made if bundle.key[0] == ZONE and bundle.key[1:] in order]
+        for zone in sorted(zones, key=lambda bundle: order.index((bundle.key[1], bundle.key[2]))):
+            one = self._of((*start.bundles, zone), start)
+            after = None if self._is_over(_RESERVED + 0.1) else self._count(one).totals("patched")
+            if before is None or after is None or not pays(before, after):
+                self._drop_bundle(zone, "the graphs that it saves are worth less than what then runs eagerly")
+            elif any(now > was for now, was in zip(self._standing(one), self._standing(start), strict=True)):
+                self._drop_bundle(zone, f"something gets more: {self._standing(one).told}")
+            else:
+                self._round([one], _RESERVED + 0.1)
 
     def _causes(self) -> tuple[Group, ...]:
         state, tree = self._now()
         return groups(state.after if tree == "patched" else state.before, self.bench.places)
 
+    def _try_fusions(self) -> None:
+        """Operators written by hand: kept where eager code gets faster, and compiled code no slower."""
+        start = self.best.configuration if self.best else Configuration()
+        if self._counts_decide or "fixes" not in self.parts:
+            return
+        every = bundles(self.analysis.again(self.told(start)), self.bench.places) if self._fusions else ()
+        made = [bundle for bundle in every if bundle.key[0] in self._fusions]
+        for some in (made, *([one] for one in made if made[1:])) if made else ():
+            if self._is_over(0.05):
+                break
+            one = self._of((*start.bundles, *some), start)
+            state, now = self._time(one), self._now()
+            after = self._span(state, "patched")
+            faster = _is_less(self._span(state, "patched", eager=True), self._span(*now, eager=True))
+            if _verified(state) and after is not None and faster and not _is_less(self._span(*now), after):
+                self._keep(one, state, after)
+                start = one
+            elif len(some) == 1:
+                self._drop_bundle(some[0], "eager code is not faster" if _verified(state) else _why(state))
+            if some is made and start is one:
+                break
+
     def _prune(self) -> None:
         """Without the fixes that change no count: one that does not help is not kept."""
-        if self.best is None or self.counted is None or len(self.best.configuration.bundles) < 2:
+        if self.best is None or self.counted is None:
             return
-        whole = self.best.configuration
+        whole = self._without_settings(self.best.configuration)
+        kept = self._needed(whole) if len(whole.bundles) > 1 else whole.bundles
+        one = whole if len(kept) == len(whole.bundles) else self._of(kept, whole)
+        if one == self.best.configuration or self._is_over(_RESERVED):
+            return
+        for _ in range(_TURNS):
+            state = self._time(one)
+            now = self._span(state, "patched")
+            if _verified(state) and now is not None and not _is_less(self.best.span, now, _PRUNED):
+                self._keep(one, state, now)
+                return
+
+    def _needed(self, whole: Configuration) -> Sequence[Bundle]:
+        """Return the fixes that a cause explains, without those whose removal changes no count."""
         kept = self._with_reason(whole)
         usual = self._standing(whole)
         if len(kept) == len(whole.bundles) or self._standing(self._of(kept, whole)) > usual:
@@ -432,16 +630,18 @@ class Optimizer:
         for bundle in whole.bundles:
             if bundle not in kept:
                 self._drop_bundle(bundle, "no run showed a cost there")
-        kept = self._without_unneeded(kept, whole, usual)
-        if len(kept) == len(whole.bundles) or self._is_over(_RESERVED):
-            return
-        one = self._of(kept, whole)
-        for _ in range(_TURNS):
-            state = self._time(one)
-            now = self._span(state, "patched")
-            if _verified(state) and now is not None and not _is_less(self.best.span, now, _PRUNED):
-                self._keep(one, state, now)
-                return
+        return self._without_unneeded(kept, whole, usual)
+
+    def _without_settings(self, whole: Configuration) -> Configuration:
+        """Return the configuration without settings that were tried together, where no count changes without one."""
+        usual = self._standing(whole)
+        for setting in [one for one in whole.settings if one in self._together]:
+            others = tuple(other for other in whole.settings if other != setting)
+            rest = self._of(whole.bundles, replace(whole, settings=others))
+            if not self._is_over(_RESERVED + 0.1) and self._standing(rest) <= usual:
+                whole = rest
+                self._note(setting.told, "no count changes without it")
+        return whole
 
     def _without_unneeded(self, kept: list[Bundle], whole: Configuration, usual: Standing) -> list[Bundle]:
         """Return the fixes without those whose removal changes no count."""
@@ -470,6 +670,8 @@ class Optimizer:
         """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
         if self._is_over(0.05) or (self.best is None and not self._is_wide):
             return
+        if self._counts_decide and self.options.quick:
+            return  # it would be measured in the same way
         one = self.best.configuration if self.best else Configuration()
         state = self._measured(one, self.options, fresh=True)
         now = self._span(state, "patched" if one != Configuration() else "original")
@@ -477,7 +679,7 @@ class Optimizer:
         if not _verified(state) and not _differs(state) and (now is None or uncompared):
             return  # the time was over: what was measured stands
         if one != Configuration() and (now is None or not _verified(state)):
-            self._drop_fixes(one, f"not confirmed: {_why(state)}")
+            self._drop_fixes(one, _why(state))
             self.best = None
             return
         self.base, self.best = state, None
@@ -495,7 +697,8 @@ class Optimizer:
     def _count(self, one: Configuration) -> State:
         if one not in self._counts:
             self.say(f"counting {one.told}")
-            self._counts[one] = self._measured(one, replace(counting(self.options), repeat=False, quick=True))
+            how = self.options if self._counts_decide else counting(self.options)
+            self._counts[one] = self._measured(one, replace(how, repeat=False, quick=True))
         return self._counts[one]
 
     def _measured(self, one: Configuration, options: plan.Options, fresh: bool = False) -> State:
@@ -512,8 +715,12 @@ class Optimizer:
         assert self.base is not None
         was = self.best.span if self.best else self._span(self.base, "original")
         why = f"not better than the original compiled: {_told(now, self.goal)}"
-        if not _settled(state, "patched"):
+        if not self._settles(state):
             why = _UNSETTLED
+        elif self.goal == "startup" and _is_less(
+            _span(self.base, "original", "latency", True), _span(state, "patched", "latency")
+        ):
+            why = "it starts quickly, but each call is slower than eager"
         elif _is_less(now, was) or (not _is_less(was, now) and self._compiles_faster(one)):
             self._keep(one, state, now)
             return True
@@ -523,7 +730,7 @@ class Optimizer:
 
     def _compiles_faster(self, one: Configuration) -> bool:
         """Whether the first pass takes less time than that of what was best: what counts where the times are equal."""
-        if self._is_wide:
+        if self._is_wide or self._counts_decide:
             return False  # first passes of a concurrent round are not comparable
         was = self._cold.get(self.best.configuration if self.best else Configuration())
         now = self._cold.get(one)
@@ -539,28 +746,31 @@ class Optimizer:
         assert self.base is not None
         return (self.best.state, "patched") if self.best else (self.base, "original")
 
-    def _drop(self, one: Configuration, why: str) -> None:
+    def _drop(self, one: Configuration, why: _Why) -> None:
         """Record why a configuration is not kept, under what distinguishes it from the best one."""
         best = self.best.configuration if self.best else Configuration()
         own = [setting for setting in one.settings if setting not in best.settings]
         if one.bundles and not own and set(one.strategies) <= set(_FIRST_STRATEGIES) and self.best is None:
             self._drop_fixes(one, why)
             return
-        name = (
-            ", ".join(setting.told for setting in own)
-            if own and self.best and one.bundles == best.bundles
-            else one.told
-        )
-        if all(other.what != name for other in self.dropped):
-            self.dropped.append(Dropped(name, why))
+        more = [bundle for bundle in one.bundles if bundle not in best.bundles]
+        if len(more) == 1 and not own:
+            self._drop_bundle(more[0], why)
+            return
+        alone = own and one.bundles == best.bundles and (self.best or not self._is_wide)
+        self._note(", ".join(setting.told for setting in own) if alone else one.told, why)
 
-    def _drop_fixes(self, one: Configuration, why: str) -> None:
+    def _drop_fixes(self, one: Configuration, why: _Why) -> None:
         for bundle in one.bundles:
             self._drop_bundle(bundle, why)
 
-    def _drop_bundle(self, bundle: Bundle, why: str) -> None:
-        if all(other.what != bundle.label for other in self.dropped):
-            self.dropped.append(Dropped(bundle.label, why))
+    def _drop_bundle(self, bundle: Bundle, why: _Why) -> None:
+        self._note(bundle.label, why)
+
+    def _note(self, what: str, why: _Why) -> None:
+        wrong = _Wrong(why, "not tried" if why == _NOT_TRIED else "not better") if isinstance(why, str) else why
+        if all(other.what != what for other in self.dropped):
+            self.dropped.append(Dropped(what, *wrong))
 
     def _span(self, state: State, tree: Tree, eager: bool = False) -> Span | None:
         return _span(state, tree, self.goal, eager)
@@ -580,8 +790,10 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     if base is None:
         return Verdict("failed", search.goal, seconds=seconds, said=_failure(search.counted))
     place = base.results.environment
-    eager, before = (_span(base, "original", "latency", eager) for eager in (True, False))
-    after = _span(best.state, "patched", "latency") if best else before
+    counted, compiles = search.goal == GRAPHS, compiles or "call" not in search.parts
+    unit = GRAPHS if counted else "latency"
+    eager, before = (_span(base, "original", unit, eager) for eager in (True, False))
+    after = _span(best.state, "patched", unit) if best else before
     told = Verdict(
         "failed",
         search.goal,
@@ -612,8 +824,9 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         graphs=Pair(*(counts([f.launches for f in side]) for side in (unfixed, fixed or unfixed))),
         ops_in_graphs=Pair(*(counts([f.operators for f in side]) for side in (unfixed, fixed or unfixed))),
     )
-    least = best.span if best else _span(base, "original", search.goal)
-    alone = _span(base, "original", search.goal, eager=True)
+    judged = "latency" if search.goal == "startup" else search.goal  # eager code has nothing to compile
+    least = _span(best.state, "patched", judged) if best else _span(base, "original", judged)
+    alone = _span(base, "original", judged, eager=True)
     if not told.equivalent and best is None and any(case.compare_error for case in base.results.cases):
         return replace(told, said=_failure(base))
     if not told.equivalent:
@@ -622,7 +835,8 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
             said += ", also without fixes"
         return replace(told, word="failed" if compiles else "do-not-compile", said=said)
     runs_now = compiles and best is not None and before is None and not _is_less(alone, least)
-    if not runs_now and not _is_less(least, alone):
+    slower = not counted and not runs_now and not _is_less(least, alone)
+    if slower and (search.against_eager or best is None):
         fixes = [Dropped(bundle.label, "eager is as fast") for bundle in (best.configuration.bundles if best else ())]
         why = named(fixed or unfixed)
         return replace(told, word="do-not-compile", dropped=(*told.dropped, *fixes), said=why)
@@ -637,6 +851,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         settings=given,
         fixes=tuple(_kept(best)),
         files=tuple(search.bench.places.shown(file.path) for file in one.changed),
+        said=f"{told.against_eager} on this device ({place.device})" if slower else "",
     )
 
 
@@ -662,6 +877,8 @@ def _figures(state: State, tree: Tree) -> tuple[Figures, ...]:
 def _span(state: State, tree: Tree, goal: str, eager: bool = False) -> Span | None:
     """What the goal measures, over all cases; None where one was not measured."""
     results = state.results
+    if goal == GRAPHS:
+        return _counted_span(state, tree, eager)
     mode = None if eager else results.modes[0]
     if results.backend not in TIMED and not eager:
         return None
@@ -673,8 +890,17 @@ def _span(state: State, tree: Tree, goal: str, eager: bool = False) -> Span | No
     if not known or len(known) < len(spans):
         return None
     busy = [span.busy for span in known if span.busy is not None]
-    low, median, high = (sum(span[place] or 0.0 for span in known) for place in range(3))
+    low, median, high = map(sum, zip(*(span[:3] for span in known), strict=True))
     return Span(low, median, high, sum(busy) if len(busy) == len(known) else None)
+
+
+def _counted_span(state: State, tree: Tree, eager: bool) -> Span | None:
+    """What counts say, where no time is measured; of eager code only that it ran."""
+    kind: Literal["eager", "compiled"] = "eager" if eager else "compiled"
+    mode = None if eager else state.results.modes[0]
+    if any(case.variant(tree, kind, mode).figures is None for case in state.results.cases):
+        return None
+    return Span(0, 0, 0) if eager else Span(0, 0, 0, None, standing(state, tree), operators(state, tree))
 
 
 def _of_figures(figures: Figures, goal: str) -> Span | None:
@@ -694,10 +920,12 @@ def _of_figures(figures: Figures, goal: str) -> Span | None:
 def _is_less(now: Span | None, was: Span | None, share: float = SHARE) -> bool:
     """Whether it is less beyond noise: quartiles apart, by more than a share, and CPU time says the same.
 
-    What could not be measured is more than all that could.
+    What could not be measured is more than all that could. Fewer graphs since less is compiled are no gain.
     """
     if now is None or was is None:
         return now is not None
+    if now.counts is not None and was.counts is not None:
+        return now.counts < was.counts and not captures_less(now.operators, was.operators)
     by_clock = now.high < was.low and now.median < (1 - share) * was.median
     return by_clock and (now.busy is None or was.busy is None or now.busy < was.busy)
 
@@ -745,12 +973,13 @@ def _differs(state: State) -> bool:
     return any(verdict.status == "different" for verdict in state.judgement.verdicts)
 
 
-def _why(state: State) -> str:
+def _why(state: State) -> _Wrong:
     """Why a state does not count as verified."""
     for found in state.judgement.verdicts:
         if found.status not in ("equivalent", "unproven"):
-            return "; ".join(found.reasons[:2]) or found.status
-    return "no recorded call runs what was changed"
+            outcome: Fate = "different" if found.status == "different" else "failed"
+            return _Wrong("; ".join(found.reasons[:2]) or found.status, outcome)
+    return _Wrong("no recorded call runs what was changed", "failed")
 
 
 def _failure(state: State | None) -> str:
@@ -766,18 +995,15 @@ def _failure(state: State | None) -> str:
     return "nothing could be measured"
 
 
-def _with_graphs(one: Configuration) -> Configuration:
-    """The same with CUDA graphs."""
-    return replace(one, settings=(_GRAPHS,))
-
-
 def _texts(one: Configuration) -> tuple[tuple[str, bytes], ...]:
     return tuple((file.path, file.after) for file in one.changed)
 
 
 def _median(span: Span | None) -> float | None:
-    return None if span is None else round(span.median, 3)
+    return None if span is None else round(span.median, 3) or None
 
 
 def _told(span: Span | None, goal: str) -> str:
+    if span is not None and span.counts is not None:
+        return span.counts.told
     return "did not run" if span is None else f"{span.median:.3g} {UNITS[goal]}"

@@ -10,6 +10,10 @@ from typing import Any, Literal
 Word = Literal["optimized", "already-best", "do-not-compile", "failed"]
 
 UNITS = {"latency": "ms", "throughput": "ms", "startup": "s", "memory": "MB"}
+GRAPHS = "graphs"  # the goal where no time is measured: counts decide
+
+#: Why something is not kept: its results differ, it does not run, it is no gain, or the budget was used up.
+Fate = Literal["different", "failed", "not better", "not tried"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Dropped:
 
     what: str
     reason: str
+    outcome: Fate = "not better"
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Verdict:
             "call": self.call,
             "settings": self.settings,
             "fixes": [vars(fix) for fix in self.fixes],
-            "dropped": [{"code": one.what, "reason": one.reason} for one in self.dropped],
+            "dropped": [{"code": one.what, "reason": one.reason, "outcome": one.outcome} for one in self.dropped],
             "files": list(self.files),
             "message": self.said,
             "interrupted": self.interrupted,
@@ -109,13 +114,13 @@ class Verdict:
         """What is printed last; nothing more is needed to act."""
         if self.word == "failed":
             return [f"failed: {self.said}. Nothing was changed."]
+        if self.goal == GRAPHS:
+            return self._counted()
         first = f"eager {_ms(self.eager_ms)} | compiled as it was {_ms(self.before_ms)}"
         if self.word == "do-not-compile":
             best = f" | best {_ms(self.after_ms)}" if self.after_ms is not None else ""
-            faster = bool(self.after_ms and self.eager_ms and self.after_ms < self.eager_ms)
-            why = "no gain over eager beyond noise" if faster else "eager is fastest"
-            where = f"on this device ({self.device})"
-            lines = [f"{first}{best}: do not compile this model for {self.goal} {where}; {why}. Nothing was changed."]
+            where = f"for {self.goal} on this device ({self.device}); {self.against_eager}"
+            lines = [f"{first}{best}: do not compile this model {where}. Nothing was changed."]
             return [*lines, f"why: {self.said}"] if self.said else lines
         if self.word == "already-best":
             return [
@@ -132,7 +137,22 @@ class Verdict:
         if cold and self.before_cold_s is not None:
             cold += f", before {self.before_cold_s:.0f} s"
         lines.append("          ".join(filter(None, (f"compile with: {self.call}" if self.call else "", cold))))
-        return lines
+        return [*lines, *([self.said] if self.said else [])]
+
+    @property
+    def against_eager(self) -> str:
+        """What is said where nothing is faster than eager beyond noise."""
+        faster = bool(self.after_ms and self.eager_ms and self.after_ms < self.eager_ms)
+        return "no gain over eager beyond noise" if faster else "eager is fastest"
+
+    def _counted(self) -> list[str]:
+        """The lines where counts decide."""
+        pairs = self._pairs()[:3]
+        if self.word == "already-best":
+            now = ", ".join(f"{name} {pair.before}" for name, pair in pairs)
+            return [f"{now}: no fix gave fewer graphs. Nothing was changed."]
+        now = ", ".join(f"{name} {_count(pair.before)} -> {_count(pair.after)}" for name, pair in pairs)
+        return [f"{now}, results equal", self._kept(), *([f"compile with: {self.call}"] if self.call else [])]
 
     def _kept(self) -> str:
         files = len({fix.file for fix in self.fixes})
@@ -157,6 +177,10 @@ def relative(path: str) -> str:
 
 def _ms(value: float | None) -> str:
     return "failed" if value is None else f"{value:.3g} ms" if value < 100 else f"{value:.1f} ms"
+
+
+def _count(value: int | None) -> str:
+    return "failed" if value is None else str(value)
 
 
 def _times(before: float | None, after: float | None) -> str:

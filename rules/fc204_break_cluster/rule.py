@@ -42,7 +42,7 @@ class BreakCluster(Rule):
         the class. Where a flag of the function decides whether it reads, the flag decides between the marked function
         and the plain one. Of functions that call each other the outermost is marked. This fix is made last: when
         another rule removes the reads, there is no need of it. What is left out stays out with any setting of PyTorch,
-        also those of its reads that one takes in; `diagnose --prove --unsafe` measures settings with this fix and
+        also those of its reads that one takes in; `prove --unsafe` measures settings with this fix and
         without, and keeps what comes to fewer graphs.
 
     Why it breaks compilation:

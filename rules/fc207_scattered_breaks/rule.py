@@ -40,9 +40,8 @@ class ScatteredBreaks(Rule):
     What it does:
         Marks the function ``@torch.compiler.disable``: it runs eagerly, with all that it calls. It needs a run that
         has broken in it; without one the rule is silent. ``diagnose`` names such functions, up to four, where nothing
-        else mends the cause. ``--prove --unsafe`` tries them when all other fixes and settings are decided, one at a
-        time, and keeps the one with which fewest graphs start, if nothing is worse with it and outputs are the same;
-        then once more, on top of it.
+        else mends the cause. ``prove --unsafe`` tries them when all other fixes and settings are decided, one at a
+        time, and keeps the one with which fewest graphs start, if no count is worse with it and outputs are the same.
 
     Why it breaks compilation:
         A break ends the graph in the function that it stands in and in each function on the way to it: ten calls deep,

@@ -44,7 +44,7 @@ class SplitForward(Rule):
         moves, as it is, into a new method ``_forward_core`` that gets what it reads as arguments. In the same file
         ``model = torch.compile(model)`` becomes ``model._forward_core = torch.compile(model._forward_core)`` where
         the class of ``model`` is plain to see. It needs a run that has compiled ``forward`` again for another number
-        of items, also when that is in a method that ``forward`` gives the list to: ``diagnose`` and ``--prove`` make
+        of items, also when that is in a method that ``forward`` gives the list to: ``diagnose`` and ``prove`` make
         one, and without it the rule is silent. Once a class has such a method, calls in other files that compile the
         whole model are rewritten too; before that they are only reported.
 

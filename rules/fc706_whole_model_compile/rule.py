@@ -57,8 +57,8 @@ class WholeModelCompile(Rule):
         blocks, and each is started by itself, for which small ones leave a GPU waiting: on an H200 a step of FLUX's
         blocks takes as long as that of the whole, a training step of nanoVLM's 1.23 times as long; with
         ``mode="reduce-overhead"``, where each has CUDA graphs of its own, 1.07 times.
-        ``diagnose --tune --goal startup --prove`` measures both ways and decides by cold seconds, steps and
-        recompiles. Not written where the model is compiled again, the wrapper is asked for (``_orig_mod``), the
+        ``tune --goal startup`` measures both ways and decides by the seconds of the first pass. Not written where the
+        model is compiled again, the wrapper is asked for (``_orig_mod``), the
         class of the blocks has the decorator, blocks are swapped (FC708), or activation checkpointing wraps the
         blocks afterwards: then the finding says what to do. Silent where no list of blocks is seen, or other lists of
         modules beside it, where a block is called by its ``forward``, where something around is compiled with
@@ -96,7 +96,7 @@ class WholeModelCompile(Rule):
         limit = _limit(whole, reached, facts)
         fix = Fix((ReplaceStatements((facts.syntax.statement_of(node),), _code(made, limit)),), Applicability.UNSAFE)
         numbered = "; each block has a number, for which it is compiled apart" if limit else ""
-        way = "`diagnose --tune --goal startup --prove` measures both ways"
+        way = "`tune --goal startup` measures both ways"
         yield Finding(node, message, fix, f"what is around the blocks may run eagerly; {way}{numbered}")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID

@@ -12,7 +12,7 @@ from rules.fc710_compile_setting.examples import INVALID, VALID
 from rules.fc710_compile_setting.recurrent import SETTING, recurrent
 from rules.fc710_compile_setting.writing import SettingPlaces
 
-_TRIED = "`diagnose --prove --unsafe` finds out whether it helps this model"
+_TRIED = "`prove --unsafe` finds out whether it helps this model"
 
 
 class CompileSetting(Rule):
@@ -21,13 +21,14 @@ class CompileSetting(Rule):
     What it does:
         Writes the setting where the model is compiled. ``torch._dynamo.config.capture_scalar_outputs = True`` becomes a
         line before ``torch.compile(model)`` or ``model.compile()``; what is an argument of the call (``dynamic=True``)
-        goes into it. It needs a run: ``diagnose --prove --unsafe`` tries the settings that the causes ask for, alone
-        and together, with the source fixes and without them, and keeps the fewest that help. Without a run it
-        tells of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph: where compiled code
-        reads the attribute first that holds one, and where it calls one out of a list or a ``Sequential``. Where the
-        project compiles models of several classes, those that have nothing to do with the case's are left as they are.
-        Where nothing in the given files compiles, the report says what to write, and at which line of the project.
-        Where ``--tune`` has found that its blocks are better compiled one by one, the call becomes a loop over them.
+        goes into it. It needs a run: ``prove --unsafe`` tries the settings that the causes call for, with the source
+        fixes and on top of them, and keeps those that help; ``optimize`` and ``tune`` also try arguments. Without a
+        run it tells of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph: where compiled
+        code reads the attribute first that holds one, and where it calls one out of a list or a ``Sequential``. Where
+        the project compiles models of several classes, those that have nothing to do with the case's are left as they
+        are.
+        Where nothing in the given files compiles, what to write is printed.
+        Where ``tune`` has found that its blocks are better compiled one by one, the call becomes a loop over them.
 
     Why it breaks compilation:
         By default Dynamo takes no number that is read from a tensor (``capture_scalar_outputs``), no result whose size

@@ -33,7 +33,7 @@ class SizeCheck(Rule):
 
     What it does:
         Where ``capture_scalar_outputs`` or ``capture_dynamic_output_shape_ops`` is set (by the project, or by
-        ``diagnose --prove --unsafe`` that tries it), what ``.item()``, ``.tolist()`` and sizes of ``x[mask]`` give are
+        ``prove --unsafe`` that tries it), what ``.item()``, ``.tolist()`` and sizes of ``x[mask]`` give are
         symbols of the graph. ``if n > limit: raise`` and ``assert 0 < n <= limit`` of them become, in compiled code
         (``torch.compiler.is_compiling()``), ``torch._check(n <= limit)``; in eager code everything stays as it is.
 

@@ -1,4 +1,4 @@
-"""What ``--prove`` has done: each fix kept or rolled back, and what the tree costs now."""
+"""What a search has done: each fix kept or rolled back, and what the tree costs now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from patcher.diagnose.diagnosis import Proof, Totals, Tried
 from patcher.report.html.blocks import command, fold, section, table, terms
 from patcher.report.html.diffs import side_by_side
 from patcher.report.html.markup import Markup, element, join, place, prose
-from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, where_to_write
 
 _COUNTS: tuple[tuple[str, Callable[[Totals], int]], ...] = (
     ("breaks", lambda totals: totals.breaks),
@@ -20,19 +19,16 @@ _COUNTS: tuple[tuple[str, Callable[[Totals], int]], ...] = (
 )
 _ALWAYS = 3  # of the counts; the others are shown when one of them is not 0
 # all others are rolled back
-_FATES: dict[str, str] = {"kept": "kept", "not tried": "not tried", NOT_WRITTEN: NOT_WRITTEN}
-_MARKS: dict[str, str] = {"kept": "kept", NOT_WRITTEN: "high"}
-_HEAD = ("Outcome", "Fix", "Where", "Why", "Breaks", "Recompiles", "Launches", "Warm ms")
+_FATES: dict[str, str] = {"kept": "kept", "not tried": "not tried"}
+_HEAD = ("Outcome", "Fix", "Where", "Why")
 
 
 def proof_section(proof: Proof | None) -> Markup:
     """Nothing when there was no proof."""
     if proof is None:
         return Markup("")
-    kept, unwritten = (sum(tried.outcome == one for tried in proof.tried) for one in ("kept", NOT_WRITTEN))
-    counted = f"{kept} of {len(proof.tried)} kept" + (f", {unwritten} not written" if unwritten else "")
-    ended = "what was not written" if unwritten else "what was kept"
-    told = f"{counted}, {proof.measurements} measurements. Figures: original → {ended}."
+    counted = f"{sum(tried.outcome == 'kept' for tried in proof.tried)} of {len(proof.tried)} kept"
+    told = f"{counted}, {proof.measurements} measurements. Figures: original → what was kept."
     each = table("What became of each fix", _HEAD, map(_row, proof.tried), "list")
     restore = join(element("h3", "To undo it"), command(proof.restore)) if proof.restore else ""
     return section(
@@ -40,16 +36,8 @@ def proof_section(proof: Proof | None) -> Markup:
         element("p", prose(proof.ending), class_="lead"),
         _totals(proof.before, proof.after),
         element("p", told),
-        element("p", NOT_WRITTEN_MEANS) if unwritten else "",
-        join(
-            element("h3", "Each fix"),
-            element("p", "The figures are those of the tree with all other kept fixes and without this one."),
-            each,
-        )
-        if proof.tried
-        else "",
+        join(element("h3", "Each fix"), each) if proof.tried else "",
         (_diff(tried) for tried in proof.tried if tried.diff),
-        join(element("p", prose(where_to_write(proof))), command("\n".join(proof.to_write))) if proof.to_write else "",
         restore,
     )
 
@@ -70,20 +58,17 @@ def _ms(totals: Totals | None) -> str:
 
 
 def _row(tried: Tried) -> list[Markup]:
-    without = tried.without
-    counts = [str(read(without)) if without else "-" for _, read in _COUNTS[:_ALWAYS]]
     return [
         _outcome(tried),
         _lines(tried.fixes),
         element("span", (element("span", place(where), class_="row") for where in tried.where)),
         element("span", prose(tried.reason), class_="wide"),
-        *(join(cell) for cell in (*counts, _ms(without))),
     ]
 
 
 def _outcome(tried: Tried) -> Markup:
     fate: str = _FATES.get(tried.outcome, "rolled back")
-    told = element("span", fate, class_=f"mark {_MARKS.get(fate, 'dropped')}")
+    told = element("span", fate, class_=f"mark {'kept' if fate == 'kept' else 'dropped'}")
     return told if tried.outcome in _FATES else join(told, element("span", tried.outcome, class_="row"))
 
 

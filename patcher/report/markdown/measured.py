@@ -32,7 +32,7 @@ from patcher.report.markdown.blocks import (
     shortened,
     table,
 )
-from patcher.report.recommending import NOT_WRITTEN, NOT_WRITTEN_MEANS, compared, where_to_write
+from patcher.report.recommending import compared
 from patcher.report.sections import TITLES
 
 
@@ -46,17 +46,9 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
     yield from prose(f"{sentence(proof.ending)} {many(proof.measurements, 'measurement')}.")
     if proof.tried:
         yield ""
-        head = ("fix", "at", "outcome", "breaks", "recompiles", "launches", "warm ms", "why")
-        yield from table(head, [_tried(item) for item in proof.tried])
-        yield ""
-        yield from prose("The figures are those of the tree without this fix and with all others that were kept.")
-    unwritten = any(item.outcome == NOT_WRITTEN for item in proof.tried)
-    if unwritten:
-        yield ""
-        yield from prose(NOT_WRITTEN_MEANS)
+        yield from table(("fix", "at", "outcome", "why"), [_tried(item) for item in proof.tried])
     yield ""
-    title = ("in all cases", "before", "after, not written" if unwritten else "after")
-    yield from table(title, _totals(proof.before, proof.after))
+    yield from table(("in all cases", "before", "after"), _totals(proof.before, proof.after))
     shown = {fix.diff for cause in diagnosis.causes for fix in cause.fixes}
     for item in proof.tried:
         if item.diff and item.diff not in shown:
@@ -64,11 +56,6 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"**{inline(', '.join(item.fixes))}** ({item.outcome})"
             yield ""
             yield block(item.diff, "diff")
-    if proof.to_write:
-        yield ""
-        yield from prose(where_to_write(proof))
-        yield ""
-        yield block("\n".join(proof.to_write), "python")
     if proof.restore:
         yield ""
         yield "To undo it:"
@@ -77,15 +64,10 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _tried(item: Tried) -> tuple[str, ...]:
-    without = item.without
-    counts = (without.breaks, without.recompiles, without.launches) if without else ()
     return (
         inline(", ".join(item.fixes)),
         ", ".join(code(where) for where in item.where),
         item.outcome,
-        *(str(number) for number in counts),
-        *([NONE] * (3 - len(counts))),
-        decimal(without.warm_ms if without else None),
         inline(item.reason),
     )
 
