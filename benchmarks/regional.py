@@ -3,8 +3,8 @@
     python benchmarks/regional.py measure --nanovlm TREE OUT             # there: torch only; leaves OUT/regional.json
     python benchmarks/regional.py page OUT/regional.json ... --into docs/results/calls.md
 
-TREE is a checkout of nanoVLM, patched. The lines that compile a way are executed as a page shows them. The first step of
-each way is taken in a process of its own with an
+TREE is a checkout of nanoVLM, patched. The lines that compile a way are executed as a page shows them. The first step
+of each way is taken in a process of its own with an
 empty cache, after steps in eager mode, so that no library starts in it; the ways are then timed in one more process,
 in turn. With ``--short`` that process is also the first way's own, in which it is compiled before the others; the
 others find what they have compiled earlier, and no second processes run. A way without a process of its own is told by

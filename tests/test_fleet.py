@@ -21,6 +21,8 @@ from patcher.fleet.places import Places
 from patcher.fleet.row import Job, Row, from_json, of, to_json
 from patcher.fleet.slots import Begun, Done, FleetError, run
 from patcher.fleet.table import Fleet, versions
+from patcher.fleet.told import proved
+from patcher.search.verdict import Pair, Verdict
 from rules import load_rules
 from tests.toy import SlowCall
 
@@ -285,3 +287,19 @@ def test_json_lines_are_what_jq_reads(tmp_path: Path) -> None:
     assert (tmp_path / "t.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (tmp_path / "t.md").read_text(encoding="utf-8").startswith("# fleet\n")
     assert err == ("1 row: 1 ok",)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "answer", "told"),
+    [
+        (Verdict("optimized", "graphs", graphs=Pair(4, 1), equivalent=True), "ok", "0 fixes kept; breaks failed"),
+        (Verdict("do-not-compile", before_ms=9.0, after_ms=3.0, equivalent=True), "ok", "0 fixes kept; eager failed"),
+        (Verdict("failed", max_difference=2.0, said="results differ"), "not equivalent", "results differ"),
+        (Verdict("failed", said="no torch"), "failed", "no torch"),
+    ],
+)
+def test_the_row_of_a_search(verdict: Verdict, answer: str, told: str) -> None:
+    (answered, text), figures = proved(verdict)
+    assert (answered, text[: len(told)]) == (answer, told)
+    assert figures.get("launches_before") == verdict.graphs.before
+    assert figures.get("speedup") == (3.0 if verdict.before_ms else None)
