@@ -75,7 +75,7 @@ def report(
     missing = [f"{file.path}: error: {file.error}" for file in analysis.first if file.error]
     if not analysis.files or any(not os.path.lexists(path) for path in asked.paths):
         return Told(FAILURE, err=(*missing, *([] if missing else ["no Python files found"])))
-    unwritable = [line for file, _ in asked.outputs if (line := _why_not(file))]
+    unwritable = [line for file, _ in asked.outputs if (line := why_not(file))]
     if unwritable:
         return Told(FAILURE, err=(*unwritable, "nothing was measured"))
     try:
@@ -100,14 +100,14 @@ def report(
     return Told(FAILURE if errors else status, written, (*told, *errors))
 
 
-def _why_not(file: Path) -> str:
-    """Why a report cannot be written there, in one line; "" when it can."""
+def why_not(file: Path) -> str:
+    """Return why a report cannot be written there, in one line; "" when it can."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8"):
-            return ""
     except OSError as error:
         return f"{file}: error: {error.strerror}"
+    there = file if file.exists() else file.parent
+    return "" if os.access(there, os.W_OK) and not file.is_dir() else f"{file}: error: cannot be written"
 
 
 def _graphs(diagnosis: Diagnosis, outputs: Sequence[Path]) -> Iterator[tuple[Path, str]]:

@@ -15,7 +15,7 @@ from patcher.backup import project_root
 from patcher.calls import FAILURE, INTERRUPTED, Told
 from patcher.diagnose import latest
 from patcher.diagnose.bench import Bench, Elsewhere
-from patcher.diagnose.call import FORMATS, format_of
+from patcher.diagnose.call import FORMATS, format_of, why_not
 from patcher.diagnose.diagnosing import Wanted, Whole, stamp
 from patcher.diagnose.diagnosis import Proof, Tried
 from patcher.diagnose.places import Places
@@ -87,7 +87,7 @@ def optimize(
     stamps = {path: stamp(path) for path in analysis.files}
     how = (request.python, places, request.tolerance, progress)
     patch = asked.reports[0].with_suffix(".patch")
-    unwritable = [why for file in asked.reports if (why := _why_not(file))]
+    unwritable = [why for file in asked.reports if (why := why_not(file))]
     changing = [file for file in analysis.first if file.changed and not installed(file, request) and not asked.dry_run]
     unwritable += [f"{file.path}: {why}" for file in changing if (why := atomic.why_not(file.path))]
     if unwritable:
@@ -106,7 +106,7 @@ def optimize(
             _leave(asked, analysis, settings, request, places, search, _concluded(search, asked))
 
         search.keep = keep
-        if options.backend != "inductor" and request.backend is None and asked.word != "prove":
+        if options.backend != "inductor" and request.backend is None:
             return _failed(asked, "there is no C++ compiler (g++, clang++ or CXX) with Python's headers; install one")
         try:
             with signals_as_exceptions():
@@ -121,12 +121,10 @@ def optimize(
     best = search.best if found.word == "optimized" else None
     changed: tuple[FileResult, ...] = ()
     if best:
-        told = search.told(best.configuration)
-        files, left = written(analysis, told, places, best.configuration)
+        files, left = written(analysis, search.settings_of(best.configuration), places, best.configuration)
         changed = tuple(file for file in files if not installed(file, request))
-        given = tuple(relative(file.path) for file in changed)
-        call = found.call if left == best.configuration.settings else _call(left, asked) if left else ""
-        found = replace(found, call=call, files=given)
+        in_diff = bool(best.configuration.settings) and not left
+        found = replace(found, files=tuple(relative(file.path) for file in changed), in_diff=in_diff)
         patch.write_bytes(_diff(files, places))
     moved = [relative(path) for path in analysis.files if stamp(path) != stamps[path]]
     if moved:
@@ -259,7 +257,7 @@ def _proof(search: Optimizer, found: Verdict) -> Proof:
     one, why = best.configuration if best else Configuration(), "part of the best configuration"
     tried = [Tried((kept.told,), (), "kept", why) for kept in one.settings]
     for bundle in one.bundles:
-        told = replace(search.told(one), only=bundle.units)
+        told = replace(search.settings_of(one), only=bundle.units)
         diff = _diff([file for file in search.analysis.again(told) if file.changed], search.bench.places)
         tried.append(Tried((bundle.label,), bundle.where, "kept", why, diff.decode("utf-8", "replace")))
     tried += [Tried((one.what,), (), one.outcome, one.reason) for one in found.dropped]
@@ -272,15 +270,6 @@ def _proof(search: Optimizer, found: Verdict) -> Proof:
 
 def _diff(files: Sequence[FileResult], places: Places) -> bytes:
     return b"".join(file_diff(file, places.shown(file.path)) for file in files)
-
-
-def _why_not(file: Path) -> str:
-    """Return why a report cannot be written there, in one line; "" when it can."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        return f"{file}: {error.strerror}"
-    return "" if os.access(file.parent, os.W_OK) and not file.is_dir() else f"{file}: cannot be written"
 
 
 def _write(target: Path, text: str) -> None:

@@ -43,13 +43,12 @@ _MOST_ALONE = 3  # configurations that are measured alone after each round
 _SLOW = 60.0  # seconds of the first pass, from which on blocks are tried one by one
 _GROWTH = 2  # times that new fixes are looked for where the fixes so far have changed what is compiled
 _ROUNDS = 3  # of settings: behind one break may be another
-_SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch into the source
+SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch into the source
 _FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
 _PATIENCE = 1.5  # times the seconds until the first configuration was verified: for the others
 _FEWEST_SECONDS = 20.0  # that each has
 _UNSETTLED = "still recompiles in the last pass, or fell back to eager"
-_NOT_TRIED = "not tried: the budget was used up"
-_GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
+_CUDA_GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
 
 
@@ -93,14 +92,14 @@ class Span(NamedTuple):
     operators: float = 0.0
 
 
-class _Wrong(NamedTuple):
+class _Reason(NamedTuple):
     """Why something is not kept."""
 
-    reason: str
-    outcome: Fate
+    text: str
+    outcome: Fate = "not better"
 
 
-_Why = str | _Wrong
+_NOT_TRIED = _Reason("not tried: the budget was used up", "not tried")
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ class Optimizer:
     _counts: dict[Configuration, State] = field(default_factory=dict)
     _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
     _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
-    _failed_together: list[tuple[Configuration, _Why]] = field(default_factory=list)  # in a concurrent round
+    _failed_together: list[tuple[Configuration, _Reason]] = field(default_factory=list)  # in a concurrent round
     _patience: float = math.inf  # seconds that a configuration of the first round has
     _together: set[TorchSetting] = field(default_factory=set)  # settings that were tried together
     _tried: set[Unit] = field(default_factory=set)  # fixes that were tried without settings, or grown
@@ -219,7 +218,7 @@ class Optimizer:
         given = {**self.settings.strategies, **dict(strategies)}
         asked = replace(self.settings, unsafe=unsafe, strategies=given, torch_settings=under)
         files = self.analysis.again(asked)
-        every, late = bundles(files, self.bench.places), {_SETTING[0], ZONE, *self._fusions}
+        every, late = bundles(files, self.bench.places), {SETTING[0], ZONE, *self._fusions}
         made = tuple(bundle for bundle in every if bundle.units and bundle.key[0] not in late)
         whole = Configuration(made, under, strategies, tuple(files))
         return whole if len(made) == len(every) else self._of(made, whole)
@@ -232,11 +231,11 @@ class Optimizer:
     def _of(self, kept: Sequence[Bundle], like: Configuration) -> Configuration:
         """The same with these fixes only."""
         units = frozenset(unit for bundle in kept for unit in bundle.units)
-        files = tuple(self.analysis.again(replace(self.told(like), only=units))) if units else ()
+        files = tuple(self.analysis.again(replace(self.settings_of(like), only=units))) if units else ()
         return Configuration(tuple(kept), like.settings, like.strategies, files)
 
-    def told(self, one: Configuration) -> Settings:
-        """Return what rules are told of a configuration: its strategies, and the settings of PyTorch in force."""
+    def settings_of(self, one: Configuration) -> Settings:
+        """Return the rules' settings for a configuration: its strategies, and the PyTorch settings in force."""
         given = {**self.settings.strategies, **dict(one.strategies)}
         under = tuple(setting for setting in one.settings if setting.kind in ("config", "member"))
         return replace(self.settings, strategies=given, torch_settings=under)
@@ -325,7 +324,7 @@ class Optimizer:
 
     def _graphed(self, some: Sequence[Configuration]) -> list[Configuration]:
         """The same with CUDA graphs, where the call is searched."""
-        graphs = (_GRAPHS,) if "call" in self.parts else ()
+        graphs = (_CUDA_GRAPHS,) if "call" in self.parts else ()
         return [replace(one, settings=(*one.settings, *graphs)) for one in some]
 
     def _is_too_slow(self, asked: tuple[Configuration, bool], seconds: float) -> bool:
@@ -481,7 +480,7 @@ class Optimizer:
             start = self.best.configuration if self.best else forms[0]
             state = self.best.state if self.best else self._count(start)
             self._learn(state, state.after)
-            every = self._fixes(self.settings.unsafe, start.strategies, self.told(start).torch_settings)
+            every = self._fixes(self.settings.unsafe, start.strategies, self.settings_of(start).torch_settings)
             new = [bundle for bundle in every.bundles if not bundle.units <= self._tried]
             if not new:
                 break
@@ -526,7 +525,7 @@ class Optimizer:
         calls = "call" in self.parts and not self._counts_decide
         figures = next(iter(state.figures(tree).values()), None)
         if self.base.results.environment.cuda and calls:
-            yield from (_GRAPHS, _KERNELS)
+            yield from (_CUDA_GRAPHS, _KERNELS)
         if self.best is None and "call" in self.parts:
             yield from for_errors(self.base)
         if self._may_set:
@@ -549,7 +548,7 @@ class Optimizer:
     @property
     def _may_set(self) -> bool:
         """Whether settings of the whole process are tried: that all else is right with them is an assumption."""
-        return self.settings.unsafe and self.settings.wants(*_SETTING)
+        return self.settings.unsafe and self.settings.wants(*SETTING)
 
     @property
     def _names_layers(self) -> bool:
@@ -566,7 +565,7 @@ class Optimizer:
         found = extents(state.after if tree == "patched" else state.before, self.bench.places)
         self.settings = replace(self.settings, extents=found[:CANDIDATES])
         order = [(extent.path, extent.function) for extent in distinct(found[:CANDIDATES])]
-        made = bundles(self.analysis.again(self.told(start)), self.bench.places) if order else ()
+        made = bundles(self.analysis.again(self.settings_of(start)), self.bench.places) if order else ()
         before = self._count(start).totals("patched" if self.best else "original") if made else None
         zones = [bundle for bundle in made if bundle.key[0] == ZONE and bundle.key[1:] in order]
         for zone in sorted(zones, key=lambda bundle: order.index((bundle.key[1], bundle.key[2]))):
@@ -588,7 +587,7 @@ class Optimizer:
         start = self.best.configuration if self.best else Configuration()
         if self._counts_decide or "fixes" not in self.parts:
             return
-        every = bundles(self.analysis.again(self.told(start)), self.bench.places) if self._fusions else ()
+        every = bundles(self.analysis.again(self.settings_of(start)), self.bench.places) if self._fusions else ()
         made = [bundle for bundle in every if bundle.key[0] in self._fusions]
         for some in (made, *([one] for one in made if made[1:])) if made else ():
             if self._is_over(0.05):
@@ -683,8 +682,8 @@ class Optimizer:
             self.best = None
             return
         self.base, self.best = state, None
-        if one != Configuration():
-            self._consider(one, state)
+        if one != Configuration() and not self._consider(one, state):
+            self._drop(one, self._not_faster(state))
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
@@ -746,7 +745,7 @@ class Optimizer:
         assert self.base is not None
         return (self.best.state, "patched") if self.best else (self.base, "original")
 
-    def _drop(self, one: Configuration, why: _Why) -> None:
+    def _drop(self, one: Configuration, why: str | _Reason) -> None:
         """Record why a configuration is not kept, under what distinguishes it from the best one."""
         best = self.best.configuration if self.best else Configuration()
         own = [setting for setting in one.settings if setting not in best.settings]
@@ -760,17 +759,17 @@ class Optimizer:
         alone = own and one.bundles == best.bundles and (self.best or not self._is_wide)
         self._note(", ".join(setting.told for setting in own) if alone else one.told, why)
 
-    def _drop_fixes(self, one: Configuration, why: _Why) -> None:
+    def _drop_fixes(self, one: Configuration, why: str | _Reason) -> None:
         for bundle in one.bundles:
             self._drop_bundle(bundle, why)
 
-    def _drop_bundle(self, bundle: Bundle, why: _Why) -> None:
+    def _drop_bundle(self, bundle: Bundle, why: str | _Reason) -> None:
         self._note(bundle.label, why)
 
-    def _note(self, what: str, why: _Why) -> None:
-        wrong = _Wrong(why, "not tried" if why == _NOT_TRIED else "not better") if isinstance(why, str) else why
+    def _note(self, what: str, why: str | _Reason) -> None:
+        reason = _Reason(why) if isinstance(why, str) else why
         if all(other.what != what for other in self.dropped):
-            self.dropped.append(Dropped(what, *wrong))
+            self.dropped.append(Dropped(what, *reason))
 
     def _span(self, state: State, tree: Tree, eager: bool = False) -> Span | None:
         return _span(state, tree, self.goal, eager)
@@ -801,8 +800,8 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         place.torch,
         seconds,
         search.seconds_to_first,
-        _median(eager),
-        _median(before),
+        None if counted else _median(eager),
+        None if counted else _median(before),
         dropped=tuple(one for one in search.dropped if one.what not in _named(best)),
     )
     if eager is None or (before is None and best is None):
@@ -811,7 +810,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     cold, again = search._cold.get(best.configuration if best else Configuration()), _cold(fixed or unfixed)
     told = replace(
         told,
-        after_ms=_median(after),
+        after_ms=None if counted else _median(after),
         cold_s=cold,
         before_cold_s=search._cold.get(Configuration()),
         warm_cold_s=None if again == cold else again,
@@ -973,13 +972,13 @@ def _differs(state: State) -> bool:
     return any(verdict.status == "different" for verdict in state.judgement.verdicts)
 
 
-def _why(state: State) -> _Wrong:
+def _why(state: State) -> _Reason:
     """Why a state does not count as verified."""
     for found in state.judgement.verdicts:
         if found.status not in ("equivalent", "unproven"):
             outcome: Fate = "different" if found.status == "different" else "failed"
-            return _Wrong("; ".join(found.reasons[:2]) or found.status, outcome)
-    return _Wrong("no recorded call runs what was changed", "failed")
+            return _Reason("; ".join(found.reasons[:2]) or found.status, outcome)
+    return _Reason("no recorded call runs what was changed", "failed")
 
 
 def _failure(state: State | None) -> str:
@@ -1000,7 +999,7 @@ def _texts(one: Configuration) -> tuple[tuple[str, bytes], ...]:
 
 
 def _median(span: Span | None) -> float | None:
-    return None if span is None else round(span.median, 3) or None
+    return None if span is None else round(span.median, 3)
 
 
 def _told(span: Span | None, goal: str) -> str:

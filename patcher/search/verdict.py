@@ -49,7 +49,8 @@ class Pair:
 class Verdict:
     """The result of a search. Times in ms of one call, the mean of the recorded ones; None where nothing was measured.
 
-    ``cold_s``: the first pass, compilation included; ``call``: how to compile. ``said``: why it failed.
+    ``cold_s``: the first pass, compilation included; ``call``: how to compile; ``in_diff``: whether the
+    diff writes that. ``said``: why it failed.
     """
 
     word: Word
@@ -71,6 +72,7 @@ class Verdict:
     graphs: Pair = Pair()
     ops_in_graphs: Pair = Pair()
     call: str = ""
+    in_diff: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     fixes: tuple[Kept, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -136,8 +138,12 @@ class Verdict:
         cold = "" if self.cold_s is None else f"first pass {self.cold_s:.0f} s"
         if cold and self.before_cold_s is not None:
             cold += f", before {self.before_cold_s:.0f} s"
-        lines.append("          ".join(filter(None, (f"compile with: {self.call}" if self.call else "", cold))))
+        lines.append("          ".join(filter(None, (self._how, cold))))
         return [*lines, *([self.said] if self.said else [])]
+
+    @property
+    def _how(self) -> str:
+        return f"compile with: {self.call}{' (in the diff)' if self.in_diff else ''}" if self.call else ""
 
     @property
     def against_eager(self) -> str:
@@ -152,7 +158,7 @@ class Verdict:
             now = ", ".join(f"{name} {pair.before}" for name, pair in pairs)
             return [f"{now}: no fix gave fewer graphs. Nothing was changed."]
         now = ", ".join(f"{name} {_count(pair.before)} -> {_count(pair.after)}" for name, pair in pairs)
-        return [f"{now}, results equal", self._kept(), *([f"compile with: {self.call}"] if self.call else [])]
+        return [f"{now}, results equal", self._kept(), *filter(None, [self._how])]
 
     def _kept(self) -> str:
         files = len({fix.file for fix in self.fixes})
