@@ -107,10 +107,24 @@ def test_model_and_arguments_are_converted(jobs: Jobs) -> None:
     text = f"""device, dtype = "cpu", "bfloat16"\n{TWO}"""
     job = jobs(text)
     assert [job.output(call).dtype for call in (1, 2)] == [torch.bfloat16] * 2
-    assert job["case"] == {"train": False, "tolerance": 1e-3, "device": "cpu", "dtype": "bfloat16", "classes": [], "blocks": []}
+    assert job["case"] == {
+        "train": False,
+        "tolerance": 1e-3,
+        "device": "cpu",
+        "dtype": "bfloat16",
+        "classes": [],
+        "blocks": [],
+    }
     job = jobs(text, dtype="torch.float64", train=True, tolerance=0.5)  # the plan comes before the file
     assert [job.output(call).dtype for call in (1, 2)] == [torch.float64] * 2
-    assert job["case"] == {"train": True, "tolerance": 0.5, "device": "cpu", "dtype": "float64", "classes": [], "blocks": []}
+    assert job["case"] == {
+        "train": True,
+        "tolerance": 0.5,
+        "device": "cpu",
+        "dtype": "float64",
+        "classes": [],
+        "blocks": [],
+    }
     kept = jobs(SEEN + "def calls(): yield {'x': [torch.ones(2), torch.ones(2).long(), 'text']}", dtype="half").kept()
     assert [kept[f"output[1].x[{n}]"].dtype for n in (0, 1)] == [torch.float16, torch.int64]
     assert kept["output[1].x[2]"] == "text"

@@ -25,6 +25,8 @@ from patcher.options import settings_from
 from patcher.rule import Rule
 from patcher.selftest.measured import measured
 
+_FROM_LOG = "Run nothing: read what a program printed with TORCH_LOGS=graph_breaks,recompiles,cudagraphs, anywhere."
+_FROM_TRACE = "Run nothing: read the folder that a program wrote with TORCH_TRACE=DIR, anywhere."
 _OUTPUT = "Where the report goes; its ending says the format. May be repeated."
 
 
@@ -34,6 +36,8 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
     @click.argument("paths", nargs=-1, metavar="PATH...")
     @how_options
+    @click.option("--from-log", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help=_FROM_LOG)
+    @click.option("--from-trace", type=click.Path(exists=True, file_okay=False), metavar="DIR", help=_FROM_TRACE)
     @click.option("--format", "format_", type=click.Choice(tuple(REPORTS)), help="Of the report (default: markdown).")
     @click.option("-o", "--output", multiple=True, type=click.Path(dir_okay=False), metavar="FILE", help=_OUTPUT)
     @click.option("--wide", is_flag=True, help="The report as Markdown on a terminal, too, as wide as it is.")
@@ -52,6 +56,8 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
     def diagnosis(
         paths: tuple[str, ...],
+        from_log: str | None,
+        from_trace: str | None,
         format_: str | None,
         output: tuple[str, ...],
         wide: bool,
@@ -73,9 +79,12 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         Each cause comes with its place, its cost, and the fix as a diff. Nothing is written: "prove" keeps the fixes
         that help.
         """
-        paths = given_paths(paths, how["package"], "diagnose")
+        if from_log and from_trace:
+            raise click.UsageError("--from-log and --from-trace exclude each other.")
+        log = from_log or from_trace or ""
+        paths = given_paths(paths, how["package"], "diagnose", reads_only=bool(log))
         config = load(paths[0] if paths else os.curdir)
-        request = request_of(how, config)
+        request = request_of(how, config, without_cases=bool(log))
         chosen = tuple(name for name in strategy if name != "auto")
         paths = (*paths, *located(request))
         settings = settings_from(
@@ -93,7 +102,8 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
             only=only,
             trace=trace or "",
             command=(*program_words(), *sys.argv[1:]),
-            spelled=lambda options: shlex.join([*program_words(), *options, *_repeated(how, options), *paths]),
+            verify=lambda codes: "" if log else shlex.join([*program_words(), *_verifying(how, codes), *paths]),
+            log=Path(log) if log else None,
         )
         shown, told = (None, None) if quiet else (measuring(), first)
         return report(analysis, settings, request, asked, shown, told)
@@ -101,9 +111,13 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
     return diagnosis
 
 
-def _repeated(how: Mapping[str, Any], options: Sequence[str]) -> list[str]:
-    """The options that say what is measured and how, as they are typed, for a call with these options."""
-    words = ["--quick"] if how["quick"] and "--quick" not in options else []
+def _verifying(how: Mapping[str, Any], codes: Sequence[str]) -> list[str]:
+    """The words that measure in the same way again, with the fixes of these rules."""
+    quick = how["quick"] or not codes
+    words = [
+        *(["test", "--dry-run", "--select", ",".join(codes)] if codes else ["diagnose"]),
+        *(["--quick"] if quick else []),
+    ]
     for key in ("case", "package", "vary", "mode", "backend", "python"):
         values = how[key] if isinstance(how[key], tuple) else (how[key],)
         words += [word for value in values if value for word in (f"--{key}", value)]

@@ -15,6 +15,7 @@ from patcher.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.diagnose import latest
 from patcher.diagnose.diagnosing import Wanted, diagnose
 from patcher.diagnose.diagnosis import Diagnosis
+from patcher.diagnose.logged import logged
 from patcher.harness.measured import CaseResult, ResultsError
 from patcher.harness.plan import PlanError
 from patcher.harness.run import Progress, RunError
@@ -46,9 +47,9 @@ def format_of(file: Path) -> str:
 class Asked:
     """What the user asks of ``diagnose``, besides how to measure.
 
-    ``command``: the call as typed. ``spelled``: a call with other options, for cases and paths of this one.
+    ``command``: the call as typed. ``verify``: the command that shows what the fixes of rules with these codes do.
     ``outputs``: files for the report with their formats; without any it goes to stdout, in ``format``, which may also
-    be "narrow": for a terminal.
+    be "narrow": for a terminal. ``log``: what torch has logged, to be read in the place of a run.
     """
 
     paths: tuple[str, ...]
@@ -57,7 +58,8 @@ class Asked:
     only: tuple[str, ...]
     trace: str
     command: tuple[str, ...]
-    spelled: Callable[[Sequence[str]], str]
+    verify: Callable[[Sequence[str]], str]
+    log: Path | None = None
 
 
 def report(
@@ -80,7 +82,8 @@ def report(
         return Told(FAILURE, err=(*unwritable, "nothing was measured"))
     try:
         need_torch(request.python)
-        diagnosed = diagnose(analysis, settings, _wanted(analysis, request, asked, progress, say))
+        wanted = _wanted(analysis, request, asked, progress, say)
+        diagnosed = logged(analysis, settings, wanted, asked.log) if asked.log else diagnose(analysis, settings, wanted)
     except KeyboardInterrupt:
         return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
     except (RunError, ResultsError, PlanError, OSError) as error:
@@ -145,7 +148,7 @@ def _wanted(
         trace=asked.trace,
         tolerance=request.tolerance,
         command=shlex.join(asked.command),
-        spelled=asked.spelled,
+        verify=asked.verify,
         progress=progress,
         count_first=request.backend is None,  # else it is done as asked
         say=say,
@@ -161,4 +164,5 @@ def _summary(diagnosis: Diagnosis) -> tuple[str, ...]:
     if not any(one.figures for case in _cases(diagnosis) for one in case.variants if one.kind == "compiled"):
         return diagnosis.problems
     counts = [f"{n} {s}" for s in ("high", "medium", "low") if (n := sum(c.severity == s for c in diagnosis.causes))]
-    return (f"{len(diagnosis.causes)} causes ({', '.join(counts)})" if counts else "no causes", *diagnosis.problems)
+    causes = "1 cause" if len(diagnosis.causes) == 1 else f"{len(diagnosis.causes)} causes"
+    return (f"{causes} ({', '.join(counts)})" if counts else "no causes", *diagnosis.problems)

@@ -42,7 +42,7 @@ class Context:
 
     ``diff``: of the fix that a finding belongs to. ``after``: what remains when all fixes are in, None
     where that is not known. ``again``: the keys of what a second run showed, None without one. ``launches``: of one
-    settled pass. ``command``: the call of this program that measures, with cases and paths; options go in front.
+    settled pass. ``verify``: the command that shows what the fixes of rules with these codes do.
     ``generated``: the keys of what there is only when code is generated.
     """
 
@@ -53,7 +53,7 @@ class Context:
     again: frozenset[Key] | None
     launches: int
     torch: str
-    command: Callable[[Sequence[str]], str]
+    verify: Callable[[Sequence[str]], str]
     generated: frozenset[Key] = frozenset()
 
 
@@ -89,9 +89,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         registry=registry,
         reference=first.url,
         fixes=tuple(_proposed(f, context) for f in found),
-        verify=context.command(
-            ["--test", "--dry-run", "--select", ",".join(codes)] if codes else ["diagnose", "--quick"]
-        ),
+        verify=context.verify(codes),
         steady=steady,
         fate=fate,
         after=later.impact if later else None,
@@ -151,7 +149,8 @@ def _title(group: Group, function: str) -> str:
         return f"Graph break: {_short(_cause_of(group.first))}{within}"
     if group.place is None and group.follows:
         count = len({(event.where, event.function) for event in group.events})
-        return f"Recompilation of {count} frames that there are only because of graph breaks"
+        frames = "1 frame" if count == 1 else f"{count} frames"
+        return f"Recompilation of {frames} that graph breaks have split off"
     again = "The recompile limit is hit" if group.impact.limit_hits else "Recompilation"
     return f"{again}: {told(group.guards)}{within}"
 

@@ -38,9 +38,9 @@ class Wanted:
     """What the user asks of a diagnosis.
 
     ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``command``: the call as it
-    was typed; ``spelled``: makes one with these options in front of cases and paths. ``count_first``: count with a
-    quicker backend before anything is timed; ``say`` is then told what was counted, in lines. ``elsewhere``: what
-    measures, when that is not this machine.
+    was typed; ``verify``: the command that shows what the fixes of rules with these codes do, or "". ``count_first``:
+    count with a quicker backend before anything is timed; ``say`` is then told what was counted, in lines.
+    ``elsewhere``: what measures, when that is not this machine.
     """
 
     cases: tuple[Case, ...]
@@ -50,7 +50,7 @@ class Wanted:
     trace: str = ""
     tolerance: float | None = None
     command: str = ""
-    spelled: Callable[[Sequence[str]], str] = lambda options: " ".join(options)
+    verify: Callable[[Sequence[str]], str] = lambda codes: ""
     progress: Progress | None = None
     count_first: bool = False
     say: Callable[[Sequence[str]], None] | None = None
@@ -185,7 +185,7 @@ class Whole:
             self._steady(),
             settled_launches(self.before),
             self.torch,
-            self.wanted.spelled,
+            self.wanted.verify,
             self._only_generated(),
         )
         costs = {rule.code: rule.costs for rule in self.analysis.rules}

@@ -89,12 +89,12 @@ def groups(seen: Sequence[Seen], places: Places) -> tuple[Group, ...]:
 def severity(group: Group, all_launches: int) -> Severity:
     """How bad: high when a frame is lost to the compiler or half of all launches are its own; low when paid once.
 
-    ``all_launches``: of one settled pass over all cases.
+    ``all_launches``: of one settled pass over all cases; 0 where none were counted, as in a log.
     """
     impact = group.impact
     if impact.dropped_frames or impact.limit_hits or 2 * group.launches >= max(all_launches, 1):
         return "high"
-    per_pass = group.launches > 0 or impact.cudagraph_skips > 0
+    per_pass = group.launches > 0 or impact.cudagraph_skips > 0 or (not all_launches and impact.breaks > 0)
     return "medium" if per_pass or impact.recompiles > 1 else "low"
 
 

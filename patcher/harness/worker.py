@@ -847,6 +847,7 @@ _STACK_LINE = re.compile(r'File "([^"\n]+)", line (\d+)')
 _CLIPPED_PLACE = re.compile(r"# (\S*\.py):(\d+) in ")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)$")
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+_OTHER_TORCH = "-packages/torch/"  # of another machine, in its logs
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 
 
@@ -1197,7 +1198,8 @@ def _traced(frame: types.FrameType) -> list[_Place]:
 def _is_foreign(file: str) -> bool:
     """Whether it is of torch, of Python or of no file at all."""
     installed = "site-packages" in file or "dist-packages" in file
-    return file.startswith((_TORCH, "<")) or (file.startswith(_STANDARD) and not installed)
+    torchs = file.startswith((_TORCH, "<")) or _OTHER_TORCH in file
+    return torchs or (file.startswith(_STANDARD) and not installed)
 
 
 def _tracing_since() -> float:

@@ -47,7 +47,8 @@ def _opening(diagnosis: Diagnosis) -> Iterator[str]:
     yield ""
     yield f"- Date: {inline(diagnosis.started)}"
     proven = ", each fix tried" if diagnosis.proof else ""
-    yield f"- Mode: {'the source and a run of it' if ran_compiled(diagnosis.results) else 'the source alone'}{proven}"
+    other = "the source and a log" if diagnosis.causes else "the source alone"
+    yield f"- Mode: {'the source and a run of it' if ran_compiled(diagnosis.results) else other}{proven}"
     for fact in diagnosis.facts:
         yield from point(fact)
     if diagnosis.command:
