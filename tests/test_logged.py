@@ -32,6 +32,7 @@ class Net(torch.nn.Module):
         return y.relu()
 
 
+torch.manual_seed(0)
 model = torch.compile(Net(), backend="eager")
 for size in (3, 4, 5):
     model(torch.randn(size, 4))
@@ -104,7 +105,8 @@ def test_a_log_and_a_trace_say_the_same(tool: Call, logs: Path, here: Path) -> N
     [fix] = branch["fixes"]
     assert fix["code"] == "FC101"
     assert "+        y = torch.where(y.sum() > 0, y * 2, y)" in fix["diff"]
-    sizes = next(cause for cause in of_log if cause["category"] == "dynamic shape")
+    sizes = next(cause for cause in of_log if cause["where"] == "package/net.py:9")
+    assert sizes["category"] == "dynamic shape"
     assert "`x`" in sizes["title"]
 
 
