@@ -395,7 +395,7 @@ def test_recommendations_in_the_words_of_the_markdown_report(sample: Callable[[]
 
 def test_the_verdict_is_that_of_the_markdown_report() -> None:
     told = dataclasses.replace(samples.rich(), effect="launches 48 -> 12")
-    sentence = "5 causes. With all fixes in, 2 are gone and 1 is left. What the fixes do to 2 of them is not known."
+    sentence = "5 causes. With the fixes 2 are gone and 1 is left. What the fixes do to 2 of them is not known."
     text = read(told).by_id("summary").text
     assert f"{sentence} 1 did not show up in a second run of the same code. All fixes together: " in text
     assert "All fixes together: launches 48 -> 12." in text

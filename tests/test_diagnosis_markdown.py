@@ -111,18 +111,18 @@ def test_the_summary_counts_causes_by_category_and_severity() -> None:
         ["**total**", "**2**", "**2**", "**1**", "**5**"],
     ]
     flat = " ".join(summary.split())
-    assert "5 causes. With all fixes in, 2 are gone and 1 is left. What the fixes do to 2 of them is not known." in flat
+    assert "5 causes. With the fixes 2 are gone and 1 is left. What the fixes do to 2 of them is not known." in flat
     assert "1 did not show up in a second run" in flat
 
 
 @pytest.mark.parametrize(
     ("fates", "sentence"),
     [
-        (("removed", "removed"), "2 causes. With all fixes in, 2 are gone and none are left."),
+        (("removed", "removed"), "2 causes. With the fixes 2 are gone and none are left."),
         (("unknown",), "1 cause. What the fixes do to it is not known."),
         (
             ("remains", "unknown"),
-            "2 causes. With all fixes in, none are gone and 1 is left. What the fixes do to 1 of them is not",
+            "2 causes. With the fixes none are gone and 1 is left. What the fixes do to 1 of them is not",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_what_all_fixes_do(fates: tuple[Fate, ...], sentence: str) -> None:
     [
         ("empty", "The run showed nothing that costs something."),
         ("broken", "The original did not come to its end compiled, so no cause can be told."),
-        ("unwell", "so no cause can be told. With all fixes in, it does."),
+        ("unwell", "so no cause can be told. With the fixes it does."),
     ],
 )
 def test_no_cause_is_no_praise_where_something_went_wrong(sample: str, sentence: str) -> None:
@@ -254,7 +254,7 @@ def test_all_that_there_is_to_tell_of_a_cause() -> None:
         "- Reason: Data-dependent branching",
         "- Impact: 24 breaks, 13 recompiles; 247 launches in a pass of 13 calls; about 21.5 s of compiling",
         "- Seen in: forward, decode",
-        "- Fate: removed when all fixes are in",
+        "- With the fixes: removed",
         "> 87 |         if max_seq > self.original_max_seq_len:",
         "  88 |             scale = max_seq / self.original_max_seq_len",
         "**Fix**: FC101 data-dependent-branch (safe) at `models/language_model.py:87`",

@@ -40,7 +40,7 @@ _REFUSED = re.compile(r"(?P<function>\w+)\(\): argument '(?P<argument>\w+)'.* mu
 class Context:
     """What a cause is described with.
 
-    ``diff``: of the fix that a finding belongs to. ``after``: what remains when all fixes are in, None
+    ``diff``: of the fix that a finding belongs to. ``after``: what remains with the fixes, None
     where that is not known. ``again``: the keys of what a second run showed, None without one. ``launches``: of one
     settled pass. ``verify``: the command that shows what the fixes of rules with these codes do.
     ``generated``: the keys of what there is only when code is generated.

@@ -174,7 +174,7 @@ class Whole:
 
     def causes(self) -> tuple[Cause, ...]:
         """All causes, numbered, the most costly first."""
-        patched = any(file.changed for file in self.analysis.first)
+        patched = any(file.changed for file in self.state.files)
         complete = patched and len(self.state.after) == len(self.state.results.cases)
         after = {g.key: g for g in groups(self.state.after, self.places)} if complete else None
         context = Context(
@@ -190,7 +190,7 @@ class Whole:
         )
         costs = {rule.code: rule.costs for rule in self.analysis.rules}
         causes = []
-        made = {unit for bundle in bundles(self.analysis.first, self.places) for unit in bundle.units}
+        made = {unit for bundle in bundles(self.state.files, self.places) for unit in bundle.units}
         for number, group in enumerate(self.groups, 1):
             found = with_zones(group, self.found, costs, self.places)
             later = (after or {}).get(group.key)

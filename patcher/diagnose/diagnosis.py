@@ -73,7 +73,7 @@ class Cause:
     one line. ``explanation``, ``hints``: PyTorch's own words. ``code``: numbered lines around. ``registry``: the id in
     PyTorch's graph-break registry ("GB0170") and ``reference`` its page. ``verify``: a command that shows whether it is
     gone. ``cases``: in which it was seen. ``steady``: whether a second run of the same code showed it too. ``fate``:
-    whether it is still there when all fixes are in; ``after``: what it costs then. ``note``: ours: what one should know
+    whether it is still there with the fixes; ``after``: what it costs then. ``note``: ours: what one should know
     before acting on it.
     """
 

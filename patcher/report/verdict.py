@@ -18,7 +18,7 @@ def verdict(diagnosis: Diagnosis) -> str:
         if diagnosis.diagnostics and all(one.name == "fusions" for one in diagnosis.diagnostics):
             return "Only operators that are written by hand were looked for."
         if not ran_compiled(diagnosis.results, "original"):
-            then = " With all fixes in, it does." if ran_compiled(diagnosis.results, "patched") else ""
+            then = " With the fixes it does." if ran_compiled(diagnosis.results, "patched") else ""
             return f"The original did not come to its end compiled, so no cause can be told.{then}"
         if seen := _events(diagnosis.results):
             return f"The original has {seen}; what causes them was not looked for."
@@ -27,8 +27,10 @@ def verdict(diagnosis: Diagnosis) -> str:
     count, unknown = len(diagnosis.causes), fates["unknown"]
     sentences = [f"{count} cause{'' if count == 1 else 's'}."]
     if count > unknown:
-        sentences.append(f"With all fixes in, {_are(fates['removed'])} gone and {_are(fates['remains'])} left.")
-    if unknown:
+        sentences.append(f"With the fixes {_are(fates['removed'])} gone and {_are(fates['remains'])} left.")
+    if unknown == count and diagnosis.proof is not None:
+        sentences.append("No fix was kept.")
+    elif unknown:
         them = "it" if count == 1 else "them" if count == unknown else f"{unknown} of them"
         sentences.append(f"What the fixes do to {them} is not known.")
     unsteady = sum(not cause.steady for cause in diagnosis.causes)

@@ -242,6 +242,8 @@ def _leave(
     state = search.base or search.counted
     if state is None:
         return
+    if search.best is not None:
+        state = replace(state, files=search.best.configuration.changed, after=search.best.state.after)
     wanted = Wanted(request.cases, search.options, request.python, command=" ".join(asked.command))
     whole = Whole(analysis, settings, wanted, places, state, search.counted, found.seconds)
     told = replace(whole.diagnosis(whole.causes()), proof=replace(_proof(search, found), restore=undo))

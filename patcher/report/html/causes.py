@@ -30,7 +30,7 @@ def summary(diagnosis: Diagnosis) -> Markup:
     rows.append(["Total", *(str(count) for count in (*sums, len(causes)))])
     counted = table("Causes by category and severity", head, rows, "counts")
     listed = table(
-        "All causes", ("No.", "Severity", "Cause", "Where", "Cost", "With all fixes in"), map(_row, causes), "list"
+        "All causes", ("No.", "Severity", "Cause", "Where", "Cost", "With the fixes"), map(_row, causes), "list"
     )
     return section("summary", counted, told, listed)
 
@@ -119,7 +119,7 @@ def _facts(cause: Cause) -> Markup:
             ("Trigger", element("code", cause.trigger) if cause.trigger else ""),
             ("Reason", prose(cause.reason)),
             ("Cases", ", ".join(cause.cases)),
-            ("With all fixes in", FATES[cause.fate] + _then(cause)),
+            ("With the fixes", FATES[cause.fate] + _then(cause)),
             ("Second run", "" if cause.steady else "it was not seen again"),
             ("Reference", link(cause.reference, reference) if cause.reference else cause.registry),
         )

@@ -52,7 +52,7 @@ def _cause(cause: Cause, told: dict[str, int]) -> Iterator[str]:
     yield from point(f"Reason: {code(reason) if cause.category in _GUARDED else reason or NONE}")
     yield from point(f"Impact: {impact(cause.impact)}")
     yield from point(f"Seen in: {', '.join(cause.cases) or NONE}")
-    yield from point(f"Fate: {_fate(cause)}{_then(cause)}")
+    yield from point(f"With the fixes: {FATES[cause.fate]}{_then(cause)}")
     if not cause.steady:
         yield from point("Not steady: a second run of the same code did not show it.")
     if cause.note:
@@ -94,10 +94,6 @@ def impact(cost: Impact) -> str:
     if cost.compile_seconds is not None:
         parts.append(f"about {decimal(cost.compile_seconds)} s of compiling")
     return "; ".join(part for part in parts if part) or NONE
-
-
-def _fate(cause: Cause) -> str:
-    return FATES[cause.fate] + ("" if cause.fate == "unknown" else " when all fixes are in")
 
 
 def _then(cause: Cause) -> str:
