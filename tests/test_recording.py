@@ -258,6 +258,29 @@ def test_a_method_of_the_users_comes_before_those_of_a_trainer(folder: Path) -> 
     assert recorded(folder, text).target == "Mine.step"
 
 
+def test_what_prepares_data_is_not_the_model(folder: Path) -> None:
+    text = (
+        "from net import *\n\nclass Scale(nn.Module):\n    def forward(self, x):\n        return x / 2\n\n"
+        "scale, net = Scale(), Net()\nnet(torch.stack([scale(torch.ones(4)) for _ in range(50)]))\n"
+    )
+    assert recorded(folder, text).target == "Net"
+
+
+def test_a_program_that_trains_is_recorded_in_training_mode(folder: Path) -> None:
+    """It evaluates first, with the same shapes; what is measured is a training step, with dropout."""
+    text = (
+        "from net import *\nnet = nn.Sequential(Net(), nn.Dropout(0.5))\n\n"
+        "def evaluate():\n    net.eval()\n    with torch.no_grad():\n        for _ in range(3):\n"
+        "            net(torch.ones(2, 4))\n    net.train()\n\n"
+        "for _ in range(2):\n    evaluate()\n    net(torch.ones(2, 4)).sum().backward()\n"
+    )
+    found = recorded(folder, text)
+    assert (found.target, found.signatures, found.called, found.trains) == ("Sequential", 2, 8, True)
+    told = json.loads((found.folder / "recording.json").read_text())
+    assert told["mode"] == {"grad": True, "training": True}
+    assert measured(folder, found, "eager")["case"]["train"] is True
+
+
 def test_another_target_is_named(folder: Path) -> None:
     text = "from net import *\nloss = nn.MSELoss()\nnet = Net()\nloss(net(torch.ones(2, 4)), torch.ones(2, 4))\n"
     assert recorded(folder, text).target == "Net"

@@ -46,7 +46,7 @@ def reach(folder: Path, then: Callable[[Live], None]) -> None:
     disabled = os.environ.pop("TORCHDYNAMO_DISABLE", None)
 
     def around(event: Any, call: Callable[[], Any]) -> Any:
-        if event.target != target:
+        if event.target != target or watching.mode_of(event) != recording["mode"]:
             return call()
         watcher.leave()
         if disabled is not None:
@@ -67,9 +67,9 @@ class Live:
     def __init__(self, folder: Path, recording: Json, watcher: Any, event: Any) -> None:
         self.__name__ = "recorded"
         self._folder, self._recording, self._watcher, self._event = folder, recording, watcher, event
-        self._kept = recording["calls"] or [{"file": "", "grad": torch.is_grad_enabled(), "gradients": ""}]
+        self._kept = recording["calls"] or [{"file": "", "gradients": ""}]
         self.train = any(call["gradients"] for call in self._kept)
-        self.grad = any(call["grad"] for call in self._kept)
+        self.grad = recording["mode"]["grad"]
         self._turn = 0
         self._owners = list(_owners(event))
         self._model = self._made()

@@ -49,11 +49,12 @@ _DEEPEST = 4  # levels of objects that a signature looks into
 
 @dataclass
 class Seen:
-    """What was seen of one target."""
+    """What was seen of one target. ``modes``: how it is called (``mode_of``), with the seconds of each."""
 
     target: watching.Target
     calls: int = 0
     seconds: float = 0.0
+    modes: list[tuple[Json, float]] = field(default_factory=list)
     compiled: bool = False
     holds: bool = True  # whether it holds parameters, as most losses and metrics do not
     inner: list[str] = field(default_factory=list)
@@ -61,6 +62,24 @@ class Seen:
     signatures: list[Any] = field(default_factory=list)
     gradients: dict[int, dict[int, Any]] = field(default_factory=dict)
     unkept: str = ""
+
+    @property
+    def mode(self) -> Json:
+        """The one that takes the most time, of those in which the program trains, else of all."""
+        trained = [self.kept[number]["mode"] for number, gradients in self.gradients.items() if gradients]
+        modes = [one for one in self.modes if one[0] in trained] or self.modes
+        return max(modes, key=lambda one: one[1])[0]
+
+    def add(self, mode: Json, seconds: float) -> None:
+        """Count a call."""
+        known = next((spent for one, spent in self.modes if one == mode), 0.0)
+        self.modes = [*((one, spent) for one, spent in self.modes if one != mode), (mode, known + seconds)]
+        self.seconds += seconds
+        self.calls += 1
+
+    def kept_in(self, mode: Json) -> list[Json]:
+        """The recorded calls in that mode."""
+        return [call for call in self.kept if call["mode"] == mode]
 
 
 @dataclass
@@ -90,7 +109,8 @@ class Recorder:
             self.finish("enough was seen")
         if isinstance(event.callee, torch.nn.Module):
             seen.holds = next(event.callee.parameters(), None) is not None
-        number = self._keep(seen, event)
+        mode = watching.mode_of(event)
+        number = self._keep(seen, event, mode)
         if event.inner is not None:
             names = (name for name, module in event.callee.named_modules() if module is event.inner)
             seen.inner = list(dict.fromkeys((*seen.inner, next(names, ""))))
@@ -106,8 +126,7 @@ class Recorder:
             raise
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
-        seen.seconds += time.perf_counter() - start
-        seen.calls += 1
+        seen.add(mode, time.perf_counter() - start)
         seen.compiled |= any(handle.called for handle in self.watcher.handles)
         for handle, was in zip(self.watcher.handles, before, strict=False):
             handle.called |= was
@@ -122,7 +141,9 @@ class Recorder:
             return False
         if self.watcher.handles and not leading.compiled and not self.spec.get("named"):
             return False  # what is compiled is not called yet
-        several = len(leading.kept) >= MOST_SIGNATURES or leading.calls >= MOST_CALLS
+        several = len(leading.kept_in(leading.mode)) >= MOST_SIGNATURES or leading.calls >= MOST_CALLS
+        if not (leading.holds or leading.compiled or self.spec.get("named")):
+            several = False  # a transform of data, before the model
         return several or (leading.calls >= FEWEST_CALLS and now - self.first > SECONDS_OF_CALLS)
 
     def _chosen(self) -> Seen | None:
@@ -136,13 +157,14 @@ class Recorder:
         holding = [seen for seen in found if seen.holds]
         return max(compiled or holding or found, key=lambda seen: seen.seconds, default=None)
 
-    def _keep(self, seen: Seen, event: Any) -> int | None:
+    def _keep(self, seen: Seen, event: Any, mode: Json) -> int | None:
         """Save the arguments of a call, when they are like none before; its number among those that are kept."""
-        if event.inner is not None or len(seen.kept) >= MOST_SIGNATURES or seen.unkept:
+        alike = len(seen.kept_in(mode))
+        if event.inner is not None or alike >= MOST_SIGNATURES or seen.unkept:
             return None
         given = (event.arguments, event.keywords)
-        signature = [_signature(leaf) for leaf in torch.utils._pytree.tree_leaves(given)]
-        if signature in seen.signatures and len(seen.kept) >= FEWEST_CALLS:
+        signature = [mode, *(_signature(leaf) for leaf in torch.utils._pytree.tree_leaves(given))]
+        if signature in seen.signatures and alike >= FEWEST_CALLS:
             return None
         number = len(seen.kept)
         name = f"{list(self.seen).index(seen.target)}-{number}.pt"
@@ -156,7 +178,7 @@ class Recorder:
                 return None
             name = ""
         seen.signatures.append(signature)
-        seen.kept.append({"file": name, "grad": torch.is_grad_enabled(), "gradients": ""})
+        seen.kept.append({"file": name, "mode": mode, "gradients": ""})
         return number
 
     def _bounded(self, leaf: Any) -> Any:
@@ -215,7 +237,8 @@ class Recorder:
                     for seen in self.seen.values()
                     if seen is not chosen
                 ],
-                "calls": chosen.kept if chosen else [],
+                "mode": chosen.mode if chosen else None,
+                "calls": chosen.kept_in(chosen.mode) if chosen else [],
                 "called": chosen.calls if chosen else 0,
                 "unkept": chosen.unkept if chosen else "",
                 "compiled": bool(chosen and chosen.compiled),

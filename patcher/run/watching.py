@@ -242,6 +242,12 @@ class Watcher:
         return Event(Target("function", str(module), qualname), callee, call, args, kwargs)
 
 
+def mode_of(event: Event) -> Json:
+    """How it is called: whether gradients are on, and whether the module is in training mode."""
+    callee = getattr(event.callee, "_orig_mod", event.callee)
+    return {"grad": torch.is_grad_enabled(), "training": bool(getattr(callee, "training", False))}
+
+
 _CONSTRUCTOR = object()
 
 
