@@ -448,6 +448,16 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
         'compile with: torch.compile(Net, mode="reduce-overhead")          first pass 41 s, before 60 s',
     ]
     assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s"
+    assert found.json()["written"] is False
+
+
+def test_compiled_results_that_differ_come_first() -> None:
+    why = "compiled results differ from eager: gradients beyond the relative limit of 0.01"
+    found = Verdict("do-not-compile", device="cpu", eager_ms=5.0, before_ms=4.0, after_ms=4.0, said=why)
+    assert found.lines == [
+        "eager 5 ms | compiled as it was 4 ms: do not compile this model on this device (cpu). Nothing was changed.",
+        why,
+    ]
 
 
 # --- the whole path ------------------------------------------------------------
@@ -476,7 +486,8 @@ def test_a_program_gets_faster_and_comes_back(tmp_path: Path) -> None:
     assert told["equivalent"] is True
     assert (told["breaks"][1], told["graphs"][0]) == (0, 0)  # the whole frame was eager before
     assert told["after_ms"] < 0.8 * min(told["eager_ms"], told["before_ms"])
-    assert [(fix["code"], fix["grade"]) for fix in told["fixes"]] == [("FC102", "proven")]
+    assert ("FC102", "proven") in [(fix["code"], fix["grade"]) for fix in told["fixes"]]
+    assert told["written"] is True
     assert out.startswith("eager ")
     assert "undo: " in out.splitlines()[-1]
     assert "_assert_async" in (tmp_path / "sampler.py").read_text()

@@ -12,7 +12,7 @@ from pathlib import Path
 from patcher import atomic
 from patcher.analysis import Analysis
 from patcher.backup import project_root
-from patcher.calls import FAILURE, INTERRUPTED, Told
+from patcher.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.diagnose import latest
 from patcher.diagnose.bench import Bench, Elsewhere
 from patcher.diagnose.call import FORMATS, format_of, why_not
@@ -103,7 +103,10 @@ def optimize(
 
         def keep(best: Best) -> None:
             patch.write_bytes(_diff(best.configuration.changed, places))
-            _leave(asked, analysis, settings, request, places, search, _concluded(search, asked))
+            now = replace(_concluded(search, asked), files=())
+            unfinished = f"not finished: nothing is written yet; the patch: {relative(str(patch))}"
+            now = now if now.word == "failed" else replace(now, said=unfinished)
+            _leave(asked, analysis, settings, request, places, search, now)
 
         search.keep = keep
         if options.backend != "inductor" and request.backend is None:
@@ -145,7 +148,7 @@ def optimize(
         restore = next((line for line in str(done.out).splitlines() if " restore" in line), "")
         undo = re.sub(r".*?: (?=\S.* restore)", "", restore)
         lines += [*done.err, f"undo: {undo}          {last}" if undo else last]
-        _leave(asked, analysis, settings, request, places, search, found, undo)
+        _leave(asked, analysis, settings, request, places, search, replace(found, written=done.status == OK), undo)
         status = max(status, done.status)
     elif changed:
         lines.append(f"Nothing was changed; the patch: {relative(str(patch))}          {last}")

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from patcher.analysis import Analysis
@@ -832,6 +833,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         said = "compiled results differ from eager"
         if best is None and compiles:
             said += ", also without fixes"
+        said = ": ".join([said, *islice(_apart(best.state if best else base, "patched" if best else "original"), 1)])
         return replace(told, word="failed" if compiles else "do-not-compile", said=said)
     runs_now = compiles and best is not None and before is None and not _is_less(alone, least)
     slower = not counted and not runs_now and not _is_less(least, alone)
@@ -940,9 +942,14 @@ def is_settled(figures: Figures) -> bool:
 
 def _equal(state: State, tree: Tree) -> bool:
     """Whether compiled code computes what the original computes eagerly: outputs, gradients, state."""
-    cases = state.results.cases
-    found = [(case, case.comparison(tree, "compiled", state.results.modes[0])) for case in cases]
-    return all(one is not None and not apart(one, case.tolerance) for case, one in found)
+    return not any(_apart(state, tree))
+
+
+def _apart(state: State, tree: Tree) -> Iterator[str]:
+    """In what it differs."""
+    for case in state.results.cases:
+        one = case.comparison(tree, "compiled", state.results.modes[0])
+        yield from ("nothing was compared",) if one is None else apart(one, case.tolerance)
 
 
 def _difference(state: State, tree: Tree) -> float | None:

@@ -79,6 +79,7 @@ class Verdict:
     files: tuple[str, ...] = ()
     said: str = ""
     interrupted: bool = False
+    written: bool = False
 
     @property
     def status(self) -> int:
@@ -105,6 +106,7 @@ class Verdict:
             "files": list(self.files),
             "message": self.said,
             "interrupted": self.interrupted,
+            "written": self.written,
         }
 
     def _pairs(self) -> list[tuple[str, Pair]]:
@@ -119,6 +121,11 @@ class Verdict:
         if self.goal == GRAPHS:
             return self._counted()
         first = f"eager {_ms(self.eager_ms)} | compiled as it was {_ms(self.before_ms)}"
+        if self.word == "do-not-compile" and not self.equivalent:
+            return [
+                f"{first}: do not compile this model on this device ({self.device}). Nothing was changed.",
+                self.said,
+            ]
         if self.word == "do-not-compile":
             best = f" | best {_ms(self.after_ms)}" if self.after_ms is not None else ""
             where = f"for {self.goal} on this device ({self.device}); {self.against_eager}"
