@@ -575,8 +575,8 @@ TORCH_IS_FOR = {
     "patcher.run.recorder",
     "patcher.run.watching",
 }
-# fix_compile before there is a command line; run.py where it was carried to and there is none; the worker into a log
-PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.run", "patcher.harness.worker"}
+# fix_compile before there is a command line; run.py where it was carried to and there is none; workers
+PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.logs", "patcher.harness.run", "patcher.harness.worker"}
 FORBIDDEN_WORDS = {
     "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
     "manager", "managers", "misc", "util", "utils", "visitor", "visitors",

@@ -154,7 +154,7 @@ def test_a_report_names_causes_with_their_fix_and_their_cost(project: Path, docu
     assert branch["impact"]["launches"] == 6  # of 3 calls: Gate.forward by itself, and what comes behind it
     assert [fix["code"] for fix in branch["fixes"]] == ["FC101"]
     assert "+        y = torch.where(" in branch["fixes"][0]["diff"]
-    assert branch["verify"].endswith("--test --dry-run --select FC101 --quick --case case.py --backend eager .")
+    assert branch["verify"].endswith(" test --dry-run --select FC101 --quick --case case.py --backend eager .")
     assert [fix["code"] for fix in printed["fixes"]] == ["FC602"]
     assert printed["fate"] == "removed"
     assert [remark["where"] for remark in told["static_only"]] == ["net.py:24", "train.py:5"]
