@@ -131,6 +131,15 @@ def test_what_all_fixes_do(fates: tuple[Fate, ...], sentence: str) -> None:
     assert sentence in section(told(causes=causes), "## Summary")
 
 
+def test_a_search_that_kept_nothing_says_so() -> None:
+    cause, proof = samples.cause(1, fate="unknown"), samples.proof()
+    kept = section(told(causes=(cause,), proof=proof), "## Summary")
+    assert "1 cause. What the fixes do to it is not known." in kept
+    dropped = tuple(dataclasses.replace(one, outcome="not better") for one in proof.tried)
+    nothing = section(told(causes=(cause,), proof=dataclasses.replace(proof, tried=dropped)), "## Summary")
+    assert "1 cause. Nothing was kept." in nothing
+
+
 @pytest.mark.parametrize(
     ("sample", "sentence"),
     [

@@ -114,6 +114,7 @@ def test_the_report_says_that_nothing_was_run(tool: Call, logs: Path, here: Path
     status, out, err = tool("diagnose", "--from-log", str(logs / "log.txt"))  # the whole project
     assert (status, err) == (0, "")
     assert "nothing was run, so times and launches are not known" in " ".join(out.split())
+    assert "- Mode: the source and a log\n" in out
     assert "## Performance" not in out
     assert "**Fix**: FC101" in out
 
@@ -135,6 +136,13 @@ def test_a_log_with_nothing_in_it(text: str, tool: Call, here: Path) -> None:
     status, out, err = tool("diagnose", "--from-trace", "trace", ".")
     assert (status, out) == (2, "")
     assert NOTHING in err
+
+
+def test_what_needs_a_run_is_refused(tool: Call, here: Path) -> None:
+    (here / "log.txt").write_text("")
+    status, _, err = tool("diagnose", "--from-log", "log.txt", "--only", "fullgraph", ".")
+    assert status == 2
+    assert "leave out --case, --only and --trace" in err
 
 
 def test_one_of_the_two(tool: Call, here: Path) -> None:

@@ -82,6 +82,8 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         if from_log and from_trace:
             raise click.UsageError("--from-log and --from-trace exclude each other.")
         log = from_log or from_trace or ""
+        if log and (only or trace or how["case"]):
+            raise click.UsageError("--from-log and --from-trace run nothing: leave out --case, --only and --trace.")
         paths = given_paths(paths, how["package"], "diagnose", reads_only=bool(log))
         config = load(paths[0] if paths else os.curdir)
         request = request_of(how, config, without_cases=bool(log))

@@ -161,7 +161,8 @@ def _cases(diagnosis: Diagnosis) -> Sequence[CaseResult]:
 
 def _summary(diagnosis: Diagnosis) -> tuple[str, ...]:
     """A line about the report that went to a file."""
-    if not any(one.figures for case in _cases(diagnosis) for one in case.variants if one.kind == "compiled"):
+    ran = any(one.figures for case in _cases(diagnosis) for one in case.variants if one.kind == "compiled")
+    if not (ran or diagnosis.causes):
         return diagnosis.problems
     counts = [f"{n} {s}" for s in ("high", "medium", "low") if (n := sum(c.severity == s for c in diagnosis.causes))]
     causes = "1 cause" if len(diagnosis.causes) == 1 else f"{len(diagnosis.causes)} causes"

@@ -1,4 +1,4 @@
-"""A diagnosis from what torch has logged, on whatever machine, without a run."""
+"""Diagnose from what torch has logged, on any machine, without a run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SECONDS = 600
 
 
 def logged(analysis: Analysis, settings: Settings, wanted: Wanted, log: Path) -> Diagnosed:
-    """Causes, with fixes as diffs, from ``log``: a text of ``TORCH_LOGS``, or a folder of ``TORCH_TRACE``.
+    """Return the causes in ``log``, with fixes as diffs: a text of ``TORCH_LOGS``, or a folder of ``TORCH_TRACE``.
 
-    Raises ``RunError`` where it cannot be read, or tells nothing.
+    Raises ``RunError`` where it cannot be read, or holds no break, recompile or skip.
     """
     places = Places(analysis.files, wanted.options.base, ())
     figures = _figures(wanted.python, log, [places.shown(path) for path in analysis.files])

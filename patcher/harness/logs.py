@@ -7,6 +7,7 @@ and the ``files`` of the user's project here, as they are shown. Writes the figu
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -28,12 +29,12 @@ _LEVELS = {"W": logging.WARNING, "E": logging.ERROR, "C": logging.CRITICAL}
 
 
 class Reader(worker.Listener):
-    """A listener for texts: how the code got to a break is what the text says, for nothing is being compiled."""
+    """A listener for logged texts. The stack of a break is the one in its text, since nothing runs."""
 
     text = ""
 
     def take(self, text: str, level: int = logging.DEBUG) -> None:
-        """One record."""
+        """Handle one record."""
         self.text = text
         self.emit(logging.LogRecord("torch", level, "", 0, text.replace("%", "%%"), (), None))
 
@@ -43,7 +44,7 @@ class Reader(worker.Listener):
 
 
 def of_text(lines: Iterator[str]) -> Iterator[tuple[str, int]]:
-    """The records of a log, without what stands in front of each line, and their levels."""
+    """Yield the records of a text log, without the prefix of each line, and their levels."""
     record, last, level = list[str](), "", logging.DEBUG
     for line in lines:
         found = _HEADER.match(line)
@@ -62,26 +63,26 @@ def of_text(lines: Iterator[str]) -> Iterator[tuple[str, int]]:
 
 
 def of_trace(lines: Iterator[str]) -> Iterator[tuple[str, int]]:
-    """The same, of a structured trace: breaks, and the reasons of recompiling with the function that they belong to."""
+    """Yield the breaks and recompiles of a structured trace, as records of a text log."""
     reasons: list[str] = []
-    told: Json = {}
+    entry: Json = {}
     payload: list[str] = []
-    for line in (*lines, "V0000 00:00:00 0 end:0] {}"):
+    for line in itertools.chain(lines, ("V0000 00:00:00 0 end:0] {}",)):
         if line.startswith("\t"):
             payload.append(line[1:])
             continue
-        name = told.get("artifact", {}).get("name")
+        name = entry.get("artifact", {}).get("name")
         if name == "dynamo_graph_break_reason":
             yield "\n".join(payload), logging.DEBUG
         elif name == "recompile_reasons":
-            reasons = [entry.strip() for entry in payload if entry.strip(" []\"',")]
-        metrics = told.get("compilation_metrics") or {}
+            reasons = [one.strip() for one in payload if one.strip(" []\"',")]
+        metrics = entry.get("compilation_metrics") or {}
         if reasons and metrics.get("co_filename"):
             place = "{co_name} in {co_filename}:{co_firstlineno}".format_map(metrics)
             yield f"Recompiling function {place}\n    - {reasons[0]}", logging.DEBUG
             reasons = []
         found = _HEADER.match(line)
-        told, payload = _json(line[found.end() :] if found else ""), []
+        entry, payload = _json(line[found.end() :] if found else ""), []
 
 
 def _json(text: str) -> Json:
@@ -93,7 +94,10 @@ def _json(text: str) -> Json:
 
 
 def mapped(files: Sequence[str]) -> Callable[[str], str]:
-    """What puts the file here in the place of one of another machine: the only one that shares most of its path."""
+    """Return a function that replaces paths of another machine by the local file with the longest common ending.
+
+    A path with several such files, or none, stays as it is.
+    """
     ours = [(file, Path(file).parts[::-1]) for file in files]
 
     def here(found: re.Match[str]) -> str:
@@ -107,12 +111,12 @@ def mapped(files: Sequence[str]) -> Callable[[str], str]:
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many parts are the same, from the file name on."""
+    """Return how many parts of two reversed paths are equal."""
     return next((number for number, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))  # noqa: B905
 
 
 def figures(log: Path, files: Sequence[str]) -> Json:
-    """What the log says, as the figures of a compiled variant."""
+    """Return what was logged, as the figures of a compiled variant."""
     reader = Reader(mapped(files))
     texts = sorted(log.glob("dedicated_log_torch_trace_*")) if log.is_dir() else [log]
     read = of_trace if log.is_dir() else of_text

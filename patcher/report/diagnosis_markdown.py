@@ -47,7 +47,7 @@ def _opening(diagnosis: Diagnosis) -> Iterator[str]:
     yield ""
     yield f"- Date: {inline(diagnosis.started)}"
     proven = ", each fix tried" if diagnosis.proof else ""
-    other = "the source and a log" if diagnosis.causes else "the source alone"
+    other = "the source and a log" if diagnosis.causes and diagnosis.results is None else "the source alone"
     yield f"- Mode: {'the source and a run of it' if ran_compiled(diagnosis.results) else other}{proven}"
     for fact in diagnosis.facts:
         yield from point(fact)

@@ -38,7 +38,7 @@ def commands(diagnosis: Diagnosis) -> str:
     """What to run next, with comments; for a shell."""
     lines = ["# breaks and recompiles of a script of yours, as PyTorch logs them"]
     lines.append('TORCH_LOGS="graph_breaks,recompiles,cudagraphs" python SCRIPT')
-    if diagnosis.results is None or not diagnosis.results.environment.torch:  # read from a log
+    if diagnosis.results is None:  # read from a log
         lines += ["", "# make that script fast, with proof", "fix-compile optimize -- python SCRIPT"]
     elif diagnosis.command:
         lines += ["", "# this report again", diagnosis.command]

@@ -28,8 +28,8 @@ def verdict(diagnosis: Diagnosis) -> str:
     sentences = [f"{count} cause{'' if count == 1 else 's'}."]
     if count > unknown:
         sentences.append(f"With the fixes {_are(fates['removed'])} gone and {_are(fates['remains'])} left.")
-    if unknown == count and diagnosis.proof is not None:
-        sentences.append("No fix was kept.")
+    if diagnosis.proof is not None and all(one.outcome != "kept" for one in diagnosis.proof.tried):
+        sentences.append("Nothing was kept.")
     elif unknown:
         them = "it" if count == 1 else "them" if count == unknown else f"{unknown} of them"
         sentences.append(f"What the fixes do to {them} is not known.")

@@ -65,7 +65,7 @@ class Seen:
 
     @property
     def mode(self) -> Json:
-        """The one that takes the most time, of those in which the program trains, else of all."""
+        """Return the mode to measure: the slowest in which the program trains, else the slowest of all."""
         trained = [self.kept[number]["mode"] for number, gradients in self.gradients.items() if gradients]
         modes = [one for one in self.modes if one[0] in trained] or self.modes
         return max(modes, key=lambda one: one[1])[0]
@@ -78,7 +78,7 @@ class Seen:
         self.calls += 1
 
     def kept_in(self, mode: Json) -> list[Json]:
-        """The recorded calls in that mode."""
+        """Return the recorded calls in that mode."""
         return [call for call in self.kept if call["mode"] == mode]
 
 

@@ -243,7 +243,7 @@ class Watcher:
 
 
 def mode_of(event: Event) -> Json:
-    """How it is called: whether gradients are on, and whether the module is in training mode."""
+    """Return whether gradients are on, and whether the module is in training mode."""
     callee = getattr(event.callee, "_orig_mod", event.callee)
     return {"grad": torch.is_grad_enabled(), "training": bool(getattr(callee, "training", False))}
 

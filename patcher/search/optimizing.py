@@ -946,7 +946,7 @@ def _equal(state: State, tree: Tree) -> bool:
 
 
 def _apart(state: State, tree: Tree) -> Iterator[str]:
-    """In what it differs."""
+    """Yield how compiled results differ from those of the original in eager mode."""
     for case in state.results.cases:
         one = case.comparison(tree, "compiled", state.results.modes[0])
         yield from ("nothing was compared",) if one is None else apart(one, case.tolerance)
