@@ -79,11 +79,7 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         Each cause comes with its place, its cost, and the fix as a diff. Nothing is written: "prove" keeps the fixes
         that help.
         """
-        if from_log and from_trace:
-            raise click.UsageError("--from-log and --from-trace exclude each other.")
-        log = from_log or from_trace or ""
-        if log and (only or trace or how["case"]):
-            raise click.UsageError("--from-log and --from-trace run nothing: leave out --case, --only and --trace.")
+        log = _log(from_log, from_trace, bool(only or trace or how["case"]))
         paths = given_paths(paths, how["package"], "diagnose", reads_only=bool(log))
         config = load(paths[0] if paths else os.curdir)
         request = request_of(how, config, without_cases=bool(log))
@@ -111,6 +107,16 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         return report(analysis, settings, request, asked, shown, told)
 
     return diagnosis
+
+
+def _log(from_log: str | None, from_trace: str | None, needs_run: bool) -> str:
+    """Return what is read in the place of a run, "" when the model runs. Raises ``click.UsageError``."""
+    if from_log and from_trace:
+        raise click.UsageError("--from-log and --from-trace exclude each other.")
+    log = from_log or from_trace or ""
+    if log and needs_run:
+        raise click.UsageError("--from-log and --from-trace run nothing: leave out --case, --only and --trace.")
+    return log
 
 
 def _verifying(how: Mapping[str, Any], codes: Sequence[str]) -> list[str]:

@@ -28,17 +28,22 @@ def verdict(diagnosis: Diagnosis) -> str:
     sentences = [f"{count} cause{'' if count == 1 else 's'}."]
     if count > unknown:
         sentences.append(f"With the fixes {_are(fates['removed'])} gone and {_are(fates['remains'])} left.")
-    if diagnosis.proof is not None and all(one.outcome != "kept" for one in diagnosis.proof.tried):
-        sentences.append("Nothing was kept.")
-    elif unknown:
-        them = "it" if count == 1 else "them" if count == unknown else f"{unknown} of them"
-        sentences.append(f"What the fixes do to {them} is not known.")
+    sentences += _unknown(diagnosis, count, unknown)
     unsteady = sum(not cause.steady for cause in diagnosis.causes)
     if unsteady:
         sentences.append(f"{unsteady} did not show up in a second run of the same code.")
     if diagnosis.effect:
         sentences.append(f"All fixes together: {diagnosis.effect}.")
     return " ".join([*sentences, *_without_effect(diagnosis)])
+
+
+def _unknown(diagnosis: Diagnosis, count: int, unknown: int) -> Iterable[str]:
+    """Yield what is said of causes of which nobody knows whether they are still there with the fixes."""
+    if diagnosis.proof is not None and all(one.outcome != "kept" for one in diagnosis.proof.tried):
+        yield "Nothing was kept."
+    elif unknown:
+        them = "it" if count == 1 else "them" if count == unknown else f"{unknown} of them"
+        yield f"What the fixes do to {them} is not known."
 
 
 def _are(count: int) -> str:
