@@ -8,14 +8,15 @@ import re
 import warnings
 from collections import deque
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 from patcher.discover import Exclude, discover
-from patcher.parallel import in_order
 from patcher.results import FileResult
+from patcher.reuse import Known
 from patcher.rule import Rule
-from patcher.runner import Progress, engine_steps, few_collections
+from patcher.runner import Index, Progress, answers, engine_steps
 from patcher.settings import Settings
 from patcher.share import Share
 from patcher.source import SourceError, read_bytes
@@ -47,20 +48,17 @@ class Analysis:
         around = surroundings(self.files)
         self.around = around.files
         every = (*self.files, *around.files)
-        share = Share(rules, settings, self._steps, beside=frozenset(around.files))
-        with warnings.catch_warnings(), few_collections():
-            warnings.simplefilter("ignore")
-            summaries = []
-            for number, path in enumerate(every, 1):
-                summaries.append(share.summarise(path))
-                if progress is not None:
-                    progress(number, len(every))
-            merge, known = self._steps.merge, in_order(summaries)
-            self.project: Any = merge(known, whole=around.whole, compiled=settings.compiled)
-            patched = {path: share.patch(path, self.project) for path in self.files}
+        steps = replace(self._steps, merge=partial(self._merged, whole=around.whole))
+        share = partial(Share, rules, settings, self._steps, beside=frozenset(around.files))
+        index = Index(every, frozenset(self.files), steps, Known())
+        patched = {answer.result.path: answer.result for answer in answers(index, share, None, progress)}
         self.first = tuple(FileResult(e.path, error=e.error) if e.error else patched[e.path] for e in entries)
         self._telling = frozenset(result.path for result in self.first if result.patch)
         self._made: deque[tuple[Settings, tuple[FileResult, ...]]] = deque(maxlen=_REMEMBERED)
+
+    def _merged(self, summaries: list[Any], whole: bool) -> Any:
+        self.project: Any = self._steps.merge(summaries, whole=whole, compiled=self.settings.compiled)
+        return self.project
 
     def again(self, settings: Settings) -> tuple[FileResult, ...]:
         """The results with other settings: of the files that had findings, and those that a run has shown something of.
@@ -87,8 +85,6 @@ class Analysis:
         share = Share(self.rules, settings, self._steps)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for path in wanted:
-                share.summarise(path)
             return tuple(share.patch(path, self.project) for path in wanted)
 
     @cached_property

@@ -58,18 +58,18 @@ def run(
     else:
         steps = engine_steps() if fixes else suggesting_steps() if each else finding_steps()
         steps = replace(steps, merge=functools.partial(steps.merge, whole=around.whole, compiled=settings.compiled))
-        index = _Index(todo, frozenset(given), steps, known)
+        index = Index(todo, frozenset(given), steps, known)
         beside = frozenset() if every else frozenset(entry.path for entry in entries if entry.beside)
         make_share = functools.partial(Share, rules, settings, steps, beside=beside.union(around.files))
-        answers = _answers(index, make_share, jobs, progress)
-        results = {**index.results, **{answer.result.path: answer.result for answer in answers}}
+        fresh = answers(index, make_share, jobs, progress)
+        results = {**index.results, **{answer.result.path: answer.result for answer in fresh}}
         if reuse is not None:
-            reuse.remember(index.results, index.summaries, answers)
+            reuse.remember(index.results, index.summaries, fresh)
     results |= {e.path: FileResult(e.path, error=e.error) for e in entries if e.error and (every or not e.beside)}
     return [results[e.path] for e in entries if e.path in results]
 
 
-class _Index:
+class Index:
     """Brings the files' summaries together, new ones and ones that are known, and tells what is to be patched.
 
     ``todo``: all files of the project, of which those ``given`` are to be patched. ``results``: those that hold, once
@@ -83,15 +83,17 @@ class _Index:
         self.results: Mapping[str, FileResult] = {}
 
     def merge(self, fresh: list[Summary]) -> tuple[Any, Collection[str]]:
+        """The project, with these summaries, and the files to patch in it."""
         self.summaries = [*fresh, *self._known.summaries.values()]
         self.results = self._known.results if self._known.holds(self.summaries) else {}
         project = self.steps.merge(in_order(self.summaries))
         return project, self.given - self.results.keys()
 
 
-def _answers(
-    index: _Index, make_share: functools.partial[Share], jobs: int | None, progress: Progress | None
+def answers(
+    index: Index, make_share: functools.partial[Share], jobs: int | None, progress: Progress | None
 ) -> list[Answer]:
+    """What each of the files to patch has come to."""
     count = _processes(jobs, len(index.todo))
     make_share = functools.partial(make_share, kept_bytes=KEPT_SOURCE_BYTES // count)
     tick = _ticker(len(index.todo) + len(index.given), len(index.given), progress)
@@ -137,8 +139,8 @@ def _processes(jobs: int | None, files: int) -> int:
     return max(wanted, 1)
 
 
-def _in_this_process(index: _Index, share: Share, tick: Callable[[], None]) -> list[Answer]:
-    summaries, answers = [], []
+def _in_this_process(index: Index, share: Share, tick: Callable[[], None]) -> list[Answer]:
+    summaries, found = [], []
     with warnings.catch_warnings(), few_collections():
         warnings.simplefilter("ignore")
         for path in index.todo:
@@ -149,9 +151,9 @@ def _in_this_process(index: _Index, share: Share, tick: Callable[[], None]) -> l
         gc.freeze()
         for path in index.todo:
             if path in wanted:
-                answers.append(share.answer(path, project))
+                found.append(share.answer(path, project))
                 tick()
-    return answers
+    return found
 
 
 @contextlib.contextmanager

@@ -244,6 +244,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.compare",
         "patcher.harness.measured",
         "patcher.harness.plan",
+        "patcher.options",
         "patcher.results",
         "patcher.search",
         "patcher.settings",
@@ -271,8 +272,8 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.analysis": {
         "patcher.discover",
-        "patcher.parallel",
         "patcher.results",
+        "patcher.reuse",
         "patcher.rule",
         "patcher.runner",
         "patcher.settings",

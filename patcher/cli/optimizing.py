@@ -157,7 +157,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 paths = given_paths(paths, how["package"], word) if paths else paths
             config = load(paths[0] if paths else os.curdir)
             if recording is not None and not paths:
-                say("no source file below this folder was loaded: only how to compile is measured")
+                say("no source file below this folder runs in the recorded calls: only how to compile is measured")
             elif recording is None and not (paths or how["package"] or case or config.cases):
                 raise click.UsageError(f"give your program behind --: fix-compile {word} -- python train.py")
             request = request_of({**how, "case": case}, config, bool(recording))

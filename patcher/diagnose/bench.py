@@ -20,7 +20,7 @@ from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.forks import Forks
-from patcher.harness.measured import Figures, Results, Tree, from_json
+from patcher.harness.measured import Figures, Measurement, Results, Tree, from_json
 from patcher.harness.run import Event, Progress, forking, run
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
@@ -66,6 +66,26 @@ def totals(figures: Sequence[Figures]) -> Totals:
         operators=sum(f.operators for f in figures),
         warm_ms=sum(warm) if len(warm) == len(figures) else None,
     )
+
+
+def with_faster(state: State, other: State, tree: Tree) -> State:
+    """Return the state with the times of ``other``, of the same cases, where that ran ``tree`` faster.
+
+    A machine may slow one process from its start to its end, which its quartiles do not show.
+    """
+
+    def faster(one: Measurement, was: Measurement) -> Measurement:
+        now, before = one.figures, was.figures
+        if one.tree != tree or now is None or before is None or now.warm is None or before.warm is None:
+            return one
+        less = before.warm.median_ms < now.warm.median_ms
+        return replace(one, figures=replace(now, warm=before.warm)) if less else one
+
+    cases = [
+        replace(case, variants=tuple(faster(v, old.variant(v.tree, v.kind, v.mode)) for v in case.variants))
+        for case, old in zip(state.results.cases, other.results.cases, strict=True)
+    ]
+    return replace(state, results=replace(state.results, cases=tuple(cases)))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ it. The program is stopped as soon as enough was seen. Standard library, torch, 
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib.util
 import json
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +51,10 @@ _DEEPEST = 4  # levels of objects that a signature looks into
 
 @dataclass
 class Seen:
-    """What was seen of one target. ``modes``: how it is called (``mode_of``), with the seconds of each."""
+    """What was seen of one target. ``modes``: how it is called (``mode_of``), with the seconds of each.
+
+    ``ran``: the files of the functions that its first calls ran.
+    """
 
     target: watching.Target
     calls: int = 0
@@ -62,6 +67,7 @@ class Seen:
     signatures: list[Any] = field(default_factory=list)
     gradients: dict[int, dict[int, Any]] = field(default_factory=dict)
     unkept: str = ""
+    ran: set[str] = field(default_factory=set)
 
     @property
     def mode(self) -> Json:
@@ -117,9 +123,11 @@ class Recorder:
         before = [handle.called for handle in self.watcher.handles]
         for handle in self.watcher.handles:
             handle.called = handle.original is getattr(event.callee, "_orig_mod", event.callee)
+        is_noted = number is not None or seen.calls < FEWEST_CALLS
         start = time.perf_counter()
         try:
-            output = call()
+            with watching.noting(seen.ran) if is_noted else contextlib.nullcontext():
+                output = call()
         except BaseException:
             if number is not None:
                 del seen.kept[number:], seen.signatures[number:]
@@ -243,7 +251,7 @@ class Recorder:
                 "unkept": chosen.unkept if chosen else "",
                 "compiled": bool(chosen and chosen.compiled),
                 "inner": chosen.inner if chosen else [],
-                "files": _own_files(self.spec),
+                "files": _own_files(self.spec, (*(chosen.ran if chosen else ()), *self.watcher.compiling)),
                 "torch": torch.__version__,
                 "gpu": _gpu(),
             }
@@ -304,14 +312,13 @@ def _gpu() -> list[int] | None:
     return [torch.cuda.max_memory_allocated(), torch.cuda.get_device_properties().total_memory]
 
 
-def _own_files(spec: Json) -> list[str]:
-    """The source files of the user's project that were loaded."""
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    real = [os.path.realpath(file) for file in files if isinstance(file, str) and os.path.isfile(file)]
+def _own_files(spec: Json, files: Iterable[str]) -> list[str]:
+    """The files that are the user's own."""
+    real = (os.path.realpath(os.path.join(spec["roots"][0], file)) for file in files)
     here = str(Path(__file__).resolve().parents[1])
     roots = [os.path.realpath(root) for root in spec["roots"]]
     own = (file for file in real if watching.is_own(file, roots) and not file.startswith(here))
-    return sorted(dict.fromkeys(own))
+    return sorted({file for file in own if os.path.isfile(file)})
 
 
 def main() -> None:

@@ -33,8 +33,10 @@ class RecordingError(Exception):
 
 @dataclass(frozen=True)
 class Recording:
-    """What a run has shown. ``folder``: where it lies. ``files``: of the user's project, that were loaded.
+    """What a run has shown.
 
+    ``folder``: where it lies. ``files``: of the user's project, whose functions ran in the recorded calls, or that
+    compile something.
     ``target``: what is measured, as a person names it. ``signatures``: how many calls were kept, of ``called``.
     ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles. ``gpu``:
     the bytes of GPU memory that it held at most, and that there are; None where it uses none.

@@ -6,6 +6,7 @@ Standard library and torch.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -92,13 +93,14 @@ class Watcher:
     """Hooks that tell of outermost calls. Use it as a context.
 
     ``around``: makes a call; it is given the event and a function without arguments that calls. ``wanted``: a method
-    whose calls are outermost ones themselves.
+    whose calls are outermost ones themselves. ``compiling``: the files that ask for something to be compiled.
     """
 
     around: Callable[[Event, Callable[[], Any]], Any]
     wanted: Target | None = None
     handles: list[Handle] = field(default_factory=list)
     modules: int = 0  # how many were made
+    compiling: set[str] = field(default_factory=set)
     _depth: int = 0
     _instances: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     _saved: list[tuple[Any, str, Any]] = field(default_factory=list)
@@ -144,6 +146,7 @@ class Watcher:
             return self.compile(model, **arguments)
         if arguments.get("disable"):
             return model
+        self.compiling.add(sys._getframe(1).f_code.co_filename)
         if isinstance(model, torch.nn.Module):
             made = torch._dynamo.eval_frame.OptimizedModule(model, torch._dynamo.optimize("eager"))
             made.forward = model.__call__
@@ -167,6 +170,7 @@ class Watcher:
     def _compiling_in_place(self) -> Callable[..., None]:
         def compile_(module: torch.nn.Module, **arguments: Any) -> None:
             if not arguments.get("disable"):
+                self.compiling.add(sys._getframe(1).f_code.co_filename)
                 self.handles.append(Handle(module, arguments, lambda _: None, in_place=True))
 
         return compile_
@@ -283,6 +287,21 @@ def _frames() -> Iterator[types.FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+@contextlib.contextmanager
+def noting(ran: set[str]) -> Iterator[None]:
+    """Note the files of the functions that are called meanwhile, in this thread."""
+
+    def note(frame: types.FrameType, _event: str, _argument: object) -> None:
+        ran.add(frame.f_code.co_filename)
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def seed() -> None:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings
-from patcher.diagnose.bench import Bench, State
+from patcher.diagnose.bench import Bench, State, with_faster
 from patcher.diagnose.better import TIMED, Standing, captures_less, operators, standing
 from patcher.diagnose.counted import counting
 from patcher.diagnose.events import Seen
@@ -26,6 +26,7 @@ from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings
 from patcher.harness import plan
 from patcher.harness.compare import apart
 from patcher.harness.measured import Figures, Tree
+from patcher.options import strategies_of, strategy_key
 from patcher.results import FileResult
 from patcher.search.pool import Pool, Trial, room_of
 from patcher.search.remedies import for_errors, named
@@ -43,6 +44,8 @@ _CLOSE = 1.3  # times the fastest of a concurrent round: it may be as fast alone
 _MOST_ALONE = 3  # configurations that are measured alone after each round
 _SLOW = 60.0  # seconds of the first pass, from which on blocks are tried one by one
 _GROWTH = 2  # times that new fixes are looked for where the fixes so far have changed what is compiled
+_COUNTED = 0.2  # of the time left: for counting several sets of fixes
+_HOPELESS = 0.5  # of the time
 _ROUNDS = 3  # of settings: behind one break may be another
 SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch into the source
 _FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
@@ -145,6 +148,7 @@ class Optimizer:
     _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
     _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
     _failed_together: list[tuple[Configuration, _Reason]] = field(default_factory=list)  # in a concurrent round
+    _counting: float = 0.0  # seconds that the last count took
     _patience: float = math.inf  # seconds that a configuration of the first round has
     _together: set[TorchSetting] = field(default_factory=set)  # settings that were tried together
     _tried: set[Unit] = field(default_factory=set)  # fixes that were tried without settings, or grown
@@ -214,10 +218,12 @@ class Optimizer:
         unsafe: bool,
         strategies: tuple[tuple[str, str], ...] = (),
         under: tuple[TorchSetting, ...] = (),
+        select: tuple[str, ...] = (),
     ) -> Configuration:
-        """All fixes of these grades. ``under``: settings of PyTorch that are in force with them."""
+        """All fixes of these grades. ``under``: settings of PyTorch that are in force with them. ``select``: codes."""
         given = {**self.settings.strategies, **dict(strategies)}
         asked = replace(self.settings, unsafe=unsafe, strategies=given, torch_settings=under)
+        asked = replace(asked, select=select) if select else asked
         files = self.analysis.again(asked)
         every, late = bundles(files, self.bench.places), {SETTING[0], ZONE, *self._fusions}
         made = tuple(bundle for bundle in every if bundle.units and bundle.key[0] not in late)
@@ -248,17 +254,28 @@ class Optimizer:
         first = self._first_strategies
         found = [self._fixes(self.settings.unsafe, first)]
         known = {_texts(found[0])}
-        for key, names in self.strategies.items():
-            for name in names:
-                others = tuple(pair for pair in first if pair[0] != key)
-                other = self._fixes(self.settings.unsafe, (*others, (key, name)))
-                if _texts(other) not in known:
-                    known.add(_texts(other))
-                    found.append(other)
+        for strategies in self._telling_strategies(first):
+            other = self._fixes(self.settings.unsafe, strategies)
+            if _texts(other) not in known:
+                known.add(_texts(other))
+                found.append(other)
         asked = self._asked(self.counted) if self.counted is not None and self._may_set else ()
         self._together |= set(asked)
         found += [self._fixes(self.settings.unsafe, first, asked)] if asked else []
         return [one for one in found if one.changed or one.settings]
+
+    def _telling_strategies(self, first: tuple[tuple[str, str], ...]) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Yield the strategies with which the rules that have them fix otherwise; ``first``: the usual ones."""
+        for key, names in self.strategies.items():
+            rules = (rule for rule in self.analysis.rules if strategies_of(rule) and strategy_key(rule) == key)
+            codes = tuple(rule.code for rule in rules if self.settings.wants(rule.code, rule.name, rule.switch))
+            known = [self._fixes(self.settings.unsafe, first, select=codes)] if codes else []
+            for name in names if codes else ():
+                strategies = (*(pair for pair in first if pair[0] != key), (key, name))
+                alone = self._fixes(self.settings.unsafe, strategies, select=codes)
+                if all(_texts(alone) != _texts(other) for other in known):
+                    known.append(alone)
+                    yield strategies
 
     @property
     def _first_strategies(self) -> tuple[tuple[str, str], ...]:
@@ -267,7 +284,7 @@ class Optimizer:
     def _ranked(self, forms: Sequence[Configuration]) -> list[Configuration]:
         """The best sets of fixes by what counting says, and the proven part of the first."""
         found = list(forms)
-        if len(found) > 1 and not self._is_over(0.3):
+        if len(found) > 1 and self._counting * len(found) < _COUNTED * self._left(0.0):
             if self._is_wide:
                 found = [one for one in found if one in self._counts] or found[:1]
             found.sort(key=self._standing)
@@ -668,7 +685,8 @@ class Optimizer:
 
     def _confirm(self) -> None:
         """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
-        if self._is_over(0.05) or (self.best is None and not self._is_wide):
+        assert self.base is not None
+        if self._is_over(0.05) or (self.best is None and not self._is_wide and self._is_hopeless):
             return
         if self._counts_decide and self.options.quick:
             return  # it would be measured in the same way
@@ -682,9 +700,18 @@ class Optimizer:
             self._drop_fixes(one, _why(state))
             self.best = None
             return
+        state = with_faster(state, self.base, "original")
+        state = with_faster(state, self.best.state, "patched") if self.best else state
         self.base, self.best = state, None
         if one != Configuration() and not self._consider(one, state):
             self._drop(one, self._not_faster(state))
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether the original compiled is wrong, or so much slower than eager that no other measurement turns it."""
+        assert self.base is not None
+        eager, compiled = (self._span(self.base, "original", eager) for eager in (True, False))
+        return self._counts_decide or _differs(self.base) or _is_less(eager, compiled, _HOPELESS)
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
@@ -697,8 +724,9 @@ class Optimizer:
     def _count(self, one: Configuration) -> State:
         if one not in self._counts:
             self.say(f"counting {one.told}")
-            how = self.options if self._counts_decide else counting(self.options)
+            how, since = self.options if self._counts_decide else counting(self.options), time.monotonic()
             self._counts[one] = self._measured(one, replace(how, repeat=False, quick=True))
+            self._counting = time.monotonic() - since
         return self._counts[one]
 
     def _measured(self, one: Configuration, options: plan.Options, fresh: bool = False) -> State:
