@@ -262,6 +262,34 @@ def test_the_distance_to_float64(tmp_path: Path) -> None:
     assert [row["float64"] for row in rows] == [0.125, 0.25]
 
 
+@pytest.mark.parametrize(
+    ("compiled", "exact", "as_exact"),
+    [
+        (1.02, 0.99, 1),  # eager code itself is half as far from float64
+        (1.02, 1.001, 0),  # eager code is near to it, compiled code is not
+        (1.02, 1.2, 0),  # no reference: it is another number
+        (0.5, 0.99, 0),
+        (math.nan, 0.99, 0),
+        (1.02, math.nan, 0),
+        (1.0001, 0.99, 0),  # nothing to explain
+    ],
+)
+@pytest.mark.parametrize("what", ["output", "gradient", "state"])
+def test_what_float64_shows_to_be_rounding(
+    what: str, compiled: float, exact: float, as_exact: int, tmp_path: Path
+) -> None:
+    for number, value in enumerate((1.0, compiled, exact)):
+        made, kind = tensor(1.0, value), torch.float64 if number == 2 else torch.float32
+        named = {"w": made.to(kind)}
+        given: dict[str, Any] = {"gradient": {"gradients": named}, "state": {"state": named}}.get(what, {})
+        save(tmp_path / str(number), made.to(kind) if what == "output" else tensor(0.0), **given)
+    row = differences.compare(job_of(tmp_path, "eager", "compiled", "float64"))[1]
+    figures = {"gradient": row["gradients"], "state": row["state"]}.get(what, row)
+    assert row["as_exact"] == as_exact * (2 if what == "state" else 1)  # two passes have a state
+    assert figures["max"] == pytest.approx(abs(compiled - 1.0), rel=1e-3, nan_ok=True) or math.isnan(compiled)
+    assert (figures["relative"] > 1e-3) is (not as_exact and abs(compiled - 1.0) > 1e-3)
+
+
 def test_variants_that_failed_are_passed_over(tmp_path: Path) -> None:
     save(tmp_path / "0", tensor(1.0))
     job = job_of(tmp_path, "eager", "eager", "float64")

@@ -397,19 +397,32 @@ def test_what_computes_something_else_compiled_is_not_equal(search: Callable[...
     assert "results equal" not in " ".join(found.lines)
 
 
-def test_what_is_slow_when_confirmed_is_not_kept(search: Callable[..., Optimizer]) -> None:
+def test_a_process_that_was_slowed_when_the_best_was_confirmed_does_not_count(search: Callable[..., Optimizer]) -> None:
     times = iter([5.0, 5.0])
 
     def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
         return Measured(next(times, 15.0))
 
-    assert verdict(search(told)).word == "already-best"
+    found = verdict(search(told))
+    assert (found.word, found.after_ms) == ("optimized", 5.0)
 
 
-def test_what_runs_nowhere_compiled_has_failed(search: Callable[..., Optimizer]) -> None:
-    found = verdict(search(lambda codes, settings: Measured(None), error="no compiler"))
-    assert (found.word, found.status, found.equivalent) == ("failed", 2, False)
-    assert found.lines == ["failed: original compiled (default): no compiler. Nothing was changed."]
+def test_what_raises_when_it_is_compiled_does_not_pay(search: Callable[..., Optimizer]) -> None:
+    found = verdict(search(lambda codes, settings: Measured(None), error="it raised"))
+    assert (found.word, found.status, found.equivalent) == ("do-not-compile", 1, False)
+    assert found.lines == [
+        "eager 20 ms | compiled as it was failed: do not compile this model on this device (cpu). Nothing was changed.",
+        "original compiled (default): it raised",
+    ]
+
+
+def test_what_was_not_tried_is_said() -> None:
+    dropped = (Dropped('no fixes, mode="reduce-overhead"', "the budget was over", "not tried"), Dropped("FC101", "no"))
+    told = 'not tried, for the budget was over: mode="reduce-overhead"; --budget gives more'
+    for word in ("do-not-compile", "already-best"):
+        found = Verdict(word, device="cpu", eager_ms=5.0, before_ms=6.0, after_ms=6.0, dropped=dropped)
+        assert found.lines[-1] == told
+    assert told not in Verdict("already-best", eager_ms=5.0, before_ms=6.0).lines
 
 
 def test_the_document_has_the_keys_of_the_contract() -> None:

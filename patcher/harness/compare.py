@@ -283,6 +283,9 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
     for what, distance in _trained(found):
         yield from _beyond(f"{name}: {what}", distance, None, _trained_limit(found), theirs.get(what))
     yield from _unexplained(name, found)
+    if found.as_exact:
+        what = f"{found.as_exact} tensor{'s differ' if found.as_exact > 1 else ' differs'} by rounding"
+        yield _Said("note", f"{name}: {what}: eager code is no nearer to float64")
 
 
 def _trained(comparison: Comparison) -> list[tuple[str, Distance]]:

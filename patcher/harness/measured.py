@@ -214,6 +214,7 @@ class Comparison:
     ``differences``: what no distance can say, one line each (dtype, shape, NaN, aliasing, integers). ``epsilon``: of
     the coarsest floating dtype. ``gradients``, ``state``: None when nothing was trained or changed. ``float64``: mean
     absolute distance of this variant to the float64 reference. ``own_eager``: of patched compiled to patched eager.
+    ``as_exact``: how many tensors differ by much, and are about as near to float64 as those of original eager.
     """
 
     tree: Tree
@@ -226,6 +227,7 @@ class Comparison:
     state: Distance | None = None
     float64: float | None = None
     own_eager: float | None = None
+    as_exact: int = 0
 
 
 @dataclass(frozen=True)
@@ -575,6 +577,7 @@ def _comparison(table: _Table) -> Comparison:
         state=table.maybe("state", lambda key: _distance(table.table(key))),
         float64=table.maybe("float64", table.number),
         own_eager=table.maybe("own_eager", table.number),
+        as_exact=table.maybe("as_exact", table.whole) or 0,
     )
 
 

@@ -48,6 +48,7 @@ _CONTAINER = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+HALF = 1e-6  # the epsilon of half precision is more: what it rounds off is expected
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 _OURS = ("TORCH_LOGS", "TORCH_TRACE", "TORCHDYNAMO_DISABLE")  # variables that the run decides about
@@ -286,16 +287,10 @@ class _Run:
         named = {key: job.asked[key] for key in ("tree", "kind", "mode")}
         told["variants"].append({**named, "folder": job.folder.name, **result})
 
-    def _compared_and_probed(self, work: Path, number: int, told: Json, most: int, **known: object) -> None:
+    def _compared_and_probed(self, work: Path, number: int, told: Json, most: int, **known: Any) -> None:
         """How far the variants are from one another, and the experiments on the original; ``most``: untimed at once."""
         case, names = told["name"], self._plan.get("probes", ())
-        compare = _Job(
-            COMPARING,
-            {"case": number, "variants": told["variants"], "folder": str(work)},
-            work / "compare",
-            case,
-            "comparing",
-        )
+        compare = self._comparing(work, number, told, "compare")
         comparing = [] if self._alone or self._counting else [compare]
         probes = {name: self._probe(name, work, number, case, **known) for name in names}
         together = [*comparing, *(probes[name] for name in names if name in UNTIMED)]
@@ -304,6 +299,9 @@ class _Run:
         found = {job.folder: result for job, result in zip((*together, *alone), results, strict=True)}
         if comparing:
             compared = found[compare.folder]
+            if _is_doubtful(compared) and all(variant["kind"] != "float64" for variant in told["variants"]):
+                self._measure(work, number, told, "original", "float64", **known)
+                (compared,) = self._processes([self._comparing(work, number, told, "compare-exact")])
             told["comparisons"] = compared.get("comparisons", [])
             told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
         if names:
@@ -311,6 +309,10 @@ class _Run:
                 {**{k: v for k, v in found[job.folder].items() if k not in ("environment", "case")}, "name": name}
                 for name, job in probes.items()
             ]
+
+    def _comparing(self, work: Path, number: int, told: Json, folder: str) -> _Job:
+        asked = {"case": number, "variants": told["variants"], "folder": str(work)}
+        return _Job(COMPARING, asked, work / folder, told["name"], "comparing")
 
     def _probe(self, name: str, work: Path, number: int, case: str, **known: object) -> _Job:
         """An experiment on the original."""
@@ -639,6 +641,16 @@ def _running() -> list[str]:
     with contextlib.suppress(OSError), os.scandir("/proc") as entries:
         return [entry.name for entry in entries if entry.name.isdecimal()]
     return []
+
+
+def _is_doubtful(compared: Json) -> bool:
+    """Whether compiled code differs by more than single precision usually does, which float64 may explain."""
+    for row in compared.get("comparisons", []):
+        parts = ((row, 1e-3), (row.get("gradients"), 1e-2), (row.get("state"), 1e-2))
+        apart = any(((part or {}).get("relative") or 0.0) > usual for part, usual in parts)
+        if row.get("kind") == "compiled" and apart and row.get("epsilon", 0.0) < HALF:
+            return True
+    return False
 
 
 def _cores() -> int:

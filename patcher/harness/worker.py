@@ -58,6 +58,7 @@ SEED = 20
 LINE_CHARACTERS, EXPLANATION_CHARACTERS = 400, 2000
 MOST_AROUND = 100  # frames
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
+THREADS = 4  # on the host, of a process that computes on a GPU beside others
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
 OUTPUT_ELEMENTS, TRAINED_ELEMENTS, SAMPLE_ELEMENTS = 2**25, 2**20, 2**18  # gradients are as many as the parameters
@@ -1497,6 +1498,8 @@ class _Run:
         found = [t.device for t in (*_state(self.model).values(), *tensors([c for c in calls if not callable(c)]))]
         cuda = [device for device in found if device.type == "cuda"]
         self.device = cuda[0] if cuda else torch.device("cpu")
+        if cuda and plan.get("workers"):  # beside others, for whose cores more threads would wait
+            torch.set_num_threads(min(THREADS, torch.get_num_threads()))
         if self.kind == "compiled" and cuda:
             one_assembler(self._options().get("mode"))
         whole = self.kind == "compiled" and not blocks
@@ -1640,7 +1643,7 @@ class _Run:
         return self.first
 
     def in_double(self) -> Json:
-        """One pass of the original in float64, for the question of who is closer to the truth."""
+        """Passes of the original in float64, for the question of who is closer to the truth."""
         if not isinstance(self.model, torch.nn.Module):
             raise UnsuitedError("the model is a function: it cannot be converted to float64")
         self.case.double = True
@@ -1649,7 +1652,8 @@ class _Run:
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
         self.optimizer = self.case.optimizer(self.model) if self.case.train else None
         try:
-            self._pass(1)
+            for number in (1, 2):
+                self._pass(number)
         except Exception as error:
             raise UnsuitedError(f"the model does not run in float64: {_message_of(error)}") from error
         return {"draws_random": False}

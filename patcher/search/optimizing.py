@@ -458,8 +458,9 @@ class Optimizer:
         self.best = incumbent
         for one in finalists or [one for one, _ in self._failed_together[:_MOST_ALONE]]:
             if self._is_over(_RESERVED + (0.2 if self.best is not None else 0.0)):
+                self._drop(one, _NOT_TRIED)
                 cut = True
-                break
+                continue
             state = self._time(one)
             cut = cut or (self._span(state, "patched") is None and self._is_over(0.0))
             if not _verified(state):
@@ -834,7 +835,8 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         dropped=tuple(one for one in search.dropped if one.what not in _named(best)),
     )
     if eager is None or (before is None and best is None):
-        return replace(told, said=_failure(base))
+        raises = eager is not None and _raises(base)
+        return replace(told, word="do-not-compile" if raises else "failed", said=_failure(base))
     unfixed, fixed = _figures(base, "original"), _figures(best.state, "patched") if best else ()
     cold, again = search._cold.get(best.configuration if best else Configuration()), _cold(fixed or unfixed)
     told = replace(
@@ -1027,6 +1029,12 @@ def _failure(state: State | None) -> str:
         if case.compare_error:
             return case.compare_error
     return "nothing could be measured"
+
+
+def _raises(state: State) -> bool:
+    """Whether the original fails when it is compiled."""
+    found = (case.variant("original", "compiled", state.results.modes[0]) for case in state.results.cases)
+    return any(variant.status in ("error", "compile-error") for variant in found)
 
 
 def _texts(one: Configuration) -> tuple[tuple[str, bytes], ...]:

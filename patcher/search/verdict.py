@@ -122,19 +122,16 @@ class Verdict:
             return self._counted()
         first = f"eager {_ms(self.eager_ms)} | compiled as it was {_ms(self.before_ms)}"
         if self.word == "do-not-compile" and not self.equivalent:
-            return [
-                f"{first}: do not compile this model on this device ({self.device}). Nothing was changed.",
-                self.said,
-            ]
+            told = f"{first}: do not compile this model on this device ({self.device}). Nothing was changed."
+            return [told, self.said, *self._not_tried]
         if self.word == "do-not-compile":
             best = f" | best {_ms(self.after_ms)}" if self.after_ms is not None else ""
             where = f"for {self.goal} on this device ({self.device}); {self.against_eager}"
-            lines = [f"{first}{best}: do not compile this model {where}. Nothing was changed."]
-            return [*lines, f"why: {self.said}"] if self.said else lines
+            told = f"{first}{best}: do not compile this model {where}. Nothing was changed."
+            return [told, *([f"why: {self.said}"] if self.said else []), *self._not_tried]
         if self.word == "already-best":
-            return [
-                f"{first} ({_times(self.eager_ms, self.before_ms)} eager): nothing was faster. Nothing was changed."
-            ]
+            times = _times(self.eager_ms, self.before_ms)
+            return [f"{first} ({times} eager): nothing was faster. Nothing was changed.", *self._not_tried]
         gains = [f"{_times(self.eager_ms, self.after_ms)} eager"]
         gains += [f"{_times(self.before_ms, self.after_ms)} compiled"] if self.before_ms else []
         difference = "not known" if self.max_difference is None else f"{self.max_difference:.3g}"
@@ -147,6 +144,12 @@ class Verdict:
             cold += f", before {self.before_cold_s:.0f} s"
         lines.append("          ".join(filter(None, (self._how, cold))))
         return [*lines, *([self.said] if self.said else [])]
+
+    @property
+    def _not_tried(self) -> list[str]:
+        """What might still be faster, where the budget was over first."""
+        what = [one.what.removeprefix("no fixes, ") for one in self.dropped if one.outcome == "not tried"]
+        return [f"not tried, for the budget was over: {', '.join(what)}; --budget gives more"] if what else []
 
     @property
     def _how(self) -> str:
