@@ -62,6 +62,20 @@ model = Whole().eval()
 for rows in (1, 2, 3):
     model.generate(torch.randn(rows, 4), times=2)
 """,
+    "own name": """
+from net import *
+
+def generate(model, x, times):
+    for _ in range(times):
+        x = model.net(x)
+    return x
+
+Whole.generate = generate
+model = Whole().eval()
+with torch.no_grad():
+    for rows in (1, 2, 3):
+        generate(model, torch.randn(rows, 4), times=2)
+""",
     "function": """
 from net import *
 model = Net()
@@ -218,6 +232,7 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
     [
         ("training", "Net", 2, 4, True, True, 2),
         ("method", "Whole.generate", 3, 3, False, False, 6),
+        ("own name", "Whole.generate", 3, 3, False, False, 6),
         ("function", "step", 2, 3, True, False, 2),
         ("in place", "Whole.generate", 1, 1, True, False, 2),
         ("optimizer", "update", 2, 3, True, False, 1),
@@ -235,7 +250,8 @@ def test_a_program_is_recorded_and_measured_at_its_call(
     told = (found.target, found.signatures, found.called, found.compiled, found.trains)
     assert told == (target, signatures, called, compiled, trains)
     ran = {"net.py"} if name != "optimizer" else set()
-    assert {Path(file).name for file in found.files} == ran | ({"program.py"} if compiled else set())
+    ran |= {"program.py"} if compiled or name == "own name" else set()
+    assert {Path(file).name for file in found.files} == ran
     eager, with_graphs = (measured(folder, found, kind) for kind in ("eager", "compiled"))
     assert eager["repeatable"] is True
     assert eager["weights"] == with_graphs["weights"]

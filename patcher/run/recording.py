@@ -56,10 +56,9 @@ class Recording:
     inner: tuple[str, ...] = ()
 
     @property
-    def model(self) -> str:
-        """What would be compiled, as code may name it: the module, or the part of it that a method calls."""
-        first = next(iter(self.inner), "")
-        return f"model.{first}" if first else "model"
+    def models(self) -> tuple[str, ...]:
+        """What would be compiled, as code may name it: the module, or the parts of it that a method calls."""
+        return tuple(f"model.{name}" if name else "model" for name in self.inner) or ("model",)
 
     @property
     def case(self) -> Case:

@@ -198,6 +198,9 @@ class Watcher:
             return self._outermost(instance, functools.partial(original, instance), args, kwargs, method=True)
 
         self._put(kind, name, called)
+        for module in list(sys.modules.values()):  # a function that is a method, too, may be called by its own name
+            for known in [key for key, value in list(getattr(module, "__dict__", {}).items()) if value is original]:
+                self._put(module, known, called)
 
     def _calling(self) -> Callable[..., Any]:
         original: Any = torch.nn.Module.__call__

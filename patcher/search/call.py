@@ -198,7 +198,7 @@ def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
     arguments = ", ".join(setting.told for setting in settings if setting.kind == "argument")
     lines = [setting.written for setting in settings if setting.kind in ("config", "member")]
     if blocks := [setting for setting in settings if setting.kind == "blocks"]:
-        whole = recording.model if recording is not None else "model"
+        whole = recording.models[0] if recording is not None else "model"
         each = [f"for block in {whole}.{setting.name}: block.compile({arguments})" for setting in blocks]
         return "; ".join([*lines, *each])
     if recording is not None and recording.compiled and not arguments:
@@ -206,8 +206,8 @@ def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
     if recording is not None and recording.compiled:
         what = ", ".join(dict.fromkeys(recording.compiles)) or "the model"
         return "; ".join([*lines, f"torch.compile({what}, {arguments})"])
-    what = recording.model if recording is not None else "model"
-    return "; ".join([*lines, f"{what}.compile({arguments})"])
+    models = recording.models if recording is not None else ("model",)
+    return "; ".join([*lines, *(f"{model}.compile({arguments})" for model in models)])
 
 
 def _failed(asked: Asked, why: str) -> Told:
