@@ -26,13 +26,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Folder and what it is called: as it is; by a default run; by one with ``--unsafe``; the last, and never kept.
-TREES = {
-    "original": "as it is",
-    "patched": "patched",
-    "kept": "patched, --unsafe",
-    "marked": "the same, but marked and made anew by each request",
-}
+#: Folder and what it is called: as it is; by a default run.
+TREES = {"original": "as it is", "patched": "patched"}
 MODES = ("default", "reduce-overhead")
 REQUESTS = ((8, 512), (8, 512), (1, 512), (8, 512), (1, 512))
 STEPS, ROUNDS, TIMED = 3, 3, 10
@@ -47,7 +42,6 @@ HEAD = (
     "furthest output",
 )
 _SKIP = re.compile(r"(?:skipping|disabling) cudagraphs?(?: for \w+)? due to ([^\n.(]*)", re.IGNORECASE)
-_AGAIN = re.compile(r"\w+\.pop\(\w+, None\)")
 
 
 def prepare(folder: Path, package: Path) -> None:
@@ -56,11 +50,9 @@ def prepare(folder: Path, package: Path) -> None:
     for tree in TREES:
         there = folder / tree / "timesfm"
         shutil.copytree(package / "timesfm", there, ignore=shutil.ignore_patterns("__pycache__", "flax"))
-        for options in {"original": [], "patched": [[]]}.get(tree, [[], ["--unsafe", "--select", "FC307"]]):
-            command = [sys.executable, str(program), "--yes", "--no-backup", "--quiet", *options, str(there)]
+        if tree == "patched":
+            command = [sys.executable, str(program), "--yes", "--no-backup", "--quiet", str(there)]
             subprocess.run(command, check=False)
-        for path in there.rglob("*.py") if tree == "marked" else ():
-            path.write_text(_AGAIN.sub("None", path.read_text(encoding="utf-8")), encoding="utf-8")
     for name in ("positions.py", Path(__file__).name):
         shutil.copy(Path(__file__).resolve().parent / name, folder)
 
@@ -68,7 +60,7 @@ def prepare(folder: Path, package: Path) -> None:
 def measure(folder: Path, trees: str) -> None:
     """Print a row for each source of ``trees`` and mode."""
     named = trees.split(",")
-    asked = [(tree, mode) for tree in named for mode in MODES if tree in ("original", "patched") or mode == MODES[1]]
+    asked = [(tree, mode) for tree in named for mode in MODES]
     for running in [_start(folder, *pair) for pair in asked]:
         running.communicate()
     for tree, mode in asked:
