@@ -290,6 +290,26 @@ def test_what_float64_shows_to_be_rounding(
     assert (figures["relative"] > 1e-3) is (not as_exact and abs(compiled - 1.0) > 1e-3)
 
 
+def test_one_wrong_element_is_no_rounding(tmp_path: Path) -> None:
+    exact = torch.ones(10_000, dtype=torch.float64)
+    eager = (exact + 0.01).float()
+    wrong = eager.clone()
+    wrong[77] = 1.5  # on average it is as near as eager code
+    for number, made in enumerate((eager, wrong, exact)):
+        save(tmp_path / str(number), made)
+    row = differences.compare(job_of(tmp_path, "eager", "compiled", "float64"))[1]
+    assert (row["as_exact"], row["relative"]) == (0, pytest.approx(0.485, rel=0.01))
+
+
+@pytest.mark.parametrize(("exact", "as_exact"), [(0.99, 1), (1.001, 0)])
+def test_rounding_in_a_tensor_that_is_not_kept_whole(exact: float, as_exact: int, tmp_path: Path) -> None:
+    for number, value in enumerate((1.0, 1.02, exact)):
+        made = torch.full((9,), value, dtype=torch.float64 if number == 2 else torch.float32)
+        save(tmp_path / str(number), tensor(0.0), gradients={"w": made}, most=4)
+    row = differences.compare(job_of(tmp_path, "eager", "compiled", "float64"))[1]
+    assert (row["as_exact"], row["gradients"]["relative"] > 1e-3) == (as_exact, not as_exact)
+
+
 def test_variants_that_failed_are_passed_over(tmp_path: Path) -> None:
     save(tmp_path / "0", tensor(1.0))
     job = job_of(tmp_path, "eager", "eager", "float64")
