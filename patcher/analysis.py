@@ -31,7 +31,8 @@ class Analysis:
     """What rules find below ``paths``.
 
     ``first``: with ``settings``, one result per file and path that is not one. ``project``: the index over all files;
-    ``around``: the files of the same projects that were not given, which are in it.
+    ``around``: the files of the same projects that were not given, which are in it. ``jobs``: processes at most, as for
+    `runner.run`.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Analysis:
         settings: Settings,
         exclude: Exclude | None = None,
         progress: Progress | None = None,
+        jobs: int | None = None,
     ) -> None:
         self.rules, self.settings, self._steps = tuple(rules), settings, engine_steps()
         entries = discover(paths, exclude)
@@ -51,7 +53,7 @@ class Analysis:
         steps = replace(self._steps, merge=partial(self._merged, whole=around.whole))
         share = partial(Share, rules, settings, self._steps, beside=frozenset(around.files))
         index = Index(every, frozenset(self.files), steps, Known())
-        patched = {answer.result.path: answer.result for answer in answers(index, share, None, progress)}
+        patched = {answer.result.path: answer.result for answer in answers(index, share, jobs, progress)}
         self.first = tuple(FileResult(e.path, error=e.error) if e.error else patched[e.path] for e in entries)
         self._telling = frozenset(result.path for result in self.first if result.patch)
         self._made: deque[tuple[Settings, tuple[FileResult, ...]]] = deque(maxlen=_REMEMBERED)

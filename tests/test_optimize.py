@@ -397,14 +397,29 @@ def test_what_computes_something_else_compiled_is_not_equal(search: Callable[...
     assert "results equal" not in " ".join(found.lines)
 
 
-def test_a_process_that_was_slowed_when_the_best_was_confirmed_does_not_count(search: Callable[..., Optimizer]) -> None:
-    times = iter([5.0, 5.0])
+@pytest.mark.parametrize(("eager", "word"), [(20.0, "already-best"), (60.0, "optimized")])
+def test_what_is_slow_when_confirmed_is_kept_only_where_eager_code_was_slow_too(
+    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch, eager: float, word: str
+) -> None:
+    times, usual = iter([5.0, 5.0]), Bench.measure
 
     def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
         return Measured(next(times, 15.0))
 
+    def measure(bench: Bench, *args: Any, fresh: bool = False, **given: Any) -> State:
+        bench.eager = eager if fresh else 20.0
+        return usual(bench, *args, fresh=fresh, **given)
+
+    monkeypatch.setattr(Bench, "measure", measure)
     found = verdict(search(told))
-    assert (found.word, found.after_ms) == ("optimized", 5.0)
+    assert (found.word, found.eager_ms) == (word, 20.0)
+
+
+@pytest.mark.parametrize("why", ["was ended by SIGKILL", "no compiler", "TritonMissing: Cannot find a working triton"])
+def test_a_fault_of_the_machine_is_a_failure(search: Callable[..., Optimizer], why: str) -> None:
+    found = verdict(search(lambda codes, settings: Measured(None), error=why))
+    assert (found.word, found.status, found.equivalent) == ("failed", 2, False)
+    assert found.lines == [f"failed: original compiled (default): {why}. Nothing was changed."]
 
 
 def test_what_raises_when_it_is_compiled_does_not_pay(search: Callable[..., Optimizer]) -> None:

@@ -74,7 +74,7 @@ Whole.generate = generate
 model = Whole().eval()
 with torch.no_grad():
     for rows in (1, 2, 3):
-        generate(model, torch.randn(rows, 4), times=2)
+        generate(model=model, x=torch.randn(rows, 4), times=2)
 """,
     "function": """
 from net import *
@@ -109,7 +109,7 @@ for _ in range(3):
     "arguments": """
 from net import *
 
-@torch.compile
+@torch.compile(dynamic=False)
 def step(model, optimizer, x):
     loss = model(x).square().mean()
     loss.backward()

@@ -44,7 +44,9 @@ START = """
 
 COMPARES = """
 there = [(folder.parent / v["folder"] / "result.json").exists() for v in job["variants"]]
-finish(comparisons=[{'seen': len(job['variants']), 'there': all(there)}])
+apart = pathlib.Path(spec["base"]) / "apart.json"
+rows = json.loads(apart.read_text()) if apart.exists() else []
+finish(comparisons=[{'seen': len(job['variants']), 'there': all(there)}, *rows])
 """
 PROBES = """
 finish(job=job, known=job["sizes"]) if job["probe"] != "crash" else os._exit(3)
@@ -143,6 +145,29 @@ def test_every_variant_runs_once_and_is_compared(fake: Callable[..., dict[str, A
     assert [event.number for event in ended] == list(range(1, 9))
     assert {event.of for event in ended} == {8}
     assert ended[4].variant == "patched compiled (default)"
+
+
+@pytest.mark.parametrize(
+    ("row", "asked"),
+    [
+        ({"relative": 0.5}, True),
+        ({"gradients": {"relative": 0.5}}, True),
+        ({"state": {"relative": 0.5}}, True),
+        ({"relative": 1e-4, "gradients": {"relative": 5e-3}, "state": None}, False),
+        ({"relative": 0.5, "epsilon": 2**-8}, False),  # bfloat16
+        ({"relative": 0.5, "kind": "eager"}, False),
+        ({"relative": 0.5, "drawn": True}, False),
+    ],
+)
+def test_float64_is_asked_where_compiled_results_are_far_away(
+    fake: Callable[..., dict[str, Any]], tmp_path: Path, row: dict[str, Any], asked: bool
+) -> None:
+    drawn = row.get("drawn", False)
+    (tmp_path / "apart.json").write_text(json.dumps([{"kind": "compiled", "epsilon": 2**-23, **row}]))
+    results = fake(f"finish(draws_random={drawn})", quick=True, modes=["default"])
+    kinds = [kind for _, kind, _, _ in variants(results)]
+    assert kinds == ["eager", "eager", "compiled", "compiled", *(["float64"] if asked else [])]
+    assert results["cases"][0]["comparisons"][0] == {"seen": len(kinds), "there": True}
 
 
 def test_quick_leaves_out_float64(fake: Callable[..., dict[str, Any]]) -> None:

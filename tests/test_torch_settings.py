@@ -354,3 +354,15 @@ def test_a_setting_is_written_where_the_model_of_the_case_is_compiled(
     assert {item.scope.partition(".")[0] for item in found if item.applicability == "unsafe"} == written
     unseen = [item.assumption for item in found if item.applicability != "unsafe"]
     assert len(unseen) == ("unknown" not in written) and all("is not seen" in told for told in unseen)
+
+
+def test_an_analysis_by_several_processes_finds_the_same(tmp_path: Path) -> None:
+    for number in range(90):
+        text = "from torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n"
+        body = "        if x.sum() > 0:\n            x = x * 2\n" if number % 9 == 0 else ""
+        (tmp_path / f"net{number}.py").write_text(f"{text}{body}        return x\n")
+    settings = Settings(unsafe=True)
+    several, one = (Analysis([str(tmp_path)], load_rules(), settings, jobs=jobs) for jobs in (2, 1))
+    assert several.first == one.first
+    assert sum(file.changed for file in several.first) == 10
+    assert several.again(settings) == one.again(settings)

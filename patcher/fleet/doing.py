@@ -179,7 +179,7 @@ class Workshop:
     def _analysis(self, job: Job) -> tuple[Analysis, Settings]:
         with self._lock:
             settings, exclude, _ = self._settings(job)
-            return Analysis(job.model.paths, self._rules, settings, exclude), settings
+            return Analysis(job.model.paths, self._rules, settings, exclude, jobs=1), settings
 
 
 def _cases(job: Job) -> tuple[Case, ...]:

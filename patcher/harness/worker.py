@@ -1529,7 +1529,7 @@ class _Run:
 
         What the calls return is saved in the first pass and in a later one: CUDA graphs replay from the third on.
         """
-        enough = QUICK_PASSES if self.plan["quick"] else COUNTED_PASSES
+        enough = self._counted_passes
         rows: list[list[Json]] = []
         for number in range(1, MOST_PASSES + 1):
             before, launched = self.listener.counts(), self.listener.launched()
@@ -1637,6 +1637,10 @@ class _Run:
     def _keep(self, name: str, value: Any) -> None:
         torch.save(value, self.folder / name)
 
+    @property
+    def _counted_passes(self) -> int:
+        return QUICK_PASSES if self.plan["quick"] else COUNTED_PASSES
+
     def once(self) -> str:
         """One eager pass from scratch; the digest of all that it computed."""
         self._pass(1)
@@ -1652,8 +1656,8 @@ class _Run:
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
         self.optimizer = self.case.optimizer(self.model) if self.case.train else None
         try:
-            for number in (1, 2):
-                self._pass(number)
+            for number in range(1, (last := self._counted_passes) + 1):
+                self._pass(number if number in (1, last) else None)
         except Exception as error:
             raise UnsuitedError(f"the model does not run in float64: {_message_of(error)}") from error
         return {"draws_random": False}

@@ -53,7 +53,7 @@ _DEEPEST = 4  # levels of objects that a signature looks into
 class Seen:
     """What was seen of one target. ``modes``: how it is called (``mode_of``), with the seconds of each.
 
-    ``ran``: the files of the functions that its first calls ran.
+    ``ran``: the files of its classes, and of the functions that its first calls ran.
     """
 
     target: watching.Target
@@ -123,10 +123,11 @@ class Recorder:
         before = [handle.called for handle in self.watcher.handles]
         for handle in self.watcher.handles:
             handle.called = handle.original is getattr(event.callee, "_orig_mod", event.callee)
-        is_noted = number is not None or seen.calls < FEWEST_CALLS
+        if not seen.calls and isinstance(event.callee, torch.nn.Module):
+            seen.ran |= watching.files_of(event.callee)
         start = time.perf_counter()
         try:
-            with watching.noting(seen.ran) if is_noted else contextlib.nullcontext():
+            with watching.noting(seen.ran) if seen.calls < MOST_CALLS else contextlib.nullcontext():
                 output = call()
         except BaseException:
             if number is not None:

@@ -11,6 +11,7 @@ import functools
 import os
 import random
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -140,13 +141,13 @@ class Watcher:
     # --- what is compiled -------------------------------------------------------------------------------------------
 
     def _compiling(self, model: Any = None, **arguments: Any) -> Any:
+        self.compiling |= {sys._getframe(1).f_code.co_filename} - {__file__}
         if model is None:
             return lambda function: self._compiling(function, **arguments)
         if not self._saved:  # somebody has kept the hook
             return self.compile(model, **arguments)
         if arguments.get("disable"):
             return model
-        self.compiling.add(sys._getframe(1).f_code.co_filename)
         if isinstance(model, torch.nn.Module):
             made = torch._dynamo.eval_frame.OptimizedModule(model, torch._dynamo.optimize("eager"))
             made.forward = model.__call__
@@ -193,9 +194,12 @@ class Watcher:
     def _wrap(self, kind: type, name: str) -> None:
         original, self._wrapped = getattr(kind, name), True
 
+        first = getattr(getattr(original, "__code__", None), "co_varnames", ("self",))[0]
+
         @functools.wraps(original)
-        def called(instance: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._outermost(instance, functools.partial(original, instance), args, kwargs, method=True)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            instance, rest = (args[0], args[1:]) if args else (kwargs.pop(first), ())
+            return self._outermost(instance, functools.partial(original, instance), rest, kwargs, method=True)
 
         self._put(kind, name, called)
         for module in list(sys.modules.values()):  # a function that is a method, too, may be called by its own name
@@ -294,17 +298,27 @@ def _frames() -> Iterator[types.FrameType]:
 
 @contextlib.contextmanager
 def noting(ran: set[str]) -> Iterator[None]:
-    """Note the files of the functions that are called meanwhile, in this thread."""
+    """Note the files of the functions that are called meanwhile, in this thread and in those that it starts."""
 
     def note(frame: types.FrameType, _event: str, _argument: object) -> None:
         ran.add(frame.f_code.co_filename)
 
-    before = sys.gettrace()
+    before, of_threads = sys.gettrace(), threading.gettrace()
     sys.settrace(note)
+    threading.settrace(note)
     try:
         yield
     finally:
-        sys.settrace(before)
+        threading.settrace(of_threads)
+        if sys.gettrace() is note:
+            sys.settrace(before)
+
+
+def files_of(model: torch.nn.Module) -> set[str]:
+    """The files of the classes of a module and of what it holds."""
+    kinds = {kind.__module__ for module in model.modules() for kind in type(module).__mro__}
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in kinds)
+    return {file for file in files if isinstance(file, str)}
 
 
 def seed() -> None:

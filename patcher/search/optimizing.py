@@ -29,7 +29,7 @@ from patcher.harness.measured import Figures, Tree
 from patcher.options import strategies_of, strategy_key
 from patcher.results import FileResult
 from patcher.search.pool import Pool, Trial, room_of
-from patcher.search.remedies import for_errors, named
+from patcher.search.remedies import OF_MACHINE, for_errors, named
 from patcher.search.verdict import GRAPHS, UNITS, Dropped, Fate, Kept, Pair, Verdict, counts, relative
 from patcher.settings import Settings, TorchSetting, Unit
 
@@ -45,7 +45,8 @@ _MOST_ALONE = 3  # configurations that are measured alone after each round
 _SLOW = 60.0  # seconds of the first pass, from which on blocks are tried one by one
 _GROWTH = 2  # times that new fixes are looked for where the fixes so far have changed what is compiled
 _COUNTED = 0.2  # of the time left: for counting several sets of fixes
-_HOPELESS = 0.5  # of the time
+_HOPELESS = 0.5  # eager code takes less than this share of the time of compiled code
+_SLOWED = 1.2  # times as long as before: the machine is slower now
 _ROUNDS = 3  # of settings: behind one break may be another
 SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch into the source
 _FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
@@ -701,8 +702,10 @@ class Optimizer:
             self._drop_fixes(one, _why(state))
             self.best = None
             return
+        eager, was = (self._span(each, "original", eager=True) for each in (state, self.base))
+        if self.best and eager is not None and was is not None and eager.median > _SLOWED * was.median:
+            state = with_faster(state, self.best.state, "patched")
         state = with_faster(state, self.base, "original")
-        state = with_faster(state, self.best.state, "patched") if self.best else state
         self.base, self.best = state, None
         if one != Configuration() and not self._consider(one, state):
             self._drop(one, self._not_faster(state))
@@ -712,7 +715,8 @@ class Optimizer:
         """Whether the original compiled is wrong, or so much slower than eager that no other measurement turns it."""
         assert self.base is not None
         eager, compiled = (self._span(self.base, "original", eager) for eager in (True, False))
-        return self._counts_decide or _differs(self.base) or _is_less(eager, compiled, _HOPELESS)
+        wrong = not _equal(self.base, "original")
+        return self._counts_decide or wrong or _is_less(eager, compiled, _HOPELESS)
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
@@ -1032,9 +1036,10 @@ def _failure(state: State | None) -> str:
 
 
 def _raises(state: State) -> bool:
-    """Whether the original fails when it is compiled."""
-    found = (case.variant("original", "compiled", state.results.modes[0]) for case in state.results.cases)
-    return any(variant.status in ("error", "compile-error") for variant in found)
+    """Whether the original fails when it is compiled, for no fault of the machine."""
+    found = [case.variant("original", "compiled", state.results.modes[0]) for case in state.results.cases]
+    failed = [variant for variant in found if variant.status in ("error", "compile-error")]
+    return bool(failed) and not any(OF_MACHINE.search(variant.message) for variant in failed)
 
 
 def _texts(one: Configuration) -> tuple[tuple[str, bytes], ...]:

@@ -32,6 +32,9 @@ _ERRORS: tuple[tuple[str, tuple[TorchSetting, ...]], ...] = (
     (r"RNN|LSTM|GRU", (TorchSetting("config", "allow_rnn"),)),
 )
 
+#: What an error says that is the machine's: no memory, no compiler.
+OF_MACHINE = re.compile(r"SIGKILL|cannot be read|InvalidCxxCompiler|TritonMissing|[Cc]ompiler|working triton")
+
 
 def for_errors(state: State) -> Iterator[TorchSetting]:
     """Yield the settings for errors that the original raises when it is compiled."""
