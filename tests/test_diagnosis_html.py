@@ -216,7 +216,7 @@ def test_what_is_not_known_is_left_out() -> None:
     told = read(samples.empty())
     sections = [section.attributes["id"] for section in told.all("section")]
     assert sections == ["summary", "performance", "commands", "reading"]
-    assert "The run showed nothing that costs something." in told.by_id("summary").text
+    assert "No graph break, recompile or skip was seen." in told.by_id("summary").text
 
 
 def test_without_a_run_nothing_is_said_of_causes() -> None:

@@ -143,7 +143,7 @@ def test_a_search_that_kept_nothing_says_so() -> None:
 @pytest.mark.parametrize(
     ("sample", "sentence"),
     [
-        ("empty", "The run showed nothing that costs something."),
+        ("empty", "No graph break, recompile or skip was seen."),
         ("broken", "The original did not come to its end compiled, so no cause can be told."),
         ("unwell", "so no cause can be told. With the fixes it does."),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from patcher.diagnose.diagnosis import CATEGORIES, SEVERITIES, Cause, Diagnosis
-from patcher.report.markdown.blocks import block, inline, point, prose, table
+from patcher.report.markdown.blocks import block, inline, point, prose, sentence, table
 from patcher.report.markdown.causes import cause_sections, recommendations
 from patcher.report.markdown.measured import earned, performance
 from patcher.report.markdown.remarks import configuration, experiments, remarks, trace
@@ -68,6 +68,9 @@ def _summary(diagnosis: Diagnosis) -> Iterator[str]:
     causes = diagnosis.causes
     yield f"## {TITLES['summary']}"
     yield ""
+    if diagnosis.proof is not None:
+        yield from prose(sentence(diagnosis.proof.ending))
+        yield ""
     if causes:
         rows = [(category, *_counted([c for c in causes if c.category == category])) for category in CATEGORIES]
         total = tuple(f"**{cell}**" for cell in ("total", *_counted(causes)))

@@ -22,7 +22,7 @@ def verdict(diagnosis: Diagnosis) -> str:
             return f"The original did not come to its end compiled, so no cause can be told.{then}"
         if seen := _events(diagnosis.results):
             return f"The original has {seen}; what causes them was not looked for."
-        return "No cause was found." if diagnosis.problems else "The run showed nothing that costs something."
+        return "No cause was found." if diagnosis.problems else "No graph break, recompile or skip was seen."
     fates = Counter(cause.fate for cause in diagnosis.causes)
     count, unknown = len(diagnosis.causes), fates["unknown"]
     sentences = [f"{count} cause{'' if count == 1 else 's'}."]

@@ -19,8 +19,9 @@ def summary(diagnosis: Diagnosis) -> Markup:
     """How many of each category and severity, what becomes of them, and the list of all."""
     causes = diagnosis.causes
     told = element("p", prose(verdict(diagnosis)))
+    ending = element("p", prose(diagnosis.proof.ending), class_="lead") if diagnosis.proof else ""
     if not causes:
-        return section("summary", told)
+        return section("summary", ending, told)
     head = ("Category", *(severity.capitalize() for severity in SEVERITIES), "Total")
     rows = []
     for category in CATEGORIES:
@@ -32,7 +33,7 @@ def summary(diagnosis: Diagnosis) -> Markup:
     listed = table(
         "All causes", ("No.", "Severity", "Cause", "Where", "Cost", "With the fixes"), map(_row, causes), "list"
     )
-    return section("summary", counted, told, listed)
+    return section("summary", ending, counted, told, listed)
 
 
 def details(causes: Sequence[Cause]) -> Markup:

@@ -33,7 +33,6 @@ def proof_section(proof: Proof | None) -> Markup:
     restore = join(element("h3", "To undo it"), command(proof.restore)) if proof.restore else ""
     return section(
         "proof",
-        element("p", prose(proof.ending), class_="lead"),
         _totals(proof.before, proof.after),
         element("p", told),
         join(element("h3", "Each fix"), each) if proof.tried else "",

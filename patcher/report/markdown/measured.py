@@ -43,7 +43,7 @@ def earned(diagnosis: Diagnosis) -> Iterator[str]:
         return
     yield f"## {TITLES['proof']}"
     yield ""
-    yield from prose(f"{sentence(proof.ending)} {many(proof.measurements, 'measurement')}.")
+    yield f"{many(proof.measurements, 'measurement')}."
     if proof.tried:
         yield ""
         yield from table(("fix", "at", "outcome", "why"), [_tried(item) for item in proof.tried])
