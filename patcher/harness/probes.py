@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import faulthandler
 import functools
 import gc
 import inspect
@@ -653,8 +652,7 @@ def leave_answer(answered: Callable[[Json], Json]) -> None:
     """Answer the spec that the command line names, beside it, and end."""
     spec: Json = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     worker.die_with_parent()
-    faulthandler.enable()
-    faulthandler.dump_traceback_later(0.95 * spec["seconds"])
+    worker.explain_ends(spec)
     worker.prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
     folder = Path(spec["job"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)

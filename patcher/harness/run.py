@@ -48,6 +48,8 @@ _CONTAINER = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+WHERE = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None  # asks a worker that hangs for its stack
+WHERE_SECONDS = 0.3  # that it has for the answer
 HALF = 1e-6  # the epsilon of half precision is more: what it rounds off is expected
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
@@ -416,7 +418,7 @@ class _Run:
         if self._plan.get("until") and job.program != COMPARING:  # what was measured is also compared
             limit = max(1.0, min(limit, self._plan["until"] - time.monotonic()))
         spec = job.folder / "spec.json"
-        write_json(spec, {**self._full, "seconds": limit, "job": job.asked})
+        write_json(spec, {**self._full, "seconds": limit, "where": WHERE, "job": job.asked})
         log = (job.folder / "log.txt").open("ab")  # also what is written after the log was emptied goes to its end
         try:
             process = self._process(job, spec, log, self._threads(at_once))
@@ -476,6 +478,10 @@ class _Run:
         now, memory = time.monotonic(), self._plan["memory"]
         if now > one.start + one.limit:
             one.ended = "timeout", f"did not end within {one.limit:g} seconds"
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if WHERE is not None:
+                    os.kill(one.process.pid, WHERE)
+                    has_ended(one.process, WHERE_SECONDS)
             return True
         if now >= one.heard + 1:
             one.heard = now

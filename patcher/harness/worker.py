@@ -130,6 +130,16 @@ def _explain(error: BaseException) -> None:
     sys.stderr.writelines(traceback.format_list(stack) + traceback.format_exception_only(shown))
 
 
+def explain_ends(spec: Json) -> None:
+    """Write to the log where a signal ends the process, and where it is when the run asks.
+
+    Not after a time (``dump_traceback_later``): that reads the frames of a running thread, and may crash it.
+    """
+    faulthandler.enable()
+    if spec.get("where"):
+        faulthandler.register(spec["where"], all_threads=False)
+
+
 def die_with_parent() -> None:
     """The system ends this process when the supervisor is gone (Linux only)."""
     if sys.platform == "linux":
@@ -1771,8 +1781,7 @@ def main() -> None:
         runpy.run_path(str(Path(__file__).with_name("run.py")), run_name="__main__")
         return
     die_with_parent()
-    faulthandler.enable()  # where a signal ends it
-    faulthandler.dump_traceback_later(0.95 * spec["seconds"])  # where it hangs, for the log
+    explain_ends(spec)
     prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
     Path(spec["job"]["folder"]).mkdir(parents=True, exist_ok=True)
     recorded = spec["cases"][spec["job"]["case"]].get("recorded")
