@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -253,7 +254,8 @@ def test_functions_of_one_name_in_two_files_are_two_fixes(tmp_path: Path) -> Non
 class Ways:
     """An analysis of one file; ``names``: the functions that are fixed, by what the rules are told."""
 
-    rules = ()
+    own = ("usual", "better", "other")
+    rules = (SimpleNamespace(code="FC301", name="x", switch="", costs=(), strategy_key="way", strategies=own),)
     first = ()
 
     def __init__(self, folder: Path) -> None:
