@@ -20,9 +20,7 @@ import torch
 
 DIFFERENCES = 1000  # that are told; a new one must not be cut off behind those that the original compiled shows too
 FLOOR = 1e-3  # a tensor this much smaller than its largest neighbour is measured against the neighbour
-AS_EXACT = (
-    3  # times the distance of eager code to float64, as in PyTorch's own benchmarks (``torch._dynamo.utils.same``)
-)
+AS_EXACT = 3  # times eager code's distance to float64, as in PyTorch's benchmarks (``torch._dynamo.utils.same``)
 REFERENCE = 0.1  # relative: what is further from eager code is no reference for it, as where other numbers were drawn
 THREADS = 4  # with more, each operator waits for cores that other processes keep busy
 

@@ -301,8 +301,8 @@ class _Run:
         found = {job.folder: result for job, result in zip((*together, *alone), results, strict=True)}
         if comparing:
             compared = found[compare.folder]
-            known64 = any(variant["kind"] == "float64" for variant in told["variants"])
-            if _is_doubtful(compared) and not known64 and not known.get("draws_random"):
+            has_float64 = any(variant["kind"] == "float64" for variant in told["variants"])
+            if _is_doubtful(compared) and not has_float64 and not known.get("draws_random"):
                 exact = self._measure(work, number, told, "original", "float64", **known)
                 again = [self._comparing(work, number, told, "compare-exact")] if exact["status"] == "ok" else []
                 compared = next((one for one in self._processes(again) if one["status"] == "ok"), compared)

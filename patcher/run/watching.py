@@ -198,8 +198,11 @@ class Watcher:
 
         @functools.wraps(original)
         def called(*args: Any, **kwargs: Any) -> Any:
-            instance, rest = (args[0], args[1:]) if args else (kwargs.pop(first), ())
-            return self._outermost(instance, functools.partial(original, instance), rest, kwargs, method=True)
+            instance = args[0] if args else kwargs.get(first)
+            if not self._saved or not isinstance(instance, kind):  # somebody has kept the hook, or it is no method here
+                return original(*args, **kwargs)
+            given = {key: value for key, value in kwargs.items() if args or key != first}
+            return self._outermost(instance, functools.partial(original, instance), args[1:], given, method=True)
 
         self._put(kind, name, called)
         for module in list(sys.modules.values()):  # a function that is a method, too, may be called by its own name

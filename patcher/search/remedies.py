@@ -33,7 +33,9 @@ _ERRORS: tuple[tuple[str, tuple[TorchSetting, ...]], ...] = (
 )
 
 #: What an error says that is the machine's: no memory, no compiler.
-OF_MACHINE = re.compile(r"SIGKILL|cannot be read|InvalidCxxCompiler|TritonMissing|[Cc]ompiler|working triton")
+OF_MACHINE = re.compile(
+    r"SIGKILL|cannot be read|InvalidCxxCompiler|TritonMissing|(?:no|find C|working C\+\+) compiler|working triton"
+)
 
 
 def for_errors(state: State) -> Iterator[TorchSetting]:
