@@ -119,6 +119,35 @@ def test_a_fork_has_the_threads_that_it_is_given(tmp_path: Path) -> None:
     assert "lambda" in said[1][1]
 
 
+@pytest.mark.parametrize("gpu", [False, True])
+def test_which_instructions_there_are_is_found_out_once(tmp_path: Path, gpu: bool) -> None:
+    lines = [
+        "class Isa:",
+        "    def build_arch_flags(self): return '-mavx2'",
+        "    def check_build(self, code):",
+        f"        print(code, file=open({str(tmp_path / 'built')!r}, 'a'))",
+        "        return code == 'good'",
+        "instructions = sys.modules['torch._inductor.cpu_vec_isa']",
+        "sys.modules['torch']._inductor = sys.modules['torch._inductor']",
+        "sys.modules['torch._inductor'].cpu_vec_isa = instructions",
+        "instructions.VecISA = Isa",
+        "instructions.valid_vec_isa_list = lambda: [Isa().check_build(code) for code in ('good', 'bad')]",
+    ]
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch._inductor.cpu_vec_isa as there\n"
+        "print([there.VecISA().check_build(code) for code in ('good', 'bad', 'other')])\n"
+    )
+    with Forks(sys.executable, parent_without_torch(tmp_path, "\n".join(lines))) as forks:
+        for number in range(2):
+            with (tmp_path / f"log{number}").open("wb") as out:
+                fork = forks.start(program, "", VARIABLES, out.fileno(), Manner(code=True, gpu=gpu))
+                assert fork is not None
+                assert fork.wait() == 0
+    assert {(tmp_path / f"log{number}").read_text() for number in range(2)} == {"[True, False, False]\n"}
+    assert sorted((tmp_path / "built").read_text().split()) == ["bad", "good", "other", "other"]
+
+
 def test_a_fork_that_cannot_begin_has_ended(hollow: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "cwd", lambda: tmp_path / "gone")
     status, said = told(hollow, tmp_path, "print('begun')")

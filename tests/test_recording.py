@@ -62,6 +62,19 @@ model = Whole().eval()
 for rows in (1, 2, 3):
     model.generate(torch.randn(rows, 4), times=2)
 """,
+    "parts": """
+from net import *
+class Guided(Net):
+    @torch.no_grad()
+    def guided(self, x, scale):
+        half = self.forward(torch.cat([x, -x]))
+        return half[: len(x)] + scale * half[len(x) :]
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+model = Guided().eval()
+for rows in (1, 2, 3):
+    model.guided(torch.randn(rows, 4), 0.5)
+""",
     "own name": """
 from net import *
 
@@ -232,6 +245,7 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
     [
         ("training", "Net", 2, 4, True, True, 2),
         ("method", "Whole.generate", 3, 3, False, False, 6),
+        ("parts", "Guided.guided", 3, 3, False, False, 3),
         ("own name", "Whole.generate", 3, 3, False, False, 6),
         ("function", "step", 2, 3, True, False, 2),
         ("in place", "Whole.generate", 1, 1, True, False, 2),
@@ -250,7 +264,7 @@ def test_a_program_is_recorded_and_measured_at_its_call(
     told = (found.target, found.signatures, found.called, found.compiled, found.trains)
     assert told == (target, signatures, called, compiled, trains)
     ran = {"net.py"} if name != "optimizer" else set()
-    ran |= {"program.py"} if compiled or name == "own name" else set()
+    ran |= {"program.py"} if compiled or name in ("own name", "parts") else set()
     assert {Path(file).name for file in found.files} == ran
     eager, with_graphs = (measured(folder, found, kind) for kind in ("eager", "compiled"))
     assert eager["repeatable"] is True
@@ -258,6 +272,13 @@ def test_a_program_is_recorded_and_measured_at_its_call(
     assert with_graphs["launches"] >= graphs
     assert len(eager["calls"]) == signatures
     assert eager["case"]["train"] is trains
+
+
+def test_a_method_that_calls_each_part_once_is_compiled_itself(folder: Path) -> None:
+    found = recorded(folder, PROGRAMS["parts"])
+    assert found.compiling("dynamic=True") == ["model.guided = torch.compile(model.guided, dynamic=True)"]
+    assert measured(folder, found, "compiled")["launches"] == 3, "one graph for each call"
+    assert recorded(folder, PROGRAMS["method"]).compiling("") == ["model.net.compile()"]
 
 
 def test_a_method_of_the_users_comes_before_those_of_a_trainer(folder: Path) -> None:

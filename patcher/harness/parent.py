@@ -12,15 +12,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import json
+import mmap
 import os
 import runpy
 import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
+import time
+import zlib
 from typing import Any
 
 os.environ.setdefault("TORCH_WARM_POOL", "0")  # inductor's helpers would be threads here: each fork starts its own
@@ -42,6 +47,7 @@ with contextlib.suppress(ImportError):  # what each fork would import when it co
 
 LONGEST = 2**16  # bytes of a request
 GPU_SECONDS = 60  # for the first use of a GPU
+INSTRUCTION_SECONDS = 120  # for finding out which vector instructions can be used
 
 
 def serve(connection: socket.socket) -> tuple[str, str] | None:
@@ -57,7 +63,7 @@ def serve(connection: socket.socket) -> tuple[str, str] | None:
     gc.collect()
     gc.freeze()  # else each fork would collect what it has inherited
     bell = _Bell()
-    running: list[int] = []
+    running, instructions = list[int](), Instructions()
     ends: list[Any] = [connection, bell]
     connection.sendall(b"ready\n")
     while True:
@@ -73,8 +79,10 @@ def serve(connection: socket.socket) -> tuple[str, str] | None:
         if not data:
             return None
         request: dict[str, Any] = json.loads(data)
-        if request["code"] and not request["gpu"]:
-            find_instructions()
+        if request["code"]:
+            instructions.find()
+            if not request["gpu"]:  # each kernel needs it, and would wait
+                instructions.known  # noqa: B018
         child = os.fork()
         if child == 0:
             bell.remove()
@@ -182,10 +190,56 @@ def _reaches_gpu() -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def find_instructions() -> None:
-    """Which vector instructions inductor can use it tries out by compiling, once in a process: seconds of work."""
-    with contextlib.suppress(Exception):  # of other releases; the fork then finds out by itself
-        torch._inductor.cpu_vec_isa.valid_vec_isa_list()
+class Instructions:
+    """Which vector instructions inductor can use: it compiles for each of them, up to a minute of work in a process.
+
+    A fork does that once, for this process and all that are forked from it.
+    """
+
+    def __init__(self) -> None:
+        self._told = mmap.mmap(-1, LONGEST)  # shared with all forks
+
+    @functools.cache  # noqa: B019 - there is one
+    def find(self) -> None:
+        """Begin to find out."""
+        with contextlib.suppress(Exception):  # of other releases; each fork then finds out by itself
+            kind = torch._inductor.cpu_vec_isa.VecISA
+            builds = kind.check_build
+            if os.fork() == 0:
+                self._try(kind, builds)
+            kind.check_build = lambda isa, code: self._answer(isa, code, builds)
+
+    def _answer(self, isa: Any, code: str, builds: Any) -> bool:
+        known = self.known.get(_question(isa, code))
+        return builds(isa, code) if known is None else known
+
+    def _try(self, kind: Any, builds: Any) -> None:
+        """Try each, tell, and end this process."""
+        known: dict[str, bool] = {}
+
+        def noted(isa: Any, code: str) -> bool:
+            return known.setdefault(_question(isa, code), builds(isa, code))
+
+        _die_with_parent()
+        with contextlib.suppress(BaseException), tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+            kind.check_build = noted
+            torch._inductor.cpu_vec_isa.valid_vec_isa_list()
+        self._told[1:] = json.dumps(known).encode("ascii").ljust(LONGEST - 1)
+        self._told[0] = 1
+        os._exit(0)
+
+    @functools.cached_property
+    def known(self) -> dict[str, bool]:
+        """The answers, as soon as they are there; none when they do not come."""
+        until = time.monotonic() + INSTRUCTION_SECONDS
+        while not self._told[0] and time.monotonic() < until:
+            time.sleep(0.05)
+        return json.loads(self._told[1:]) if self._told[0] else {}
+
+
+def _question(isa: Any, code: str) -> str:
+    return f"{isa.build_arch_flags()} {zlib.crc32(code.encode())}"
 
 
 def _die_with_parent() -> None:

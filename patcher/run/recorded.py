@@ -119,8 +119,10 @@ class Live:
         for handle in handles:
             handle.activate(compiling, options)
         if event.target.kind == "method":
-            parts = [event.callee.get_submodule(path) for path in self._recording["inner"]] if not handles else []
-            for part in parts:
+            if self._recording["whole"] and not handles:
+                model.__dict__["call"] = compiling(event.call, **options)
+                return model
+            for part in [event.callee.get_submodule(path) for path in self._recording["inner"] if not handles]:
                 part._compiled_call_impl = compiling(_call_of(part), **options)
             return model
         own = next((h for h in handles if h.original is model), None)

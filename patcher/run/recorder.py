@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,7 +63,7 @@ class Seen:
     modes: list[tuple[Json, float]] = field(default_factory=list)
     compiled: bool = False
     holds: bool = True  # whether it holds parameters, as most losses and metrics do not
-    inner: list[str] = field(default_factory=list)
+    inner: Counter[str] = field(default_factory=Counter)  # the modules that a method calls, how often in one call
     kept: list[Json] = field(default_factory=list)
     signatures: list[Any] = field(default_factory=list)
     gradients: dict[int, dict[int, Any]] = field(default_factory=dict)
@@ -75,6 +76,11 @@ class Seen:
         trained = [self.kept[number]["mode"] for number, gradients in self.gradients.items() if gradients]
         modes = [one for one in self.modes if one[0] in trained] or self.modes
         return max(modes, key=lambda one: one[1])[0]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a method is compiled itself: it calls several modules once each. A loop's modules are, one by one."""
+        return len(self.inner) > 1 and max(self.inner.values()) == 1
 
     def add(self, mode: Json, seconds: float) -> None:
         """Count a call."""
@@ -117,14 +123,12 @@ class Recorder:
             seen.holds = next(event.callee.parameters(), None) is not None
         mode = watching.mode_of(event)
         number = self._keep(seen, event, mode)
-        if event.inner is not None:
-            names = (name for name, module in event.callee.named_modules() if module is event.inner)
-            seen.inner = list(dict.fromkeys((*seen.inner, next(names, ""))))
         before = [handle.called for handle in self.watcher.handles]
         for handle in self.watcher.handles:
             handle.called = handle.original is getattr(event.callee, "_orig_mod", event.callee)
         if not seen.calls and isinstance(event.callee, torch.nn.Module):
             seen.ran |= watching.files_of(event.callee)
+        self.watcher.parts.clear()
         start = time.perf_counter()
         try:
             with watching.noting(seen.ran) if seen.calls < MOST_CALLS else contextlib.nullcontext():
@@ -136,6 +140,9 @@ class Recorder:
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
         seen.add(mode, time.perf_counter() - start)
+        if event.target == self.watcher.wanted:
+            names = {module: name for name, module in event.callee.named_modules()}
+            seen.inner |= Counter(names[part] for part in self.watcher.parts if part in names)
         seen.compiled |= any(handle.called for handle in self.watcher.handles)
         for handle, was in zip(self.watcher.handles, before, strict=False):
             handle.called |= was
@@ -251,7 +258,8 @@ class Recorder:
                 "called": chosen.calls if chosen else 0,
                 "unkept": chosen.unkept if chosen else "",
                 "compiled": bool(chosen and chosen.compiled),
-                "inner": chosen.inner if chosen else [],
+                "inner": list(chosen.inner) if chosen else [],
+                "whole": bool(chosen and chosen.is_whole),
                 "files": _own_files(self.spec, (*(chosen.ran if chosen else ()), *self.watcher.compiling)),
                 "torch": torch.__version__,
                 "gpu": _gpu(),

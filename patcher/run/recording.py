@@ -39,7 +39,8 @@ class Recording:
     compile something.
     ``target``: what is measured, as a person names it. ``signatures``: how many calls were kept, of ``called``.
     ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles. ``gpu``:
-    the bytes of GPU memory that it held at most, and that there are; None where it uses none.
+    the bytes of GPU memory that it held at most, and that there are; None where it uses none. ``inner``: the parts
+    that a method calls; ``method``: its name, where it is compiled itself.
     """
 
     folder: Path
@@ -54,11 +55,19 @@ class Recording:
     live_only: str = ""
     gpu: tuple[int, int] | None = None
     inner: tuple[str, ...] = ()
+    method: str = ""
 
     @property
     def models(self) -> tuple[str, ...]:
-        """What would be compiled, as code may name it: the module, or the parts of it that a method calls."""
+        """What would be compiled in place, as code may name it: the module, or the parts of it that a method calls."""
         return tuple(f"model.{name}" if name else "model" for name in self.inner) or ("model",)
+
+    def compiling(self, arguments: str) -> list[str]:
+        """How to compile what was recorded, as statements."""
+        if self.method:
+            given = ", ".join(filter(None, (f"model.{self.method}", arguments)))
+            return [f"model.{self.method} = torch.compile({given})"]
+        return [f"{model}.compile({arguments})" for model in self.models]
 
     @property
     def case(self) -> Case:
@@ -90,9 +99,9 @@ def record(
     """
     told = _once(program, python, folder, seconds, {"named": target}, beat)
     if told["target"] and told["target"]["kind"] == "method" and not told["calls"]:
-        inner, compiled = told["inner"], told["compiled"]
+        compiled = told["compiled"]
         told = _once(program, python, folder, seconds, {"target": told["target"]}, beat, forks)
-        told = {**told, "inner": inner, "compiled": compiled or told["compiled"]}
+        told["compiled"] = compiled or told["compiled"]
         (folder / "recording.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     calls = [call for call in told["calls"] if call["file"]]
     described = told["target"]
@@ -109,6 +118,7 @@ def record(
         told["unkept"] if not calls else "",
         tuple(told["gpu"]) if told["gpu"] else None,
         tuple(told["inner"]),
+        described["method"] if told["whole"] else "",
     )
 
 

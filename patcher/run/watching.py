@@ -94,7 +94,8 @@ class Watcher:
     """Hooks that tell of outermost calls. Use it as a context.
 
     ``around``: makes a call; it is given the event and a function without arguments that calls. ``wanted``: a method
-    whose calls are outermost ones themselves. ``compiling``: the files that ask for something to be compiled.
+    whose calls are outermost ones themselves; ``parts``: the modules that the last of them has called, in their order.
+    ``compiling``: the files that ask for something to be compiled.
     """
 
     around: Callable[[Event, Callable[[], Any]], Any]
@@ -102,6 +103,7 @@ class Watcher:
     handles: list[Handle] = field(default_factory=list)
     modules: int = 0  # how many were made
     compiling: set[str] = field(default_factory=set)
+    parts: list[torch.nn.Module] = field(default_factory=list)
     _depth: int = 0
     _instances: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     _saved: list[tuple[Any, str, Any]] = field(default_factory=list)
@@ -202,7 +204,7 @@ class Watcher:
             if not self._saved or not isinstance(instance, kind):  # somebody has kept the hook, or it is no method here
                 return original(*args, **kwargs)
             given = {key: value for key, value in kwargs.items() if args or key != first}
-            return self._outermost(instance, functools.partial(original, instance), args[1:], given, method=True)
+            return self._outermost(instance, types.MethodType(original, instance), args[1:], given, method=True)
 
         self._put(kind, name, called)
         for module in list(sys.modules.values()):  # a function that is a method, too, may be called by its own name
@@ -223,7 +225,7 @@ class Watcher:
         self, callee: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Json, method: bool = False
     ) -> Any:
         if self._depth:
-            return call(*args, **kwargs)
+            return self._nested(callee, call, args, kwargs)
         owner = None if method or not isinstance(callee, torch.nn.Module) else _method_around(callee)
         if owner is _CONSTRUCTOR:
             return call(*args, **kwargs)
@@ -231,6 +233,17 @@ class Watcher:
         self._depth += 1
         try:
             return self.around(event, lambda: call(*args, **kwargs))
+        finally:
+            self._depth -= 1
+
+    def _nested(self, callee: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Json) -> Any:
+        """Make a call within an outermost one."""
+        if self._depth > 1 or self.wanted is None or not isinstance(callee, torch.nn.Module):
+            return call(*args, **kwargs)
+        self.parts.append(getattr(callee, "_orig_mod", callee))
+        self._depth += 1
+        try:
+            return call(*args, **kwargs)
         finally:
             self._depth -= 1
 

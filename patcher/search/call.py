@@ -206,8 +206,8 @@ def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
     if recording is not None and recording.compiled:
         what = ", ".join(dict.fromkeys(recording.compiles)) or "the model"
         return "; ".join([*lines, f"torch.compile({what}, {arguments})"])
-    models = recording.models if recording is not None else ("model",)
-    return "; ".join([*lines, *(f"{model}.compile({arguments})" for model in models)])
+    compiling = recording.compiling(arguments) if recording is not None else [f"model.compile({arguments})"]
+    return "; ".join([*lines, *compiling])
 
 
 def _failed(asked: Asked, why: str) -> Told:
