@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Shared
 
+from patcher.harness.run import usual_variables
+from patcher.run import recording
 from patcher.run.program import parsed
 from patcher.run.recording import Recording, RecordingError, record
 
@@ -204,6 +208,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def forking(folder: Path, shared: Shared, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder; programs and what measures them are forks of a parent that has imported torch."""
+    monkeypatch.setattr("patcher.run.recording._once", partial(recording._once, forks=shared))
+    monkeypatch.setattr("test_recording.run", partial(forked, shared))
+    return folder
+
+
+def run(worker: Path, spec: Path) -> None:
+    """Run the worker in a process of its own."""
+    subprocess.run([sys.executable, str(worker), str(spec)], check=True, capture_output=True, cwd=spec.parent)
+
+
+def forked(shared: Shared, worker: Path, spec: Path) -> None:
+    """Run the worker in a fork."""
+    with spec.with_suffix(".log").open("wb") as out:
+        fork = shared.start(worker, str(spec), usual_variables(), out.fileno())
+    assert fork is not None
+    assert fork.wait() == 0, spec.with_suffix(".log").read_text()
+
+
 def recorded(folder: Path, text: str, target: str = "") -> Recording:
     (folder / "program.py").write_text(text)
     return record(parsed(["python", "program.py"]), sys.executable, folder / "recording", 60, target)
@@ -234,7 +259,7 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
     spec = folder / f"{kind}.json"
     spec.write_text(json.dumps({**SPEC, "base": str(folder), "cases": [case], "job": job}))
     worker = Path(__file__).resolve().parents[1] / "patcher" / "harness" / "worker.py"
-    subprocess.run([sys.executable, str(worker), str(spec)], check=True, capture_output=True, cwd=folder)
+    run(worker, spec)
     told: dict[str, Any] = json.loads((out / "result.json").read_text())
     assert told["status"] == "ok", told["message"]
     return told
@@ -258,15 +283,15 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
     ],
 )
 def test_a_program_is_recorded_and_measured_at_its_call(
-    folder: Path, name: str, target: str, signatures: int, called: int, compiled: bool, trains: bool, graphs: int
+    forking: Path, name: str, target: str, signatures: int, called: int, compiled: bool, trains: bool, graphs: int
 ) -> None:
-    found = recorded(folder, PROGRAMS[name])
+    found = recorded(forking, PROGRAMS[name])
     told = (found.target, found.signatures, found.called, found.compiled, found.trains)
     assert told == (target, signatures, called, compiled, trains)
     ran = {"net.py"} if name != "optimizer" else set()
     ran |= {"program.py"} if compiled or name in ("own name", "parts") else set()
     assert {Path(file).name for file in found.files} == ran
-    eager, with_graphs = (measured(folder, found, kind) for kind in ("eager", "compiled"))
+    eager, with_graphs = (measured(forking, found, kind) for kind in ("eager", "compiled"))
     assert eager["repeatable"] is True
     assert eager["weights"] == with_graphs["weights"]
     assert with_graphs["launches"] >= graphs
@@ -274,16 +299,16 @@ def test_a_program_is_recorded_and_measured_at_its_call(
     assert eager["case"]["train"] is trains
 
 
-def test_a_method_that_calls_each_part_once_is_compiled_itself(folder: Path) -> None:
-    found = recorded(folder, PROGRAMS["parts"])
+def test_a_method_that_calls_each_part_once_is_compiled_itself(forking: Path) -> None:
+    found = recorded(forking, PROGRAMS["parts"])
     assert found.compiling("dynamic=True") == ["model.guided = torch.compile(model.guided, dynamic=True)"]
-    assert measured(folder, found, "compiled")["launches"] == 3, "one graph for each call"
-    assert recorded(folder, PROGRAMS["method"]).compiling("") == ["model.net.compile()"]
+    assert measured(forking, found, "compiled")["launches"] == 3, "one graph for each call"
+    assert recorded(forking, PROGRAMS["method"]).compiling("") == ["model.net.compile()"]
 
 
-def test_a_method_of_the_users_comes_before_those_of_a_trainer(folder: Path) -> None:
+def test_a_method_of_the_users_comes_before_those_of_a_trainer(forking: Path) -> None:
     """As those of a class from an installed package, which a trainer calls."""
-    package = folder / "site-packages"
+    package = forking / "site-packages"
     package.mkdir()
     (package / "trainer.py").write_text(
         "from torch import nn\n\n\nclass Base(nn.Module):\n    def fit(self, x):\n        return self.step(x)\n"
@@ -293,18 +318,18 @@ def test_a_method_of_the_users_comes_before_those_of_a_trainer(folder: Path) -> 
         "class Mine(Base):\n    def __init__(self):\n        super().__init__()\n        self.net = Net()\n\n"
         "    def step(self, x):\n        return self.net(x)\n\nMine().fit(torch.ones(2, 4))\n"
     )
-    assert recorded(folder, text).target == "Mine.step"
+    assert recorded(forking, text).target == "Mine.step"
 
 
-def test_what_prepares_data_is_not_the_model(folder: Path) -> None:
+def test_what_prepares_data_is_not_the_model(forking: Path) -> None:
     text = (
         "from net import *\n\nclass Scale(nn.Module):\n    def forward(self, x):\n        return x / 2\n\n"
         "scale, net = Scale(), Net()\nnet(torch.stack([scale(torch.ones(4)) for _ in range(50)]))\n"
     )
-    assert recorded(folder, text).target == "Net"
+    assert recorded(forking, text).target == "Net"
 
 
-def test_a_program_that_trains_is_recorded_in_training_mode(folder: Path) -> None:
+def test_a_program_that_trains_is_recorded_in_training_mode(forking: Path) -> None:
     """It evaluates first, with the same shapes; what is measured is a training step, with dropout."""
     text = (
         "from net import *\nnet = nn.Sequential(Net(), nn.Dropout(0.5))\n\n"
@@ -312,19 +337,19 @@ def test_a_program_that_trains_is_recorded_in_training_mode(folder: Path) -> Non
         "            net(torch.ones(2, 4))\n    net.train()\n\n"
         "for _ in range(2):\n    evaluate()\n    net(torch.ones(2, 4)).sum().backward()\n"
     )
-    found = recorded(folder, text)
+    found = recorded(forking, text)
     assert (found.target, found.signatures, found.called, found.trains) == ("Sequential", 2, 8, True)
     told = json.loads((found.folder / "recording.json").read_text())
     assert told["mode"] == {"grad": True, "training": True}
-    assert measured(folder, found, "eager")["case"]["train"] is True
+    assert measured(forking, found, "eager")["case"]["train"] is True
 
 
-def test_another_target_is_named(folder: Path) -> None:
+def test_another_target_is_named(forking: Path) -> None:
     text = "from net import *\nloss = nn.MSELoss()\nnet = Net()\nloss(net(torch.ones(2, 4)), torch.ones(2, 4))\n"
-    assert recorded(folder, text).target == "Net"
-    assert recorded(folder, text, "MSELoss").target == "MSELoss"
+    assert recorded(forking, text).target == "Net"
+    assert recorded(forking, text, "MSELoss").target == "MSELoss"
     with pytest.raises(RecordingError, match="no call of Other"):
-        recorded(folder, text, "Other")
+        recorded(forking, text, "Other")
 
 
 @pytest.mark.parametrize(
@@ -336,18 +361,18 @@ def test_another_target_is_named(folder: Path) -> None:
         ("import os\nos._exit(3)\n", "ended with status 3"),
     ],
 )
-def test_a_program_that_calls_no_model_is_told(folder: Path, text: str, why: str) -> None:
+def test_a_program_that_calls_no_model_is_told(forking: Path, text: str, why: str) -> None:
     with pytest.raises(RecordingError, match=why):
-        recorded(folder, text)
+        recorded(forking, text)
 
 
-def test_pytest_is_a_program(folder: Path) -> None:
-    (folder / "test_net.py").write_text(
+def test_pytest_is_a_program(forking: Path) -> None:
+    (forking / "test_net.py").write_text(
         "from net import *\n\ndef test_forward():\n    assert Net()(torch.ones(1, 4)).shape == (1, 4)\n"
     )
-    found = record(parsed(["python", "-m", "pytest", "-q", "test_net.py"]), sys.executable, folder / "r", 60)
+    found = record(parsed(["python", "-m", "pytest", "-q", "test_net.py"]), sys.executable, forking / "r", 60)
     assert found.target == "Net"
-    assert measured(folder, found, "eager")["repeatable"] is True
+    assert measured(forking, found, "eager")["repeatable"] is True
 
 
 def test_torchrun_with_one_process_is_a_program(folder: Path) -> None:

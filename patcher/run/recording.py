@@ -100,7 +100,7 @@ def record(
     told = _once(program, python, folder, seconds, {"named": target}, beat)
     if told["target"] and told["target"]["kind"] == "method" and not told["calls"]:
         compiled = told["compiled"]
-        told = _once(program, python, folder, seconds, {"target": told["target"]}, beat, forks)
+        told = _once(program, python, folder, seconds, {"target": told["target"]}, beat, forks=forks)
         told["compiled"] = compiled or told["compiled"]
         (folder / "recording.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     calls = [call for call in told["calls"] if call["file"]]
