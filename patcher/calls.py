@@ -18,6 +18,7 @@ from patcher.report.outcome import AlteredFile
 from patcher.report.text import line, measurements, summary
 from patcher.restore import Restored, altered
 from patcher.results import Bug, FileResult, blamed, is_own_code
+from patcher.run.program import no_notebook
 
 OK, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
 
@@ -184,7 +185,8 @@ def _with_summary(
 ) -> Told:
     if outcome.quiet:
         return Told(status, out, tuple(errors))
-    errors += [f"{result.path}: passed over, for it is no Python" for result in outcome.results if result.other]
+    other = [result.path for result in outcome.results if result.other]
+    errors += [no_notebook(path) or f"{path}: passed over, for it is no Python" for path in other]
     if all(result.other for result in outcome.results):
         errors.append("no Python files found")
     unrun = [_NOT_RUN] if outcome.looked_at and not outcome.entries and not outcome.failed and not outcome.ran else []

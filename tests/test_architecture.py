@@ -430,6 +430,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.report.markdown",
     },
     "patcher.newcase": {"patcher.discover", "patcher.harness.cases", "patcher.harness.trees", "patcher.source"},
+    "patcher.newcase.trial": {"patcher.harness", "patcher.measure"},
     "patcher.newcase.call": {
         "patcher.backup",
         "patcher.calls",
@@ -544,6 +545,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.report",
         "patcher.restore",
         "patcher.results",
+        "patcher.run.program",
     },
     "patcher.cli": {"patcher"},
     "patcher": set(),

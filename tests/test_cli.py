@@ -29,6 +29,7 @@ from patcher.kept import default_folder
 from patcher.newer import needed
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.reverse import without_patch
+from patcher.run.program import no_notebook
 from patcher.version import VERSION
 from rules import load_rules
 from tests.diagnosis_samples import SAMPLES
@@ -1045,8 +1046,9 @@ def test_other_text_files_are_passed_over(tool: Run, tmp_path: Path) -> None:
     status, out, err = tool("check", "README.md", "weights.bin", "script", "clean.py")
     assert (status, "script:2:1: FC901" in out) == (1, True)
     assert err == "README.md: passed over, for it is no Python\nweights.bin: passed over, for it is no Python\n"
-    for name in ("net.ipynb", "LICENSE", "py.typed"):
+    for name in ("LICENSE", "py.typed"):
         assert tool("check", name)[2] == f"{name}: passed over, for it is no Python\nno Python files found\n"
+    assert tool("check", "net.ipynb")[2] == f"{no_notebook('net.ipynb')}\nno Python files found\n"
     status, _, err = tool("fix", "README.md")
     assert (status, err) == (0, "README.md: passed over, for it is no Python\nno Python files found\n")
     assert tool("fix", "-q", "README.md")[2] == ""

@@ -275,3 +275,25 @@ def test_the_case_runs(tmp_path: Path) -> None:
     model = module.build()
     assert [model(*args, **kwargs).shape[0] for args, kwargs in module.calls()] == [2, 3]
     assert isinstance(next(model.parameters()), torch.Tensor)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("", "it runs (inference, 2 calls, "),
+        (" + nowhere", "it does not run: net: call 1 raised NameError: name 'nowhere'"),
+    ],
+)
+def test_a_case_without_blanks_is_run_once(more: str, told: str) -> None:
+    wrote(
+        "net.py",
+        HEAD
+        + "class Net(nn.Module):\n    def __init__(self, width=12):\n        super().__init__()\n"
+        + "        self.line = nn.Linear(width, width)\n"
+        + f"    def forward(self, x):\n        return self.line(x){more}\n",
+    )
+    done = case(Asked("net.py:Net", None, False, "fix-compile", sys.executable))
+    assert done.status == 0
+    assert done.err[-2].startswith(f"cases/net.py: {told}")
+    assert done.err[-1] == "next: fix-compile optimize --case cases/net.py net.py"

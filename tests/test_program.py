@@ -69,6 +69,15 @@ def test_what_is_no_python_program_is_told(folder: Path, command: list[str], why
         parsed(command)
 
 
+@pytest.mark.parametrize(
+    "command", ["python notes.ipynb", "jupyter nbconvert --execute notes.ipynb", "papermill notes.ipynb"]
+)
+def test_a_notebook_is_named_as_not_supported(folder: Path, command: str) -> None:
+    (folder / "notes.ipynb").write_text("{}")
+    with pytest.raises(ProgramError, match=r"notes.ipynb: notebooks are not supported; .* nbconvert --to script"):
+        parsed(command.split())
+
+
 TELLS = """
 import json, os, sys
 print(json.dumps({"name": __name__, "argv": sys.argv, "first": sys.path[0], "file": globals().get("__file__"),

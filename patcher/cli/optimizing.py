@@ -34,7 +34,7 @@ from patcher.report import Outcome
 from patcher.report.diff import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
-from patcher.run.program import ProgramError, parsed
+from patcher.run.program import ProgramError, no_notebook, parsed
 from patcher.run.recording import Recording, RecordingError, interpreter, record
 from patcher.search.call import Asked, failed, optimize
 from patcher.search.verdict import UNITS
@@ -226,6 +226,8 @@ def _with_written(
     """Paths and cases, where ``FILE:CLASS`` is its file, with a case written for it. Raises ``NoCaseError``."""
     files, cases = list[str](), list(case)
     for number, path in enumerate(paths):
+        if why := no_notebook(path):
+            raise NoCaseError(why)
         file, colon, name = path.rpartition(":")
         if not colon or not file.endswith(".py"):
             files.append(path)

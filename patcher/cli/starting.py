@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from patcher import calls
@@ -20,15 +22,19 @@ def casing() -> click.Command:
     @click.argument("model", metavar="PATH/TO/MODEL.py:CLASS")
     @click.option("-o", "--output", metavar="FILE", help="Where it goes (default: cases/ of the project; -: stdout).")
     @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+    @click.option("--python", metavar="EXE", default=sys.executable, help="What runs it once (default: this Python).")
+    @click.option("--no-run", is_flag=True, help="Do not run it: nothing of the project is imported.")
     @click.option("-q", "--quiet", is_flag=True, help="Not where things are from; only the file and errors.")
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
-    def first(model: str, output: str | None, force: bool, quiet: bool, no_color: bool) -> calls.Told:
+    def first(
+        model: str, output: str | None, force: bool, python: str, no_run: bool, quiet: bool, no_color: bool
+    ) -> calls.Told:
         """Write a first case file: how a model is built and called, as far as its project says so.
 
         Arguments come from calls in its tests, configuration classes, defaults, layers, type hints and docstrings.
-        What none of them says is a marked blank, with the reason. Nothing of the project is run or imported.
+        What none of them says is a marked blank, with the reason. A case without blanks is run once, eagerly.
         """
-        told = case(Asked(model, output, force, program()))
+        told = case(Asked(model, output, force, program(), "" if no_run else python))
         return calls.Told(told.status, told.out) if quiet and told.status == calls.OK else told
 
     return first

@@ -19,6 +19,7 @@ from patcher.harness.cases import Case, CaseError, as_case, find
 from patcher.newcase.inputs import inputs
 from patcher.newcase.text import Written, file_for, written
 from patcher.newcase.tree import Seen, Tree
+from patcher.newcase.trial import trial
 from patcher.newcase.values import building
 from patcher.source import SourceError, read
 
@@ -27,12 +28,16 @@ _LISTED = 5  # of each kind
 
 @dataclass(frozen=True)
 class Asked:
-    """``model``: ``path/to/model.py:Class``. ``output``: None: where cases go; "-": stdout. ``force``: overwrite."""
+    """``model``: ``path/to/model.py:Class``. ``output``: None: where cases go; "-": stdout. ``force``: overwrite.
+
+    ``python``: what runs a case without blanks once; "": it is not run.
+    """
 
     model: str
     output: str | None
     force: bool
     program: str
+    python: str = ""
 
 
 def case(asked: Asked) -> Told:
@@ -60,7 +65,10 @@ def case(asked: Asked) -> Told:
         target.write_text(result.text, encoding="utf-8")
     except OSError as error:
         return Told(FAILURE, err=(f"{target}: error: {error.strerror}",))
-    return Told(OK, f"{target}\n", tuple(_told(result, str(target), asked, path)))
+    lines = _told(result, str(target), asked, path)
+    if asked.python and not result.blanks:
+        lines.insert(-1, f"{target}: {trial(target.absolute(), path, asked.python)}")
+    return Told(OK, f"{target}\n", tuple(lines))
 
 
 def overview(program: str) -> Told:
@@ -141,7 +149,7 @@ def _told(result: Written, target: str, asked: Asked, path: str) -> list[str]:
     case_file, given = shlex.quote(target), shlex.quote(path)
     if target != "-":
         then = "then" if result.blanks else "next"
-        lines.append(f"{then}: {asked.program} diagnose --case {case_file} {given}")
+        lines.append(f"{then}: {asked.program} optimize --case {case_file} {given}")
     return lines
 
 

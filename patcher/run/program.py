@@ -19,6 +19,7 @@ from typing import Any, Literal
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d+(?:\.\d+)?)?t?$")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _RUNNERS = {("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run")}
+_OF_NOTEBOOKS = ("jupyter", "jupyter-nbconvert", "jupyter-execute", "papermill", "ipython")
 _TAKES_VALUE = ("-X", "-W", "--check-hash-based-pycs")
 _LAUNCHERS = {
     "torchrun": "torchrun",
@@ -62,6 +63,16 @@ class Program:
         return Program(told["kind"], told["name"], tuple(told["arguments"]), variables, told["python"])
 
 
+def no_notebook(file: str) -> str:
+    """Why a notebook is not worked on; "" for what is none."""
+    name = file.partition(".ipynb:")[0].removesuffix(".ipynb")
+    if name == file:
+        return ""
+    return (
+        f"{name}.ipynb: notebooks are not supported; make a program of it: jupyter nbconvert --to script {name}.ipynb"
+    )
+
+
 def parsed(command: Sequence[str]) -> Program:
     """Return the program that a command line runs. Raises ``ProgramError``."""
     words, variables = list(command), dict[str, str]()
@@ -87,6 +98,8 @@ def _of_words(words: list[str]) -> Program:
         return Program("torchrun", "", tuple(rest), python=_python_of(shutil.which(first)))
     if name == "accelerate" and rest[:1] == ["launch"]:
         return Program("accelerate", "", tuple(rest[1:]), python=_python_of(shutil.which(first)))
+    if name in _OF_NOTEBOOKS and (why := "".join(map(no_notebook, rest[-1:]))):
+        raise ProgramError(why)
     if first.endswith(".py") and os.path.isfile(first):
         return Program("file", first, tuple(rest))
     file = shutil.which(first)
@@ -116,6 +129,8 @@ def _of_python(words: list[str]) -> Program:
         raise ProgramError("python without a program reads from the terminal; name a file or a module")
     if not os.path.isfile(words[0]):
         raise ProgramError(f"{words[0]}: no such file")
+    if why := no_notebook(words[0]):
+        raise ProgramError(why)
     return Program("file", words[0], tuple(words[1:]))
 
 

@@ -1,0 +1,33 @@
+"""Run a case once, eagerly, to see that it runs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from patcher.harness import plan
+from patcher.harness.cases import Case
+from patcher.harness.measured import ResultsError, from_json
+from patcher.harness.run import RunError, run
+from patcher.measure import need_torch
+
+_SECONDS = 120.0  # a published size on a CPU may take longer; a first case is to be small
+
+
+def trial(file: Path, model: str, python: str) -> str:
+    """What one run of the case says: ``it runs: ...``, or why it does not, in one line. ``model``: where imports start.
+
+    Nothing is compiled.
+    """
+    options = plan.Options(paths=(model,), quick=True, alone=True, eager_untimed=True, seconds=_SECONDS)
+    try:
+        need_torch(python)
+        with tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
+            results = from_json(run(plan.write(Path(folder), (), [Case(file.stem, str(file))], options), python))
+    except (RunError, ResultsError, OSError) as error:
+        return f"not run: {error}"
+    original = results.cases[0].variant("original", "eager")
+    if original.figures is None:
+        return f"it does not run: {original.message or original.status}"
+    kind = "training" if results.cases[0].train else "inference"
+    return f"it runs ({kind}, {len(original.figures.settled)} calls, {original.figures.cold_seconds:.2g} s eager)"
