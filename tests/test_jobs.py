@@ -151,6 +151,45 @@ def test_no_float64(text: str, reason: str, jobs: Jobs) -> None:
     assert (status, message[: len(reason)]) == ("skipped", reason)
 
 
+def test_weights_moved_by_a_rounding_take_a_branch_that_is_not_on_the_edge(jobs: Jobs) -> None:
+    text = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.w = nn.Parameter(torch.ones(()))\n"
+        "    def forward(self, x):\n        return torch.where(self.w * x > 1, 5.0, self.w * x)\n"
+        "def build(): return Net()\n"
+        "def calls(): return [(torch.ones(8),)]\n"
+        "def compile(model, **options): return torch.compile(lambda x: model(x * (1 + 2**-23)), **options)\n"
+    )
+    plain, moved = (
+        [jobs(text, kind, job={"nudged": nudged}).output() for kind in ("eager", "compiled")]
+        for nudged in (False, True)
+    )
+    assert (plain[0][0], plain[1][0]) == (1, 5)
+    assert torch.allclose(*moved, rtol=1e-6)
+    assert not torch.equal(moved[0], plain[0])
+
+
+def test_lines_outside_of_graphs_are_told_with_their_share(jobs: Jobs) -> None:
+    text = (
+        "class Net(nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n"
+        "        return x + slow(x)\n"
+        "@torch._dynamo.disable\ndef slow(x):\n    total = 0.0\n    for _ in range(200_000):\n        total += 1e-9\n"
+        "    return total\n"
+        "def build(): return Net()\n"
+        "def calls(): return [(torch.ones(8),)]\n"
+    )
+    told = jobs(text, "compiled")["eager_lines"]
+    slow = CASE.count("\n") + text[: text.index("total += ")].count("\n") + 1
+    assert {line["where"] for line in told[:2]} <= {f"case.py:{slow}", f"case.py:{slow - 1}"}
+    assert 0.5 < sum(line["share"] for line in told) <= 1
+    assert (
+        jobs("def build(): return nn.Linear(8, 8)\ndef calls(): return [(torch.ones(8),)]\n", "compiled")["counts"][
+            "breaks"
+        ]
+        == 0
+    )
+
+
 def test_the_case_compiles(jobs: Jobs) -> None:
     own = "def compile(model, **options):\n    print(options)\n    "
     in_place = jobs(own + "model.forward = torch.compile(model.forward, **options)", "compiled")

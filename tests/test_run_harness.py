@@ -44,7 +44,8 @@ START = """
 
 COMPARES = """
 there = [(folder.parent / v["folder"] / "result.json").exists() for v in job["variants"]]
-apart = pathlib.Path(spec["base"]) / "apart.json"
+moved = pathlib.Path(job["folder"]).name == "nudged"
+apart = pathlib.Path(spec["base"]) / ("moved.json" if moved else "apart.json")
 rows = json.loads(apart.read_text()) if apart.exists() else []
 finish(comparisons=[{'seen': len(job['variants']), 'there': all(there)}, *rows])
 """
@@ -168,6 +169,28 @@ def test_float64_is_asked_where_compiled_results_are_far_away(
     kinds = [kind for _, kind, _, _ in variants(results)]
     assert kinds == ["eager", "eager", "compiled", "compiled", *(["float64"] if asked else [])]
     assert results["cases"][0]["comparisons"][0] == {"seen": len(kinds), "there": True}
+
+
+@pytest.mark.parametrize(
+    ("moved", "kept"),
+    [
+        ({"relative": 1e-6}, {"relative": 1e-6, "as_exact": 1}),  # it was a branch that rounding had taken
+        ({"relative": 0.5}, {"relative": 0.5}),
+        ({"relative": 1e-6, "differences": ["output: is missing"]}, {"relative": 0.5}),
+    ],
+)
+def test_what_rounding_explains_is_gone_with_other_weights(
+    fake: Callable[..., dict[str, Any]], tmp_path: Path, moved: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    row = {"tree": "original", "kind": "compiled", "mode": "default", "epsilon": 2**-23}
+    (tmp_path / "apart.json").write_text(json.dumps([{**row, "relative": 0.5}]))
+    (tmp_path / "moved.json").write_text(json.dumps([{**row, **moved}]))
+    seen: list[Event] = []
+    results = fake("finish(draws_random=True)", seen.append, quick=True, modes=["default"])
+    assert results["cases"][0]["comparisons"][1] == {**row, **kept}
+    assert [kind for _, kind, _, _ in variants(results)] == ["eager", "eager", "compiled", "compiled"]
+    ended = [event.variant for event in seen if event.what == "end"]
+    assert ended[-3:] == ["original eager", "original compiled (default)", "comparing"]
 
 
 def test_quick_leaves_out_float64(fake: Callable[..., dict[str, Any]]) -> None:

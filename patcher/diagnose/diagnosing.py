@@ -15,6 +15,7 @@ from patcher.diagnose.counted import Rules, counting, differing, first_report, r
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Remark
 from patcher.diagnose.diagnostics import ALONE, QUICK, USUAL, diagnostics, probes
+from patcher.diagnose.eager_time import eager_share
 from patcher.diagnose.events import Seen
 from patcher.diagnose.extents import CANDIDATES, extents
 from patcher.diagnose.fine import fine
@@ -309,6 +310,9 @@ class Whole:
         eager = case.variant("original", "eager").figures
         if eager is not None and eager.repeatable is False:
             told.append(f"{case.name}: the original does not repeat its own results; what is drawn should be seeded")
+        compiled = case.variant("original", "compiled", self.state.results.modes[0]).figures
+        if compiled is not None and (eagerly := eager_share((compiled,))):
+            told.append(f"{case.name}: {eagerly}")
         twice = next(other for other in self.twice.results.cases if other.name == case.name)
         mode = self.twice.results.modes[0]
         if twice.repeated_status not in (None, "ok", "skipped"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 SCHEMA = 1
 
@@ -136,6 +136,13 @@ class Places:
     missed: tuple[str, ...]
 
 
+class EagerLine(NamedTuple):
+    """A line of a compiled variant that runs outside of graphs, and its share of a warm pass."""
+
+    where: str
+    share: float
+
+
 @dataclass(frozen=True)
 class Figures:
     """What a variant that came to its end has measured.
@@ -143,7 +150,8 @@ class Figures:
     ``repeatable``: of the original eager variant, whether a second run gave the same bits. ``calls``: the first pass,
     call by call; ``settled``: the last counted pass. ``launches`` and ``operators`` are those of the settled pass: how
     many compiled graphs ran, and how many operators inside them. ``cold_seconds``: the first pass, compilation
-    included. ``loaded``: the patched files that were imported. ``origins``: of compiled variants.
+    included. ``loaded``: the patched files that were imported. ``origins``: of compiled variants. ``eager_lines``:
+    the most expensive first, where graphs break.
     """
 
     weights: str = ""
@@ -165,6 +173,7 @@ class Figures:
     loaded: tuple[str, ...] = ()
     places: Places | None = None
     origins: tuple[Origin, ...] = ()
+    eager_lines: tuple[EagerLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -473,6 +482,10 @@ def _figures(table: _Table, tree: Tree, kind: Kind) -> Figures:
         memory=table.maybe("memory", lambda key: _memory(table.table(key))),
         loaded=table.texts("loaded") if tree == "patched" else table.maybe("loaded", table.texts) or (),
         places=table.maybe("places", lambda key: _places(table.table(key))),
+        eager_lines=tuple(
+            EagerLine(item.text("where"), item.number("share"))
+            for item in table.maybe("eager_lines", table.tables) or []
+        ),
         origins=tuple(_origin(item) for item in table.maybe("origins", table.tables) or []),
     )
 

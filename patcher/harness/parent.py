@@ -198,6 +198,7 @@ class Instructions:
 
     def __init__(self) -> None:
         self._told = mmap.mmap(-1, LONGEST)  # shared with all forks
+        self._until = 0.0
 
     @functools.cache  # noqa: B019 - there is one
     def find(self) -> None:
@@ -207,6 +208,7 @@ class Instructions:
             builds = kind.check_build
             if os.fork() == 0:
                 self._try(kind, builds)
+            self._until = time.monotonic() + INSTRUCTION_SECONDS
             kind.check_build = lambda isa, code: self._answer(isa, code, builds)
 
     def _answer(self, isa: Any, code: str, builds: Any) -> bool:
@@ -232,8 +234,7 @@ class Instructions:
     @functools.cached_property
     def known(self) -> dict[str, bool]:
         """The answers, as soon as they are there; none when they do not come."""
-        until = time.monotonic() + INSTRUCTION_SECONDS
-        while not self._told[0] and time.monotonic() < until:
+        while not self._told[0] and time.monotonic() < self._until:
             time.sleep(0.05)
         return json.loads(self._told[1:]) if self._told[0] else {}
 

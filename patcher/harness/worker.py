@@ -37,6 +37,7 @@ import runpy
 import signal
 import statistics
 import sys
+import threading
 import time
 import traceback
 import types
@@ -55,6 +56,13 @@ import torch._logging
 import torch.utils._pytree
 
 SEED = 20
+LOOK_SECONDS = 0.001  # between two looks at what runs
+LAST_BIT = 2.0**-23  # of single precision, the only one that is asked about
+LEAST_SHARE = 0.03  # of a pass, of a line that is told
+_OF_GRAPHS = re.compile(r"<eval_with_key>|[/\\]torch[/\\](?:_inductor|_functorch|fx)[/\\]")
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+_OURS = os.path.join(str(Path(__file__).resolve().parent.parent), "")
+_PYTHONS_OWN = (os.path.join(os.path.dirname(os.__file__), ""), _TORCH, "<")
 LINE_CHARACTERS, EXPLANATION_CHARACTERS = 400, 2000
 MOST_AROUND = 100  # frames
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
@@ -1304,9 +1312,13 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
             attend(listener, plan["verbose"])
         if job["kind"] == "float64":
             return run.in_double()
+        if job.get("nudged"):
+            return run.nudged()
         told = run.counted(overlay if watched and not compiling else None)
         if not (plan.get("counting") or plan.get("untimed") if compiling else plan.get("eager_untimed")):
             told.update(run.warm())
+            if compiling and any(told["counts"][key] for key in ("breaks", "dropped_frames", "limit_hits")):
+                told["eager_lines"] = run.eager_lines(place_names(plan))
         elif not compiling:
             told["memory"] = _peak(run.device)  # by which it is decided how many may run at a time
     if watched:
@@ -1666,10 +1678,24 @@ class _Run:
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
         self.optimizer = self.case.optimizer(self.model) if self.case.train else None
         try:
-            for number in range(1, (last := self._counted_passes) + 1):
-                self._pass(number if number in (1, last) else None)
+            return self._compared_only()
         except Exception as error:
             raise UnsuitedError(f"the model does not run in float64: {_message_of(error)}") from error
+
+    def nudged(self) -> Json:
+        """Passes with each parameter moved by a rounding: a branch that rounding has taken is another one then."""
+        signs = torch.Generator().manual_seed(SEED)
+        with torch.no_grad():
+            for parameter in _parameters(self.model).values():
+                if parameter.is_floating_point():
+                    moved = 1 + (2 * torch.rand(parameter.shape, generator=signs).round() - 1) * LAST_BIT
+                    parameter.mul_(moved.to(parameter.device, parameter.dtype))
+        self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+        return self._compared_only()
+
+    def _compared_only(self) -> Json:
+        for number in range(1, (last := self._counted_passes) + 1):
+            self._pass(number if number in (1, last) else None)
         return {"draws_random": False}
 
     def warm(self, seconds: float | None = None) -> Json:
@@ -1707,6 +1733,32 @@ class _Run:
         warm = {**{key: round(value, 4) for key, value in figures.items()}, "passes": len(times)}
         return {"warm": warm, "memory": _peak(self.device)}
 
+    def eager_lines(self, shown: Callable[[str], str]) -> list[Json]:
+        """The lines of a warm pass that run eagerly, with their share of its time; those of a few per cent at least."""
+        looking, interval, start = _Looking(), sys.getswitchinterval(), time.perf_counter()
+        sys.setswitchinterval(LOOK_SECONDS / 2)
+        looking.start()
+        try:
+            while not looking.seen or time.perf_counter() - start < QUICK_SECONDS:
+                calls = self.case.calls()
+                seed()
+                self._wait()
+                looking.now = True
+                self._all(calls)
+                self._wait()
+                looking.now = False
+        finally:
+            looking.over.set()
+            looking.join()
+            sys.setswitchinterval(interval)
+        looks = sum(looking.seen.values())
+        lines = [(line, count / looks) for line, count in looking.seen.most_common() if line]
+        return [
+            {"where": f"{shown(file)}:{line}", "share": round(share, 3)}
+            for (file, line), share in lines
+            if share >= LEAST_SHARE
+        ]
+
     def _all(self, calls: list[Any]) -> None:
         for call in calls:
             self._begin_step()
@@ -1721,6 +1773,38 @@ class _Run:
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+
+class _Looking(threading.Thread):
+    """Looks at the stack of the thread that makes it, while it is ``now`` to be: on which lines it runs eagerly."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.over, self.now, self._of = threading.Event(), False, threading.get_ident()
+        self.seen: Counter[tuple[str, int] | None] = Counter()
+
+    def run(self) -> None:
+        """Count what is seen; None: a graph, or nothing of the user's."""
+        while not self.over.wait(LOOK_SECONDS):
+            if self.now:
+                self.seen[_eager_line(sys._current_frames().get(self._of))] += 1
+
+
+def _eager_line(frame: types.FrameType | None) -> tuple[str, int] | None:
+    """The innermost line of code that is not PyTorch's or Python's, unless it runs a graph."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        generated = os.environ.get("TORCHINDUCTOR_CACHE_DIR", _OURS)
+        if _OF_GRAPHS.search(file) or file.startswith((generated, _OURS)):  # what calls us is around the call
+            return None
+        if "site-packages" in file or "dist-packages" in file:
+            own = not file.startswith(_TORCH)
+        else:
+            own = not file.startswith(_PYTHONS_OWN)
+        if own:
+            return file, frame.f_lineno
+        frame = frame.f_back
+    return None
 
 
 def _random_digest() -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from patcher.diagnose.bench import State
+from patcher.diagnose.eager_time import eager_share
 from patcher.harness.measured import Figures
 from patcher.settings import TorchSetting
 
@@ -53,6 +54,10 @@ def for_errors(state: State) -> Iterator[TorchSetting]:
 
 def named(figures: tuple[Figures, ...]) -> str:
     """What keeps compiled code from paying, in one line; "" where nothing of the kind was seen."""
+    return "; ".join(filter(None, (_cause(figures), eager_share(figures))))
+
+
+def _cause(figures: tuple[Figures, ...]) -> str:
     if figures and not any(one.launches for one in figures):
         return "nothing is in graphs: each frame falls back to eager"
     if any(one.counts.limit_hits for one in figures):
