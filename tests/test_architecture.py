@@ -236,7 +236,12 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.search": set(),
     "patcher.search.verdict": set(),
-    "patcher.search.remedies": {"patcher.diagnose.bench", "patcher.harness.measured", "patcher.settings"},
+    "patcher.search.remedies": {
+        "patcher.diagnose.bench",
+        "patcher.diagnose.eager_time",
+        "patcher.harness.measured",
+        "patcher.settings",
+    },
     "patcher.search.pool": {"patcher.diagnose.bench", "patcher.harness.plan", "patcher.results", "patcher.settings"},
     "patcher.search.optimizing": {
         "patcher.analysis",
@@ -338,6 +343,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.plan",
         "patcher.rule",
     },
+    "patcher.diagnose.eager_time": {"patcher.harness.measured"},
     "patcher.diagnose.better": {"patcher.diagnose.bench", "patcher.diagnose.diagnosis", "patcher.harness.measured"},
     "patcher.diagnose.describe": {
         "patcher.diagnose.advice",
@@ -358,6 +364,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.describe",
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.diagnostics",
+        "patcher.diagnose.eager_time",
         "patcher.diagnose.events",
         "patcher.diagnose.extents",
         "patcher.diagnose.fine",

@@ -310,6 +310,18 @@ def test_rounding_in_a_tensor_that_is_not_kept_whole(exact: float, as_exact: int
     assert (row["as_exact"], row["gradients"]["relative"] > 1e-3) == (as_exact, not as_exact)
 
 
+@pytest.mark.parametrize(("reference", "as_exact"), [("nudged", 1), ("float64", 0)])
+def test_other_roundings_excuse_where_float64_draws_other_numbers(
+    reference: str, as_exact: int, tmp_path: Path
+) -> None:
+    for number, value in enumerate((1.0, 1.02, 0.99)):
+        save(tmp_path / str(number), tensor(value))
+    job = job_of(tmp_path, "eager", "compiled", reference)
+    row = differences.compare({**job, "excused": False})[1]
+    assert (row["as_exact"], row["relative"] > 1e-3) == (as_exact, not as_exact)
+    assert (row["float64"] is None) is (reference == "nudged")
+
+
 def test_variants_that_failed_are_passed_over(tmp_path: Path) -> None:
     save(tmp_path / "0", tensor(1.0))
     job = job_of(tmp_path, "eager", "eager", "float64")

@@ -570,7 +570,7 @@ y = x[: min(x.shape[0], 2)]
 FIRST = HEAD.count("\n") + 1
 RULES = load_rules()
 #: Rules that tell of a loop or function as a whole.
-REGIONS = frozenset({"FC104", "FC204", "FC207"})
+REGIONS = frozenset({"FC204", "FC207"})
 TELLING = frozenset(rule.code for rule in RULES if "graph break" in rule.costs) - REGIONS
 
 

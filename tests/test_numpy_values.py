@@ -472,7 +472,7 @@ z = x * n
 """
 FIRST = HEAD.count("\n") + 1
 RULES = load_rules()
-TELLING = frozenset(rule.code for rule in RULES if "graph break" in rule.costs) - {"FC104", "FC204", "FC207"}
+TELLING = frozenset(rule.code for rule in RULES if "graph break" in rule.costs) - {"FC204", "FC207"}
 
 
 def source(row: str) -> str:

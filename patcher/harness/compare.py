@@ -286,7 +286,7 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
     if found.as_exact:
         what = f"{found.as_exact} tensor{'s differ' if found.as_exact > 1 else ' differs'} by rounding"
         yield _Said(
-            "note", f"{name}: {what}: no farther from float64, or with weights moved by a rounding, than eager code"
+            "note", f"{name}: {what}: at most 3 times as far from float64, or from other roundings, as eager code"
         )
 
 

@@ -20,6 +20,7 @@ import torch
 
 DIFFERENCES = 1000  # that are told; a new one must not be cut off behind those that the original compiled shows too
 FLOOR = 1e-3  # a tensor this much smaller than its largest neighbour is measured against the neighbour
+REFERENCES = ("float64", "nudged")  # variants of the original that show what rounding does to it
 AS_EXACT = 3  # times eager code's distance to float64, as in PyTorch's benchmarks (``torch._dynamo.utils.same``)
 REFERENCE = 0.1  # relative: what is further from eager code is no reference for it, as where other numbers were drawn
 THREADS = 4  # with more, each operator waits for cores that other processes keep busy
@@ -138,16 +139,16 @@ def compare(job: Json) -> list[Json]:
     base = Path(job["folder"])
     ok = [variant for variant in job["variants"] if variant["status"] == "ok"]
     reference = base / ok[0]["folder"]
-    exact = next((base / variant["folder"] for variant in ok if variant["kind"] == "float64"), None)
+    exact, nudged = (next((base / v["folder"] for v in ok if v["kind"] == kind), None) for kind in REFERENCES)
     patched = next((base / v["folder"] for v in ok if (v["tree"], v["kind"]) == ("patched", "eager")), None)
     told = []
     for variant in ok:
-        if variant["kind"] == "float64":
+        if variant["kind"] in REFERENCES:
             continue
         own = base / variant["folder"]
         row: Json = {key: variant[key] for key in ("tree", "kind", "mode")}
         if variant is not ok[0]:  # what was not patched may have the folder of the original
-            excuse = exact if job.get("excused") and variant["kind"] == "compiled" else None
+            excuse = nudged or (exact if job.get("excused") else None) if variant["kind"] == "compiled" else None
             row |= _compared(reference, own, variant["kind"] == "eager", job.get("weights", True), excuse)
         row["float64"] = _distance(exact, own) if exact else None
         if patched and (variant["tree"], variant["kind"]) == ("patched", "compiled"):

@@ -316,20 +316,29 @@ class _Run:
             ]
 
     def _nudged(self, work: Path, number: int, told: Json, rows: list[Json], **known: Any) -> list[Json]:
-        """The rows; of compiled code that equals eager code with each weight moved by a rounding, those figures.
+        """The rows, where what differs is not more than what eager code makes of weights that are moved by a rounding.
 
-        What differs without that is a branch, as of a ReLU, that rounding has taken; what is wrong stays wrong.
+        Of compiled code that equals eager code with such weights in both, those figures: what differed was a branch, as
+        of a ReLU, that rounding had taken. What is wrong stays wrong.
         """
-        doubtful = [_named(row) for row in rows if _is_doubtful(row)]
         moved: Json = {"name": told["name"], "variants": []}
-        for one in [("original", "eager", None), *doubtful] if doubtful else []:
-            result = self._measure(work / "nudged", number, moved, *one, nudged=True, **known)
-            if result["status"] != "ok":
-                return rows
-        again = [self._comparing(work / "nudged", number, moved, "compare")] if doubtful else []
+
+        def measured(some: Sequence[tuple[str, str, str | None]]) -> bool:
+            apart = work / "nudged"
+            return all(self._measure(apart, number, moved, *o, nudged=True, **known)["status"] == "ok" for o in some)
+
+        if not any(map(_is_doubtful, rows)) or not measured([("original", "eager", None)]):
+            return rows
+        reference = {**moved["variants"][0], "kind": "nudged", "folder": f"nudged/{moved['variants'][0]['folder']}"}
+        both = {**told, "variants": [*told["variants"], reference]}
+        for compared in self._processes([self._comparing(work, number, both, "compare-nudged")]):
+            rows = compared.get("comparisons") or rows
+        doubtful = [_named(row) for row in rows if _is_doubtful(row)]
+        if not doubtful or not measured(doubtful):
+            return rows
         agreeing = {
             _named(row): {**row, "as_exact": 1}
-            for compared in self._processes(again)
+            for compared in self._processes([self._comparing(work / "nudged", number, moved, "compare")])
             for row in compared.get("comparisons", [])
             if _named(row) in doubtful and not _is_doubtful(row) and not row.get("differences")
         }

@@ -1,1 +1,0 @@
-"""FC104: a read of tensor data in a loop."""
