@@ -289,3 +289,51 @@ def untimed(told: Any) -> Any:
     if isinstance(told, dict):
         return {key: untimed(value) for key, value in told.items() if key not in times}
     return [untimed(item) for item in told] if isinstance(told, list) else told
+
+
+EDGE = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        return torch.where(self.w * x > 1, 5.0, self.w * x) + {more}
+
+
+def build():
+    return Net()
+
+
+def calls():
+    return [(torch.ones(8),)]
+
+
+def compile(model, **options):
+    return torch.compile(lambda x: {call}, **options)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "more", "relative"),
+    [
+        ("model(x * (1 + 2**-23))", "0", 1e-3),  # another branch is taken, by one rounding
+        ("model(x * (1 + 2**-23))", "0 * torch.rand(8)", 1e-3),  # float64 would draw other numbers
+        ("model(x) * 2", "0", 1.0),  # wrong, with any weights
+    ],
+)
+def test_a_branch_that_rounding_takes_is_no_wrong_result(
+    one_parent: None, tmp_path: Path, call: str, more: str, relative: float
+) -> None:
+    (tmp_path / "case.py").write_text(EDGE.format(call=call, more=more))
+    options = Options(base=str(tmp_path), quick=True, backend="eager", seconds=100)
+    plan = write(tmp_path / "work", (), [Case("edge", str(tmp_path / "case.py"))], options)
+    [case] = running.run(plan)["cases"]
+    [row] = [row for row in case["comparisons"] if row["kind"] == "compiled"]
+    assert row["relative"] == pytest.approx(relative, abs=1e-3)
+    assert [variant["kind"] for variant in case["variants"]][:2] == ["eager", "compiled"]

@@ -70,7 +70,8 @@ def test_what_is_no_python_program_is_told(folder: Path, command: list[str], why
 
 
 @pytest.mark.parametrize(
-    "command", ["python notes.ipynb", "jupyter nbconvert --execute notes.ipynb", "papermill notes.ipynb"]
+    "command",
+    ["python notes.ipynb", "jupyter nbconvert --execute notes.ipynb", "papermill notes.ipynb out.ipynb -p a 1"],
 )
 def test_a_notebook_is_named_as_not_supported(folder: Path, command: str) -> None:
     (folder / "notes.ipynb").write_text("{}")

@@ -47,7 +47,7 @@ with contextlib.suppress(ImportError):  # what each fork would import when it co
 
 LONGEST = 2**16  # bytes of a request
 GPU_SECONDS = 60  # for the first use of a GPU
-INSTRUCTION_SECONDS = 120  # for finding out which vector instructions can be used
+INSTRUCTION_SECONDS = 60  # for finding out which vector instructions can be used
 
 
 def serve(connection: socket.socket) -> tuple[str, str] | None:
@@ -222,14 +222,16 @@ class Instructions:
         def noted(isa: Any, code: str) -> bool:
             return known.setdefault(_question(isa, code), builds(isa, code))
 
-        _die_with_parent()
-        with contextlib.suppress(BaseException), tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-            kind.check_build = noted
-            torch._inductor.cpu_vec_isa.valid_vec_isa_list()
-        self._told[1:] = json.dumps(known).encode("ascii").ljust(LONGEST - 1)
-        self._told[0] = 1
-        os._exit(0)
+        try:
+            _die_with_parent()
+            with tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
+                os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+                kind.check_build = noted
+                torch._inductor.cpu_vec_isa.valid_vec_isa_list()
+        finally:
+            self._told[1:] = json.dumps(known).encode("ascii").ljust(LONGEST - 1)
+            self._told[0] = 1
+            os._exit(0)
 
     @functools.cached_property
     def known(self) -> dict[str, bool]:

@@ -271,7 +271,8 @@ class _Run:
         variant = f"{tree} {kind}" + (f" ({mode})" if mode else "")
         if self._counting and mode:
             variant = f"{tree} counted ({self._plan['backend']})"
-        trace = self._trace(number, mode) if (tree, kind) == ("original", "compiled") else {}
+        traced = (tree, kind) == ("original", "compiled") and not known.get("nudged")
+        trace = self._trace(number, mode) if traced else {}
         return _Job("worker.py", asked | trace, folder, case, variant)
 
     def _again(self, work: Path, number: int, case: str, **known: object) -> _Job:
@@ -332,8 +333,9 @@ class _Run:
         reference = {**moved["variants"][0], "kind": "nudged", "folder": f"nudged/{moved['variants'][0]['folder']}"}
         both = {**told, "variants": [*told["variants"], reference]}
         for compared in self._processes([self._comparing(work, number, both, "compare-nudged")]):
-            rows = compared.get("comparisons") or rows
-        doubtful = [_named(row) for row in rows if _is_doubtful(row)]
+            explained = {_named(row): row for row in compared.get("comparisons", []) if not _is_doubtful(row)}
+            rows = [explained.get(_named(row), row) if _is_doubtful(row) else row for row in rows]
+        doubtful = [_named(row) for row in rows if _is_doubtful(row) and not row.get("differences")]
         if not doubtful or not measured(doubtful):
             return rows
         agreeing = {
@@ -342,7 +344,7 @@ class _Run:
             for row in compared.get("comparisons", [])
             if _named(row) in doubtful and not _is_doubtful(row) and not row.get("differences")
         }
-        return [agreeing.get(_named(row), row) for row in rows]
+        return [{**row, **agreeing.get(_named(row), {})} for row in rows]
 
     def _comparing(self, work: Path, number: int, told: Json, folder: str) -> _Job:
         excused = not told["variants"][0].get("draws_random")  # else float64 draws other numbers
@@ -390,7 +392,9 @@ class _Run:
         if job.asked["tree"] != "original" or self._earlier is None or job.asked["kind"] not in self._earlier.kinds:
             return None
         source = (self._earlier.work / job.folder.relative_to(self._work)).resolve()
-        if self._plan.get("beside") and job.asked["kind"] != "float64":  # which the other may not need
+        if (
+            self._plan.get("beside") and job.asked["kind"] != "float64" and not job.asked.get("nudged")
+        ):  # which the other may not need
             self._await(source / TOLD, self._plan["seconds"])
         try:
             result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))

@@ -57,11 +57,10 @@ import torch.utils._pytree
 
 SEED = 20
 LOOK_SECONDS = 0.001  # between two looks at what runs
-LAST_BIT = 2.0**-23  # of single precision, the only one that is asked about
+LONG_PASS = 2000.0  # ms: such a pass is not run once more for that
 LEAST_SHARE = 0.03  # of a pass, of a line that is told
-_OF_GRAPHS = re.compile(r"<eval_with_key>|[/\\]torch[/\\](?:_inductor|_functorch|fx)[/\\]")
+_OF_GRAPHS = re.compile(r"<eval_with_key>|[/\\]torch[/\\](?:_inductor|_functorch|fx)[/\\]|[/\\]triton[/\\]")
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
-_OURS = os.path.join(str(Path(__file__).resolve().parent.parent), "")
 _PYTHONS_OWN = (os.path.join(os.path.dirname(os.__file__), ""), _TORCH, "<")
 LINE_CHARACTERS, EXPLANATION_CHARACTERS = 400, 2000
 MOST_AROUND = 100  # frames
@@ -1317,8 +1316,12 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         told = run.counted(overlay if watched and not compiling else None)
         if not (plan.get("counting") or plan.get("untimed") if compiling else plan.get("eager_untimed")):
             told.update(run.warm())
-            if compiling and any(told["counts"][key] for key in ("breaks", "dropped_frames", "limit_hits")):
-                told["eager_lines"] = run.eager_lines(place_names(plan))
+            broken = compiling and any(told["counts"][key] for key in ("breaks", "dropped_frames", "limit_hits"))
+            if (
+                broken and run.device.type == "cpu" and told["warm"]["median_ms"] < LONG_PASS
+            ):  # else a line may just wait
+                with contextlib.suppress(Exception):  # all that a verdict needs is known
+                    told["eager_lines"] = run.eager_lines(place_names(plan))
         elif not compiling:
             told["memory"] = _peak(run.device)  # by which it is decided how many may run at a time
     if watched:
@@ -1563,7 +1566,7 @@ class _Run:
             if number >= enough and not compiled:
                 break
         totals = self.listener.counts()
-        _write_json(self.folder / "weights.json", {"digests": self.weights, "kinds": self.kinds})
+        self._write_weights()
         self.keep_facts(self.facts)
         return {
             "weights": hashlib.sha256(json.dumps(self.weights, sort_keys=True).encode()).hexdigest(),
@@ -1579,6 +1582,9 @@ class _Run:
             "cold_seconds": round(sum(row["seconds"] for row in rows[0]), 4),
             "places": None,
         }
+
+    def _write_weights(self) -> None:
+        _write_json(self.folder / "weights.json", {"digests": self.weights, "kinds": self.kinds})
 
     def _pass(self, save: int | None) -> list[Json]:
         """All calls once, with what each of them cost; ``save``: the number under which the results are kept."""
@@ -1688,9 +1694,11 @@ class _Run:
         with torch.no_grad():
             for parameter in _parameters(self.model).values():
                 if parameter.is_floating_point():
-                    moved = 1 + (2 * torch.rand(parameter.shape, generator=signs).round() - 1) * LAST_BIT
+                    moved = 2 * torch.rand(parameter.shape, generator=signs).round().double() - 1
+                    moved = 1 + moved * torch.finfo(parameter.dtype).eps
                     parameter.mul_(moved.to(parameter.device, parameter.dtype))
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+        self._write_weights()
         return self._compared_only()
 
     def _compared_only(self) -> Json:
@@ -1794,8 +1802,10 @@ def _eager_line(frame: types.FrameType | None) -> tuple[str, int] | None:
     """The innermost line of code that is not PyTorch's or Python's, unless it runs a graph."""
     while frame is not None:
         file = frame.f_code.co_filename
-        generated = os.environ.get("TORCHINDUCTOR_CACHE_DIR", _OURS)
-        if _OF_GRAPHS.search(file) or file.startswith((generated, _OURS)):  # what calls us is around the call
+        generated = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "<nowhere>")
+        if (
+            file == __file__ or _OF_GRAPHS.search(file) or file.startswith(generated)
+        ):  # what calls us is around the call
             return None
         if "site-packages" in file or "dist-packages" in file:
             own = not file.startswith(_TORCH)

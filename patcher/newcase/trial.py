@@ -27,6 +27,8 @@ def trial(file: Path, model: str, python: str) -> str:
     except (RunError, ResultsError, OSError) as error:
         return f"not run: {error}"
     original = results.cases[0].variant("original", "eager")
+    if original.status == "timeout":
+        return f"not finished in {_SECONDS:.0f} s: smaller sizes would do"
     if original.figures is None:
         return f"it does not run: {original.message or original.status}"
     kind = "training" if results.cases[0].train else "inference"

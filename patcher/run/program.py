@@ -98,7 +98,7 @@ def _of_words(words: list[str]) -> Program:
         return Program("torchrun", "", tuple(rest), python=_python_of(shutil.which(first)))
     if name == "accelerate" and rest[:1] == ["launch"]:
         return Program("accelerate", "", tuple(rest[1:]), python=_python_of(shutil.which(first)))
-    if name in _OF_NOTEBOOKS and (why := "".join(map(no_notebook, rest[-1:]))):
+    if name in _OF_NOTEBOOKS and (why := next(filter(None, map(no_notebook, rest)), "")):
         raise ProgramError(why)
     if first.endswith(".py") and os.path.isfile(first):
         return Program("file", first, tuple(rest))

@@ -225,7 +225,7 @@ class Watcher:
         self, callee: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Json, method: bool = False
     ) -> Any:
         if self._depth:
-            return self._nested(callee, call, args, kwargs)
+            return call(*args, **kwargs) if method else self._nested(callee, call, args, kwargs)
         owner = None if method or not isinstance(callee, torch.nn.Module) else _method_around(callee)
         if owner is _CONSTRUCTOR:
             return call(*args, **kwargs)

@@ -249,7 +249,9 @@ def _leave(
         state = replace(state, files=search.best.configuration.changed, after=search.best.state.after)
     wanted = Wanted(request.cases, search.options, request.python, command=" ".join(asked.command))
     whole = Whole(analysis, settings, wanted, places, state, search.counted, found.seconds)
-    told = replace(whole.diagnosis(whole.causes()), proof=replace(_proof(search, found), restore=undo))
+    told = whole.diagnosis(whole.causes())
+    ran = tuple(one for one in told.diagnostics if one.status != "skipped")
+    told = replace(told, diagnostics=ran, proof=replace(_proof(search, found), restore=undo))
     for file in asked.reports:
         _write(file, FORMATS[format_of(file)](told))
     if asked.paths:
