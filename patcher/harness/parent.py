@@ -47,7 +47,7 @@ with contextlib.suppress(ImportError):  # what each fork would import when it co
 
 LONGEST = 2**16  # bytes of a request
 GPU_SECONDS = 60  # for the first use of a GPU
-INSTRUCTION_SECONDS = 60  # for finding out which vector instructions can be used
+INSTRUCTION_SECONDS = 90  # for finding out which vector instructions can be used
 
 
 def serve(connection: socket.socket) -> tuple[str, str] | None:
