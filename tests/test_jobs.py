@@ -173,7 +173,7 @@ def test_lines_outside_of_graphs_are_told_with_their_share(jobs: Jobs) -> None:
     text = (
         "class Net(nn.Module):\n    def forward(self, x):\n        torch._dynamo.graph_break()\n"
         "        return x + slow(x)\n"
-        "@torch._dynamo.disable\ndef slow(x):\n    total = 0.0\n    for _ in range(200_000):\n        total += 1e-9\n"
+        "@torch._dynamo.disable\ndef slow(x):\n    total = 0.0\n    for _ in range(2_000_000):\n        total += 1e-9\n"
         "    return total\n"
         "def build(): return Net()\n"
         "def calls(): return [(torch.ones(8),)]\n"

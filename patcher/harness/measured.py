@@ -454,6 +454,11 @@ def _measurement(table: _Table) -> Measurement:
     )
 
 
+def _eager_lines(table: _Table) -> tuple[EagerLine, ...]:
+    rows = table.maybe("eager_lines", table.tables) or []
+    return tuple(EagerLine(row.text("where"), row.number("share")) for row in rows)
+
+
 def _figures(table: _Table, tree: Tree, kind: Kind) -> Figures:
     """What a verdict rests on must be there: of a compiled variant the counts, of a patched one what it imported."""
     compiled = kind == "compiled"
@@ -482,10 +487,7 @@ def _figures(table: _Table, tree: Tree, kind: Kind) -> Figures:
         memory=table.maybe("memory", lambda key: _memory(table.table(key))),
         loaded=table.texts("loaded") if tree == "patched" else table.maybe("loaded", table.texts) or (),
         places=table.maybe("places", lambda key: _places(table.table(key))),
-        eager_lines=tuple(
-            EagerLine(item.text("where"), item.number("share"))
-            for item in table.maybe("eager_lines", table.tables) or []
-        ),
+        eager_lines=_eager_lines(table),
         origins=tuple(_origin(item) for item in table.maybe("origins", table.tables) or []),
     )
 

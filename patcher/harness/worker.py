@@ -1316,12 +1316,7 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         told = run.counted(overlay if watched and not compiling else None)
         if not (plan.get("counting") or plan.get("untimed") if compiling else plan.get("eager_untimed")):
             told.update(run.warm())
-            broken = compiling and any(told["counts"][key] for key in ("breaks", "dropped_frames", "limit_hits"))
-            if (
-                broken and run.device.type == "cpu" and told["warm"]["median_ms"] < LONG_PASS
-            ):  # else a line may just wait
-                with contextlib.suppress(Exception):  # all that a verdict needs is known
-                    told["eager_lines"] = run.eager_lines(place_names(plan))
+            told["eager_lines"] = run.eager_lines(told) if compiling else []
         elif not compiling:
             told["memory"] = _peak(run.device)  # by which it is decided how many may run at a time
     if watched:
@@ -1741,8 +1736,18 @@ class _Run:
         warm = {**{key: round(value, 4) for key, value in figures.items()}, "passes": len(times)}
         return {"warm": warm, "memory": _peak(self.device)}
 
-    def eager_lines(self, shown: Callable[[str], str]) -> list[Json]:
-        """The lines of a warm pass that run eagerly, with their share of its time; those of a few per cent at least."""
+    def eager_lines(self, told: Json) -> list[Json]:
+        """The lines of a warm pass that run eagerly, with their share of its time; none where no graph breaks.
+
+        Nor on a GPU, where a line may just wait. Nothing is raised: all that a verdict needs is known.
+        """
+        broken = any(told["counts"][key] for key in ("breaks", "dropped_frames", "limit_hits"))
+        if broken and self.device.type == "cpu" and told["warm"]["median_ms"] < LONG_PASS:
+            with contextlib.suppress(Exception):
+                return self._looked_at(place_names(self.plan))
+        return []
+
+    def _looked_at(self, shown: Callable[[str], str]) -> list[Json]:
         looking, interval, start = _Looking(), sys.getswitchinterval(), time.perf_counter()
         sys.setswitchinterval(LOOK_SECONDS / 2)
         looking.start()

@@ -140,9 +140,7 @@ class Recorder:
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
         seen.add(mode, time.perf_counter() - start)
-        if event.target == self.watcher.wanted:
-            names = {module: name for name, module in event.callee.named_modules()}
-            seen.inner |= Counter(names[part] for part in self.watcher.parts if part in names)
+        seen.inner |= self._parts_of(event)
         seen.compiled |= any(handle.called for handle in self.watcher.handles)
         for handle, was in zip(self.watcher.handles, before, strict=False):
             handle.called |= was
@@ -150,6 +148,13 @@ class Recorder:
             self._attend(seen, number, output)
         self.last = time.monotonic()
         return output
+
+    def _parts_of(self, event: Any) -> Counter[str]:
+        """The modules that a method has just called, how often."""
+        if event.target != self.watcher.wanted:
+            return Counter()
+        names = {module: name for name, module in event.callee.named_modules()}
+        return Counter(names[part] for part in self.watcher.parts if part in names)
 
     def _is_enough(self, now: float) -> bool:
         leading = self._chosen()
