@@ -302,7 +302,7 @@ class Net(nn.Module):
         self.w = nn.Parameter(torch.ones(8))
 
     def forward(self, x):
-        return torch.where(self.w * x > 1, 5.0, self.w * x) + {more}
+        return torch.where(self.w * x > 1, {taken}, self.w * x) + {more}
 
 
 def build():
@@ -320,20 +320,21 @@ def compile(model, **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("call", "more", "relative"),
+    ("call", "taken", "more", "relative", "most"),
     [
-        ("model(x * (1 + 2**-23))", "0", 1e-3),  # another branch is taken, by one rounding
-        ("model(x * (1 + 2**-23))", "0 * torch.rand(8)", 1e-3),  # float64 would draw other numbers
-        ("model(x) * 2", "0", 1.0),  # wrong, with any weights
+        ("model(x * (1 + 2**-23))", 1.05, "0", 0.0, 0.05),  # another branch is taken, by one rounding
+        ("model(x * (1 + 2**-23))", 1.05, "0 * torch.rand(8)", 0.0, 0.05),  # float64 would draw other numbers
+        ("model(x * (1 + 2**-23))", 5.0, "0", 4.0, 4.0),  # what the user has seen is another number
+        ("model(x) * 1.05", 5.0, "0", 0.05, 0.05),  # wrong, with any weights
     ],
 )
 def test_a_branch_that_rounding_takes_is_no_wrong_result(
-    one_parent: None, tmp_path: Path, call: str, more: str, relative: float
+    one_parent: None, tmp_path: Path, call: str, taken: float, more: str, relative: float, most: float
 ) -> None:
-    (tmp_path / "case.py").write_text(EDGE.format(call=call, more=more))
+    (tmp_path / "case.py").write_text(EDGE.format(call=call, taken=taken, more=more))
     options = Options(base=str(tmp_path), quick=True, backend="eager", seconds=100)
     plan = write(tmp_path / "work", (), [Case("edge", str(tmp_path / "case.py"))], options)
     [case] = running.run(plan)["cases"]
     [row] = [row for row in case["comparisons"] if row["kind"] == "compiled"]
-    assert row["relative"] == pytest.approx(relative, abs=1e-3)
+    assert (row["relative"], row["max"]) == (pytest.approx(relative, abs=1e-3), pytest.approx(most, abs=1e-3))
     assert [variant["kind"] for variant in case["variants"]][:2] == ["eager", "compiled"]

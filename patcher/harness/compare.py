@@ -285,7 +285,7 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
     yield from _unexplained(name, found)
     if found.as_exact:
         what = f"{found.as_exact} tensor{'s differ' if found.as_exact > 1 else ' differs'} by rounding"
-        yield _Said("note", f"{name}: {what} (docs/harness.md says how that is told)")
+        yield _Said("note", f"{name}: {what}; docs/harness.md says how that is told")
 
 
 def _trained(comparison: Comparison) -> list[tuple[str, Distance]]:

@@ -50,6 +50,10 @@ _CONTAINER = (
 )
 WHERE = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None  # asks a worker that hangs for its stack
 WHERE_SECONDS = 0.3  # that it has for the answer
+NEAR = (
+    0.1,
+    0.1,
+)  # relative, of outputs; of gradients and state: a branch that makes more of a difference is no rounding
 HALF = 1e-6  # the epsilon of half precision is more: what it rounds off is expected
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
@@ -335,16 +339,19 @@ class _Run:
         for compared in self._processes([self._comparing(work, number, both, "compare-nudged")]):
             explained = {_named(row): row for row in compared.get("comparisons", []) if not _is_doubtful(row)}
             rows = [explained.get(_named(row), row) if _is_doubtful(row) else row for row in rows]
-        doubtful = [_named(row) for row in rows if _is_doubtful(row) and not row.get("differences")]
+        close = [
+            row for row in rows if _is_doubtful(row) and not _is_doubtful(row, NEAR) and not row.get("differences")
+        ]
+        doubtful = [_named(row) for row in close]
         if not doubtful or not measured(doubtful):
             return rows
         agreeing = {
-            _named(row): {**row, "as_exact": 1}
+            _named(row): row
             for compared in self._processes([self._comparing(work / "nudged", number, moved, "compare")])
             for row in compared.get("comparisons", [])
             if _named(row) in doubtful and not _is_doubtful(row) and not row.get("differences")
         }
-        return [{**row, **agreeing.get(_named(row), {})} for row in rows]
+        return [_without_branch(row, agreeing[_named(row)]) if _named(row) in agreeing else row for row in rows]
 
     def _comparing(self, work: Path, number: int, told: Json, folder: str) -> _Job:
         excused = not told["variants"][0].get("draws_random")  # else float64 draws other numbers
@@ -392,9 +399,8 @@ class _Run:
         if job.asked["tree"] != "original" or self._earlier is None or job.asked["kind"] not in self._earlier.kinds:
             return None
         source = (self._earlier.work / job.folder.relative_to(self._work)).resolve()
-        if (
-            self._plan.get("beside") and job.asked["kind"] != "float64" and not job.asked.get("nudged")
-        ):  # which the other may not need
+        needed = job.asked["kind"] != "float64" and not job.asked.get("nudged")  # by the other, too
+        if self._plan.get("beside") and needed:
             self._await(source / TOLD, self._plan["seconds"])
         try:
             result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))
@@ -691,11 +697,24 @@ def _named(row: Json) -> tuple[str, str, str | None]:
     return row.get("tree", ""), row.get("kind", ""), row.get("mode")
 
 
-def _is_doubtful(row: Json) -> bool:
-    """Whether compiled code differs by more than single precision usually does, which rounding may explain."""
-    parts = ((row, 1e-3), (row.get("gradients"), 1e-2), (row.get("state"), 1e-2))
-    apart = any(((part or {}).get("relative") or 0.0) > usual for part, usual in parts)
+def _is_doubtful(row: Json, usual: tuple[float, float] = (1e-3, 1e-2)) -> bool:
+    """Whether compiled code differs by more than single precision usually does, which rounding may explain.
+
+    ``usual``: of outputs; of gradients and state.
+    """
+    parts = ((row, usual[0]), (row.get("gradients"), usual[1]), (row.get("state"), usual[1]))
+    apart = any(((part or {}).get("relative") or 0.0) > most for part, most in parts)
     return bool(row.get("kind") == "compiled" and apart and row.get("epsilon", 0.0) < HALF)
+
+
+def _without_branch(row: Json, moved: Json) -> Json:
+    """The row with the figures of moved weights; what differed most stays as it was seen."""
+
+    def seen(was: Json, now: Json) -> Json:
+        return {**now, "max": max((one["max"] for one in (was, now) if one.get("max") is not None), default=None)}
+
+    parts = {key: seen(row[key], moved[key]) for key in ("gradients", "state") if row.get(key) and moved.get(key)}
+    return {**row, **seen(row, moved), **parts, "as_exact": row.get("as_exact", 0) + 1}
 
 
 def _cores() -> int:
