@@ -542,6 +542,16 @@ def test_a_program_that_cannot_be_measured_fails(tmp_path: Path, program: str, w
     assert json.loads((tmp_path / "told.json").read_text())["verdict"] == "failed"
 
 
+def test_a_python_without_torch_is_told(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print(1)\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    python.chmod(0o755)
+    status, out, _ = run(tmp_path, "--python", str(python), "--", "python", "program.py")
+    assert status == 2
+    assert out == f"failed: {python} has no torch; --python names another. Nothing was changed.\n"
+
+
 def test_a_class_whose_inputs_nobody_knows_is_told(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODEL.replace("self.line(x)", "self.line(x.images) + x.scale"))
     status, out, _ = run(tmp_path, "net.py:Net")

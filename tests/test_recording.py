@@ -366,15 +366,6 @@ def test_a_program_that_calls_no_model_is_told(forking: Path, text: str, why: st
         recorded(forking, text)
 
 
-def test_a_python_without_torch_is_told(folder: Path) -> None:
-    (folder / "program.py").write_text("print(1)\n")
-    python = folder / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
-    python.chmod(0o755)
-    with pytest.raises(RecordingError, match="/python has no torch; give your program's own"):
-        record(parsed(["python", "program.py"]), str(python), folder / "recording", 60)
-
-
 def test_pytest_is_a_program(forking: Path) -> None:
     (forking / "test_net.py").write_text(
         "from net import *\n\ndef test_forward():\n    assert Net()(torch.ones(1, 4)).shape == (1, 4)\n"

@@ -24,8 +24,8 @@ from patcher.config import ConfigError, load
 from patcher.discover import Exclude
 from patcher.harness.cases import CaseError
 from patcher.harness.forks import Forks
-from patcher.harness.run import forking
-from patcher.measure import available_memory
+from patcher.harness.run import RunError, forking
+from patcher.measure import available_memory, need_torch
 from patcher.measure_options import how_options, located, request_of
 from patcher.newcase.call import Asked as NewCase
 from patcher.newcase.call import case as new_case
@@ -146,6 +146,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 program = parsed(command)
                 os.environ.update(program.variables)
                 runs = interpreter(program, python)
+                need_torch(runs)
                 say("recording your program")
                 forks = forking(runs, begin=True)
                 recording = record(program, runs, folder / "recording", budget / 2, target, forks=forks)
@@ -201,7 +202,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             agree, write = _agreeing(yes, word != "tune"), lambda made: write_down(made, store)
             done = optimize(analysis, settings, request, asked, meter, say, agree, write, outcome)
             return with_budgets(done, request, paths, asked.command) if lock else done
-        except (ProgramError, CaseError, NoCaseError, ConfigError) as error:
+        except (ProgramError, CaseError, NoCaseError, ConfigError, RunError) as error:
             return failed(str(error), goal, told, ())
         except RecordingError as error:
             return failed(str(error), goal, told, error.tail)

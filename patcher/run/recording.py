@@ -20,7 +20,6 @@ from patcher.harness.run import has_ended, signals_as_exceptions, usual_variable
 from patcher.run.program import Program
 
 _BEAT_SECONDS = 0.2
-_NO_TORCH = "ModuleNotFoundError: No module named 'torch'"
 _TAIL = 5  # lines of a program that fails
 
 
@@ -161,8 +160,6 @@ def _once(
     try:
         told: dict[str, Any] = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        if any(_NO_TORCH in line for line in tail):
-            raise RecordingError(f"{python} has no torch; give your program's own: -- /path/to/python ...") from None
         raise RecordingError(f"your program ended with status {process.returncode} before a call", tail) from None
     if told["error"] and not told["target"]:
         raise RecordingError(f"your program fails before a model is called: {told['error']}", tail)
