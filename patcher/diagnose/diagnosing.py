@@ -278,7 +278,13 @@ class Whole:
             *([_COUNTED_FIRST] if self.counted else []),
             f"cases: {', '.join(case.name for case in results.cases)}",
             f"measured in {self.seconds or results.seconds:.0f} s",
+            *filter(None, map(self._eagerly, results.cases)),
         )
+
+    def _eagerly(self, case: CaseResult) -> str:
+        compiled = case.variant("original", "compiled", self.state.results.modes[0]).figures
+        told = eager_share((compiled,)) if compiled is not None else ""
+        return f"{case.name}, compiled as it was: {told}" if told else ""
 
     def _problems(self) -> list[str]:
         told = [f"{file.path}: {file.error}" for file in self.analysis.first if file.error]
@@ -310,9 +316,6 @@ class Whole:
         eager = case.variant("original", "eager").figures
         if eager is not None and eager.repeatable is False:
             told.append(f"{case.name}: the original does not repeat its own results; what is drawn should be seeded")
-        compiled = case.variant("original", "compiled", self.state.results.modes[0]).figures
-        if compiled is not None and (eagerly := eager_share((compiled,))):
-            told.append(f"{case.name}: {eagerly}")
         twice = next(other for other in self.twice.results.cases if other.name == case.name)
         mode = self.twice.results.modes[0]
         if twice.repeated_status not in (None, "ok", "skipped"):

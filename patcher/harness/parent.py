@@ -200,9 +200,10 @@ class Instructions:
         self._told = mmap.mmap(-1, LONGEST)  # shared with all forks
         self._until = 0.0
 
-    @functools.cache  # noqa: B019 - there is one
     def find(self) -> None:
-        """Begin to find out."""
+        """Begin to find out, the first time."""
+        if self._until:
+            return
         with contextlib.suppress(Exception):  # of other releases; each fork then finds out by itself
             kind = torch._inductor.cpu_vec_isa.VecISA
             builds = kind.check_build

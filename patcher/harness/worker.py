@@ -1808,9 +1808,8 @@ def _eager_line(frame: types.FrameType | None) -> tuple[str, int] | None:
     while frame is not None:
         file = frame.f_code.co_filename
         generated = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "<nowhere>")
-        if (
-            file == __file__ or _OF_GRAPHS.search(file) or file.startswith(generated)
-        ):  # what calls us is around the call
+        around = file == __file__  # and so is all that calls us
+        if around or _OF_GRAPHS.search(file) or file.startswith(generated):
             return None
         if "site-packages" in file or "dist-packages" in file:
             own = not file.startswith(_TORCH)

@@ -28,7 +28,7 @@ def trial(file: Path, model: str, python: str) -> str:
         return f"not run: {error}"
     original = results.cases[0].variant("original", "eager")
     if original.status == "timeout":
-        return f"not finished in {_SECONDS:.0f} s: smaller sizes would do"
+        return f"it did not finish in {_SECONDS:.0f} s; use smaller sizes"
     if original.figures is None:
         return f"it does not run: {original.message or original.status}"
     kind = "training" if results.cases[0].train else "inference"
