@@ -171,7 +171,8 @@ class ModuleSummary:
     them; ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error. ``regions``:
     code whose errors do not get past it. ``made``: names at the top level, and the dotted thing whose call each is
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
-    ``scripted``: it names what only code for TorchScript needs. ``dynamo``: what it sets of ``torch._dynamo.config``.
+    ``scripted``: all names in it where some are what only code for TorchScript needs.
+    ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
@@ -194,7 +195,7 @@ class ModuleSummary:
     regions: tuple[Region, ...] = ()
     made: frozenset[tuple[str, str]] = frozenset()
     stacked: frozenset[str] = frozenset()
-    scripted: bool = False
+    scripted: frozenset[str] = frozenset()
     dynamo: frozenset[tuple[str, bool]] = frozenset()
     starred: frozenset[str] = frozenset()
     accelerated: frozenset[int] = frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from patcher.facts.flow.fixpoint import reach
 from patcher.facts.syntax.tree import Syntax, dotted
@@ -24,11 +24,24 @@ _LIBRARIES = ("torch", "typing", "math")
 _STRAIGHT = (ast.If, ast.With, ast.Try)
 
 
-def prepared(syntax: Syntax, imported: Iterable[str]) -> bool:
-    """Whether the module names something that only code for TorchScript needs.
+def prepared(syntax: Syntax, imported: Iterable[str]) -> frozenset[str]:
+    """All names in a module that names something that only code for TorchScript needs; none of another module.
 
-    Not where that is the decorator of functions that call nothing of other files: these alone are scripted.
+    Nor where that is the decorator of functions that call nothing of other files: these alone are scripted.
     """
+    return frozenset(names_in(syntax, syntax.tree)) if _is_prepared(syntax, imported) else frozenset()
+
+
+def names_in(syntax: Syntax, node: ast.AST) -> Iterator[str]:
+    """The names and attributes in ``node``: what TorchScript compiles with it is called by one of them."""
+    for n in syntax.subtree(node):
+        if isinstance(n, ast.Name):
+            yield n.id
+        elif isinstance(n, ast.Attribute):
+            yield n.attr
+
+
+def _is_prepared(syntax: Syntax, imported: Iterable[str]) -> bool:
     if any(what in _PREPARING for what in imported):
         return True
     named = {n for n in syntax.by_type[ast.Attribute] if f"torch.jit.{n.attr}" in _PREPARING}

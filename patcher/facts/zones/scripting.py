@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from functools import cached_property
 
 from patcher.facts.analysis import Analysis
+from patcher.facts.flow.fixpoint import reach
 from patcher.facts.project.index import ModuleSummary
+from patcher.facts.project.scripted import names_in
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables.captured import UNSCRIPTED
 
@@ -24,7 +27,8 @@ class Scripting(Analysis):
     """What is asked of one module.
 
     That code which nothing near it prepares for TorchScript is not scripted is presumed: neither its own file, nor one
-    of its folder, nor one that it imports or that imports it names what only TorchScript needs.
+    of its folder, nor one that it imports names what only TorchScript needs; nor one that imports it, and names the
+    function, or what calls it here.
     """
 
     def why(self, function: FunctionNode, widely: bool = False) -> str:
@@ -32,12 +36,13 @@ class Scripting(Analysis):
 
         ``widely``: where not all files of the project are known, one of the others may be prepared for it.
         """
-        if not self._here and (self.project.whole or not widely):
+        if not self._is_near and not self._is_named(function) and (self.project.whole or not widely):
             return ""
         return "" if self._is_refused(function) else "this file, or one near it, is prepared for `torch.jit.script`"
 
     @cached_property
-    def _here(self) -> bool:
+    def _is_near(self) -> bool:
+        """Whether this file, one of its folder, or one that it imports is prepared for TorchScript."""
         if self.facts.scripted:
             return True
         own = next(iter(self.project.summaries_of(self.module)), None)
@@ -45,10 +50,24 @@ class Scripting(Analysis):
         return any(
             s is own
             or (folder and s.module.rpartition(".")[0] == folder)
-            or _imports(s, self.module)
             or (own is not None and _imports(own, s.module))
             for s in self.project.scripted
         )
+
+    def _is_named(self, function: FunctionNode) -> bool:
+        """Whether a file that is prepared for TorchScript and imports this one may have it compiled with its own."""
+        return function.name in self._named
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The names in such files, and in the functions here that have such a name."""
+        importing = [s.scripted for s in self.project.scripted if _imports(s, self.module)]
+        functions = [f for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for f in self.syntax.by_type[kind]]
+        by_name: defaultdict[str, set[str]] = defaultdict(set)
+        for f in functions if importing else ():
+            by_name[f.name].update(names_in(self.syntax, f))  # type: ignore[attr-defined]
+        every = frozenset[str]().union(*importing, {"forward"}) if importing else ()
+        return frozenset(reach(every, lambda name: by_name.get(name, ())))
 
     def _is_refused(self, function: FunctionNode) -> bool:
         """Whether something stands in ``function`` that TorchScript refuses, whatever runs."""
