@@ -171,3 +171,6 @@ def test_code_is_scripted_where_something_near_it_is_prepared_for_that() -> None
     assert why(PLAIN.replace("x + 1", "sum(x.tolist())"), f"from model import f\n{PREPARED}")
     listed = PLAIN.replace("return x + 1", "n = x.tolist()\n    return n[0]")
     assert why(listed, f"from model import f\n{PREPARED}") == ""
+    named = "import model\n" + PREPARED.replace("x + 1", "model.f(x)")
+    assert why(PLAIN, named)
+    assert why(PLAIN, named.replace("model.f", "model.h")) == ""

@@ -29,7 +29,10 @@ def prepared(syntax: Syntax, imported: Iterable[str]) -> frozenset[str]:
 
     Nor where that is the decorator of functions that call nothing of other files: these alone are scripted.
     """
-    return frozenset(names_in(syntax, syntax.tree)) if _is_prepared(syntax, imported) else frozenset()
+    imported = tuple(imported)
+    if not _is_prepared(syntax, imported):
+        return frozenset()
+    return frozenset({*names_in(syntax, syntax.tree), *(what.rpartition(".")[2] for what in imported)})
 
 
 def names_in(syntax: Syntax, node: ast.AST) -> Iterator[str]:
