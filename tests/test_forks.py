@@ -338,3 +338,61 @@ def test_a_branch_that_rounding_takes_is_no_wrong_result(
     [row] = [row for row in case["comparisons"] if row["kind"] == "compiled"]
     assert (row["relative"], row["max"]) == (pytest.approx(relative, abs=1e-3), pytest.approx(most, abs=1e-3))
     assert [variant["kind"] for variant in case["variants"]][:2] == ["eager", "compiled"]
+
+
+CHOICE = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(8, dtype=torch.bfloat16))
+
+    def forward(self, x):
+        return self.w * x * (1 + {more}) if torch.compiler.is_compiling() else self.w * x
+
+
+def build():
+    return Net()
+
+
+def choose(model):
+    chosen = torch.zeros(8, dtype=torch.long)
+    for _ in range(3):
+        chosen = chosen + (model(torch.full((8,), {start}, dtype=torch.bfloat16)) > 1).long()
+    return chosen
+
+
+def calls():
+    return [choose]
+
+
+def compile(model, **options):
+    model.compile(**options)
+    return model
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "start", "chosen", "relative"),
+    [
+        ("2**-7", 1.0, True, 2**-7),  # one rounding of bfloat16, by which other numbers are chosen
+        ("0.5", 1.0, True, 0.5),  # rounding would choose others too, but this is none
+        ("0.2", 0.9, False, None),  # rounding does not choose otherwise, so this is wrong
+    ],
+)
+def test_what_rounding_chooses_otherwise_is_compared_call_by_call(
+    one_parent: None, tmp_path: Path, more: str, start: float, chosen: bool, relative: float | None
+) -> None:
+    (tmp_path / "case.py").write_text(CHOICE.format(more=more, start=start))
+    options = Options(base=str(tmp_path), quick=True, backend="eager", seconds=100)
+    plan = write(tmp_path / "work", (), [Case("choice", str(tmp_path / "case.py"))], options)
+    [case] = running.run(plan)["cases"]
+    [row] = [row for row in case["comparisons"] if row["kind"] == "compiled"]
+    assert (bool(row["differences"]), bool(row.get("chosen"))) == (not chosen, chosen)
+    if relative is not None:
+        assert row["relative"] == pytest.approx(relative, rel=0.1)
+        assert row["calls"] == 3

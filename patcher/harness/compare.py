@@ -286,6 +286,15 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
     if found.as_exact:
         what = f"{found.as_exact} tensor{'s differ' if found.as_exact > 1 else ' differs'} by rounding"
         yield _Said("note", f"{name}: {what}; docs/harness.md says how that is told")
+    if found.chosen:
+        yield _Said("note", f"{name}: {chosen(found)}")
+
+
+def chosen(comparison: Comparison) -> str:
+    """What is said where rounding has chosen otherwise."""
+    same = f"each of {comparison.calls} compiled calls equals eager on the same arguments"
+    moved = "which eager code does too when its weights are moved by a rounding"
+    return f"{same}; what is chosen from them differs, {moved}: {comparison.chosen[0]}"
 
 
 def _trained(comparison: Comparison) -> list[tuple[str, Distance]]:

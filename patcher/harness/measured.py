@@ -224,6 +224,8 @@ class Comparison:
     the coarsest floating dtype. ``gradients``, ``state``: None when nothing was trained or changed. ``float64``: mean
     absolute distance of this variant to the float64 reference. ``own_eager``: of patched compiled to patched eager.
     ``as_exact``: how many tensors differ by much, and are about as near to float64 as those of original eager.
+    ``chosen``: what differs since rounding chose otherwise (other tokens); all else is then of so many compiled
+    ``calls``, each beside the original on the same arguments.
     """
 
     tree: Tree
@@ -237,6 +239,8 @@ class Comparison:
     float64: float | None = None
     own_eager: float | None = None
     as_exact: int = 0
+    chosen: tuple[str, ...] = ()
+    calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -593,6 +597,8 @@ def _comparison(table: _Table) -> Comparison:
         float64=table.maybe("float64", table.number),
         own_eager=table.maybe("own_eager", table.number),
         as_exact=table.maybe("as_exact", table.whole) or 0,
+        chosen=table.maybe("chosen", table.texts) or (),
+        calls=table.maybe("calls", table.whole) or 0,
     )
 
 

@@ -50,10 +50,7 @@ _CONTAINER = (
 )
 WHERE = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None  # asks a worker that hangs for its stack
 WHERE_SECONDS = 0.3  # that it has for the answer
-NEAR = (
-    0.1,
-    0.1,
-)  # relative, of outputs; of gradients and state: a branch that makes more of a difference is no rounding
+NEAR = (0.1, 0.1)  # relative, of outputs; of gradients and state: more of a difference is no branch that rounding took
 HALF = 1e-6  # the epsilon of half precision is more: what it rounds off is expected
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
@@ -61,6 +58,9 @@ _OURS = ("TORCH_LOGS", "TORCH_TRACE", "TORCHDYNAMO_DISABLE")  # variables that t
 LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
 _COMPILING = ("modes", "backend", "counting", "untimed")  # of a plan: what only matters for compiled variants
 KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
+
+_OF_INTEGERS = re.compile(r": (?:other values \()?(?:u?int\d+|bool) \(")
+_FIGURES = ("bitwise", "mae", "max", "relative", "worst", "finite")  # of a row of differences
 
 Json = dict[str, Any]
 
@@ -312,7 +312,8 @@ class _Run:
                 exact = self._measure(work, number, told, "original", "float64", **known)
                 again = [self._comparing(work, number, told, "compare-exact")] if exact["status"] == "ok" else []
                 compared = next((one for one in self._processes(again) if one["status"] == "ok"), compared)
-            told["comparisons"] = self._nudged(work, number, told, compared.get("comparisons", []), **known)
+            rows = self._nudged(work, number, told, compared.get("comparisons", []), **known)
+            told["comparisons"] = self._paired(work, number, told, rows, **known)
             told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
         if names:
             told["probes"] = [
@@ -353,9 +354,43 @@ class _Run:
         }
         return [_without_branch(row, agreeing[_named(row)]) if _named(row) in agreeing else row for row in rows]
 
-    def _comparing(self, work: Path, number: int, told: Json, folder: str) -> _Job:
+    def _paired(self, work: Path, number: int, told: Json, rows: list[Json], **known: Any) -> list[Json]:
+        """The rows, where other choices (tokens, say) are those of rounding: with the figures of each compiled call.
+
+        That is when eager code with weights that are moved by a rounding chooses otherwise too, and each compiled call
+        gives what the original makes of the same arguments.
+        """
+        chosen = [row for row in rows if _chooses(row)]
+        moved: Json = {"name": told["name"], "variants": []}
+        if not chosen or told.get("train"):
+            return rows
+        nudged = self._measure(work / "moved", number, moved, "original", "eager", nudged=True, **known)
+        reference = {**nudged, "tree": "original", "kind": "compiled", "mode": None, "folder": "moved/original-eager"}
+        both: Json = {"name": told["name"], "variants": [told["variants"][0], reference]}
+        compared = self._processes([self._comparing(work, number, both, "compare-moved", weights=False)])
+        if not any(_chooses(row) for one in compared for row in one.get("comparisons", [])):
+            return rows
+        return [self._by_call(work, number, told, row, **known) if row in chosen else row for row in rows]
+
+    def _by_call(self, work: Path, number: int, told: Json, row: Json, **known: Any) -> Json:
+        """The row with the figures of a pass in which the original makes each compiled call too."""
+        made: Json = {"name": told["name"], "variants": []}
+        self._measure(work / "pairs", number, made, *_named(row), paired=True, **known)
+        (variant,) = made["variants"]
+        folder = f"pairs/{variant['folder']}"
+        eager = {"tree": "original", "kind": "eager", "mode": None, "status": "ok", "folder": f"{folder}/eager"}
+        made["variants"] = [eager, {**variant, "folder": f"{folder}/compiled"}]
+        job = self._comparing(work, number, made, f"compare-pairs-{variant['folder']}", weights=False)
+        for compared in self._processes([job]) if variant["status"] == "ok" else ():
+            for own in compared.get("comparisons", [])[1:]:
+                parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")}
+                return {**row, **parts, "chosen": row["differences"], "calls": variant["paired"]}
+        return row
+
+    def _comparing(self, work: Path, number: int, told: Json, folder: str, weights: bool = True) -> _Job:
         excused = not told["variants"][0].get("draws_random")  # else float64 draws other numbers
         asked = {"case": number, "variants": told["variants"], "folder": str(work), "excused": excused}
+        asked["weights"] = weights
         return _Job(COMPARING, asked, work / folder, told["name"], "comparing")
 
     def _probe(self, name: str, work: Path, number: int, case: str, **known: object) -> _Job:
@@ -705,6 +740,12 @@ def _is_doubtful(row: Json, usual: tuple[float, float] = (1e-3, 1e-2)) -> bool:
     parts = ((row, usual[0]), (row.get("gradients"), usual[1]), (row.get("state"), usual[1]))
     apart = any(((part or {}).get("relative") or 0.0) > most for part, most in parts)
     return bool(row.get("kind") == "compiled" and apart and row.get("epsilon", 0.0) < HALF)
+
+
+def _chooses(row: Json) -> bool:
+    """Whether compiled code has the same floats, as far as there are some, and other integers."""
+    said = row.get("differences") or []
+    return bool(row.get("kind") == "compiled" and said and all(map(_OF_INTEGERS.search, said)))
 
 
 def _without_branch(row: Json, moved: Json) -> Json:

@@ -1306,7 +1306,10 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         if case.vary and not case.sizes:
             case.sizes = sizes_that_work(case)
         blocks = [s["name"] for s in settings if s["kind"] == "blocks"]
-        run = _Run(plan, case, listener, {s["name"]: s["value"] for s in settings if s["kind"] == "argument"}, blocks)
+        arguments = {s["name"]: s["value"] for s in settings if s["kind"] == "argument"}
+        if job.get("paired"):
+            return paired(plan, lambda: _Run(plan, case, listener, arguments, blocks))
+        run = _Run(plan, case, listener, arguments, blocks)
         if compiling:
             attend(listener, plan["verbose"])
         if job["kind"] == "float64":
@@ -1339,6 +1342,33 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         "blocks": blocks_of(case, run.model),
     }
     return told
+
+
+def paired(plan: Json, made: Callable[[], _Run]) -> Json:
+    """A pass in which each compiled call is made by the original, too, on the same arguments; both are saved."""
+    folder, pairs = Path(plan["job"]["folder"]), beside("pairs.py")
+
+    def keep(number: int, compiled: bool, named: list[tuple[str, Any]]) -> None:
+        record = {"leaves": condensed(on_host(snapshot(named)), OUTPUT_ELEMENTS), "shared": [], "gradients": []}
+        torch.save(record, folder / ("compiled" if compiled else "eager") / f"pass1-call{number}.pt")
+
+    for part in ("eager", "compiled"):
+        (folder / part).mkdir(exist_ok=True)
+    with pairs.paired(keep, leaves) as calls:
+        made().once()
+    if not calls():
+        raise UnsuitedError("nothing is compiled by itself inside of the call")
+    return {"draws_random": False, "paired": calls()}
+
+
+def beside(name: str) -> Any:
+    """A module of ours, by where its file lies from here."""
+    file = Path(__file__).parent / name
+    spec = importlib.util.spec_from_file_location(f"_fix_compile_{file.stem}", file)
+    assert spec is not None and spec.loader is not None
+    made = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
 def _laid(plan: Json) -> Overlay:
@@ -1893,11 +1923,7 @@ def answer_within(spec: Json, recording: Path) -> Json:
 
     Returns what to answer when it does not come to that call.
     """
-    file = Path(__file__).parents[1] / "run" / "recorded.py"
-    own = importlib.util.spec_from_file_location("_fix_compile_recorded", file)
-    assert own is not None and own.loader is not None
-    recorded = sys.modules[own.name] = importlib.util.module_from_spec(own)
-    own.loader.exec_module(recorded)
+    recorded = beside("../run/recorded.py")
     try:
         overlay = _laid(spec)
         if spec["job"]["tree"] == "patched" and spec["job"]["kind"] == "eager":

@@ -24,7 +24,7 @@ from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays
 from patcher.diagnose.groups import Group, groups
 from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness import plan
-from patcher.harness.compare import apart
+from patcher.harness.compare import apart, chosen
 from patcher.harness.measured import Figures, Tree
 from patcher.options import strategies_of, strategy_key
 from patcher.results import FileResult
@@ -853,6 +853,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         if best
         else _equal(base, "original"),
         max_difference=_difference(best.state if best else base, "patched" if best else "original"),
+        by_call=_chosen(best.state if best else base, "patched" if best else "original"),
         breaks=Pair(*(counts([f.counts.breaks for f in side]) for side in (unfixed, fixed or unfixed))),
         recompiles=Pair(*(counts([f.counts.recompiles for f in side]) for side in (unfixed, fixed or unfixed))),
         graphs=Pair(*(counts([f.launches for f in side]) for side in (unfixed, fixed or unfixed))),
@@ -888,6 +889,12 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         files=tuple(search.bench.places.shown(file.path) for file in one.changed),
         said=f"{told.against_eager} on this device ({place.device})" if slower else "",
     )
+
+
+def _chosen(state: State, tree: Tree) -> str:
+    """What is told of results that rounding has chosen otherwise; "" where there are none."""
+    found = (case.comparison(tree, "compiled", state.results.modes[0]) for case in state.results.cases)
+    return "; ".join(chosen(one) for one in found if one is not None and one.chosen)
 
 
 def _named(best: Best | None) -> frozenset[str]:

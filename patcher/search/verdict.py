@@ -78,6 +78,7 @@ class Verdict:
     dropped: tuple[Dropped, ...] = ()
     files: tuple[str, ...] = ()
     said: str = ""
+    by_call: str = ""
     interrupted: bool = False
     written: bool = False
 
@@ -105,6 +106,7 @@ class Verdict:
             "dropped": [{"code": one.what, "reason": one.reason, "outcome": one.outcome} for one in self.dropped],
             "files": list(self.files),
             "message": self.said,
+            "by_call": self.by_call,
             "interrupted": self.interrupted,
             "written": self.written,
         }
@@ -131,19 +133,27 @@ class Verdict:
             return [told, *([f"why: {self.said}"] if self.said else []), *self._not_tried]
         if self.word == "already-best":
             times = _times(self.eager_ms, self.before_ms)
-            return [f"{first} ({times} eager): nothing was faster. Nothing was changed.", *self._not_tried]
+            return [
+                f"{first} ({times} eager): nothing was faster. Nothing was changed.",
+                *filter(None, [self.by_call]),
+                *self._not_tried,
+            ]
         gains = [f"{_times(self.eager_ms, self.after_ms)} eager"]
         gains += [f"{_times(self.before_ms, self.after_ms)} compiled"] if self.before_ms else []
         difference = "not known" if self.max_difference is None else f"{self.max_difference:.3g}"
         lines = [
-            f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), results equal (max difference {difference})",
+            f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), {self._equal} (max difference {difference})",
             self._kept(),
         ]
         cold = "" if self.cold_s is None else f"first pass {self.cold_s:.0f} s"
         if cold and self.before_cold_s is not None:
             cold += f", before {self.before_cold_s:.0f} s"
         lines.append("          ".join(filter(None, (self._how, cold))))
-        return [*lines, *([self.said] if self.said else [])]
+        return [*lines, *filter(None, (self.by_call, self.said))]
+
+    @property
+    def _equal(self) -> str:
+        return "compiled calls equal" if self.by_call else "results equal"
 
     @property
     def _not_tried(self) -> list[str]:

@@ -1,0 +1,82 @@
+"""Run what is compiled beside its original, on the same arguments: each call is compared by itself.
+
+In a loop that chooses (the next token, say) a rounding may choose otherwise, and all that follows differs. Loaded by
+``worker.py``, which lies beside this file; the standard library and torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+MOST = 32  # calls that are kept
+
+Keep = Callable[[int, bool, list[tuple[str, Any]]], None]
+Leaves = Callable[[Any, str], Iterator[tuple[str, Any]]]
+
+
+@contextlib.contextmanager
+def paired(keep: Keep, leaves: Leaves) -> Iterator[Callable[[], int]]:
+    """While this is open, what ``torch.compile`` gives runs the original too, first, on copies of its arguments.
+
+    ``keep``: is given the number of a call, whether it was compiled, and its results with the arguments as it left
+    them, as ``leaves`` names them. The context gives the number of calls so far. What the program goes on with is
+    compiled; the buffers and the random numbers that the original has used are as before.
+    """
+    compiling, made, running = torch.compile, 0, False
+
+    def beside(compiled: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def both(*args: Any, **kwargs: Any) -> Any:
+            nonlocal made, running
+            if running or made >= MOST or torch.compiler.is_compiling():
+                return compiled(*args, **kwargs)
+            made, running, number = made + 1, True, made + 1
+            try:
+                own_args, own_kwargs = _copied((args, kwargs), leaves)
+                buffers = [(t, t.detach().clone()) for t in _buffers(original)]
+                with torch.random.fork_rng():
+                    expected = original(*own_args, **own_kwargs)
+                keep(number, False, [*leaves(expected, "output"), *leaves((own_args, own_kwargs), "argument")])
+                with torch.no_grad():
+                    for buffer, value in buffers:
+                        buffer.copy_(value)
+                output = compiled(*args, **kwargs)
+                keep(number, True, [*leaves(output, "output"), *leaves((args, kwargs), "argument")])
+                return output
+            finally:
+                running = False
+
+        return both
+
+    def compile_beside(model: Any = None, **options: Any) -> Any:
+        if model is None:
+            return functools.partial(compile_beside, **options)
+        compiled = compiling(model, **options)
+        if not isinstance(compiled, torch.nn.Module):
+            return beside(compiled, model)
+        vars(compiled)["forward"] = beside(compiled.forward, model.__call__)
+        return compiled
+
+    torch.compile = compile_beside
+    try:
+        yield lambda: made
+    finally:
+        torch.compile = compiling
+
+
+def _copied(given: Any, leaves: Leaves) -> Any:
+    """The arguments with tensors and containers of their own."""
+    found = [leaf for _, leaf in leaves(given, "") if torch.is_tensor(leaf)]
+    return copy.deepcopy(given, {id(t): t.detach().clone().requires_grad_(t.requires_grad) for t in found})
+
+
+def _buffers(original: Any) -> Iterator[Any]:
+    owner = getattr(original, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        yield from owner.buffers()
