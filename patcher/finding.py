@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice, takewhile
+from typing import Any
 
 from patcher import ignores
 from patcher.facts import Facts
@@ -18,6 +19,7 @@ from patcher.facts.syntax.written import short
 from patcher.facts.zones.endings import Endings
 from patcher.facts.zones.scripting import Scripting
 from patcher.lines import line_length, split_lines
+from patcher.observed import UNSEEN, Observed, Span, span_of
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Fix, Insert, Rule, Where
 from patcher.settings import Settings, Unit, severity
@@ -34,6 +36,7 @@ _SIZES = (".shape", ".size", ".numel", "len")
 _ON_THE_DEVICE = " (fix: an assertion on the device; when it fails on a GPU, the process cannot use that GPU again)"
 _NO_FAILURE = "no check fails on a GPU, or the process may end with it (device-asserts = false)"
 _SCRIPTED = "`torch.jit.script` compiles this function as well, and may not take what would stand here"
+_MOST_TYPES = 4
 _NEVER_RUN = "a part of what would change is never got to"
 
 
@@ -41,7 +44,7 @@ _NEVER_RUN = "a part of what would change is never got to"
 class Found:
     """A finding, who found it, and where. ``imports``: what the module has to import for its fix.
 
-    ``reach``: how often compiled code gets there.
+    ``reach``: how often compiled code gets there. ``measured``: it holds for the types that a run has seen.
     """
 
     rule: Rule
@@ -51,6 +54,7 @@ class Found:
     reach: Reach
     imports: frozenset[str] = frozenset()
     by: Ignores = frozenset()
+    measured: bool = False
 
 
 def find(
@@ -137,6 +141,68 @@ def search(
     ``every``: all rules, also those that do not take part. ``idle``: gets the functions that rules for compiled code
     would have looked at, and did not, for nothing compiles them.
     """
+    proven = _searched(tree, text, path, rules, replace(settings, observed=UNSEEN), project, bugs, every, idle)
+    if not settings.observed.of(text):
+        return proven
+    seen = _searched(tree, text, path, rules, settings, project, [], every)
+    return sorted(_with_measured(proven, seen, settings.observed.of(text)), key=_place)
+
+
+def _place(f: Found) -> tuple[int, int, str]:
+    node: Any = f.finding.node
+    return (node.lineno, node.col_offset, f.rule.code)
+
+
+def _with_measured(proven: list[Found], seen: list[Found], known: Mapping[Span, Observed]) -> Iterator[Found]:
+    """What source alone tells, and beside it the fixes and findings that take the types that a run has seen.
+
+    Where source tells of a fix for a statement, nothing else is made of that.
+    """
+    fixed = {id(t) for f in proven if f.finding.fix for e in f.finding.fix.edits for t in targets_of(e)}
+    more = {(f.rule.code, id(f.finding.node)): f for f in seen}
+    for f in proven:
+        now = more.pop((f.rule.code, id(f.finding.node)), None)
+        if f.finding.fix is None and now is not None and now.finding.fix is not None and _is_apart(now, fixed):
+            yield _measured(now, known)
+        else:
+            yield f
+    for now in more.values():
+        yield _measured(now, known) if now.finding.fix is None or _is_apart(now, fixed) else _unfixed(now)
+
+
+def _is_apart(f: Found, fixed: set[int]) -> bool:
+    edits = f.finding.fix.edits if f.finding.fix else ()
+    return not any(id(n) in fixed for e in edits for t in targets_of(e) for n in ast.walk(t))
+
+
+def _unfixed(f: Found) -> Found:
+    return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption="another fix changes it"))
+
+
+def _measured(f: Found, known: Mapping[Span, Observed]) -> Found:
+    """The finding with what it takes for granted: the types that were seen in its statement, or its head."""
+    fix = f.finding.fix
+    if fix is None:
+        return replace(f, measured=True)
+    names = [n for n in ast.walk(f.finding.node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
+    types = {ast.unparse(n): seen.told for n in names if (seen := known.get(span_of(n))) is not None and seen.is_tensor}
+    told = ", ".join(f"`{name}` is a {what}" for name, what in islice(types.items(), _MOST_TYPES))
+    parts = (f"as in the recorded calls, {told}" if told else "the types are those of the recorded calls",)
+    assumption = "; ".join((*parts, f.finding.assumption) if f.finding.assumption else parts)
+    return replace(f, finding=replace(f.finding, fix=_unsafe(fix), assumption=assumption), measured=True)
+
+
+def _searched(
+    tree: ast.Module,
+    text: str,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    project: Project,
+    bugs: list[Bug],
+    every: Sequence[Rule] = (),
+    idle: set[ast.AST] | None = None,
+) -> list[Found]:
     quiet = suppressions(text)
     names = {rule.code: rule.name for rule in rules}
     asked_of: set[tuple[Ignore, str]] = set()
@@ -185,7 +251,7 @@ def search(
     if quiet.ignores and not bugs:
         found += _of_comments(quiet, every or rules, active, settings, found, asked_of, text)
     found = [f for f in found if severity(f.reach.often) in settings.severities]
-    found.sort(key=lambda f: (f.finding.node.lineno, f.finding.node.col_offset, f.rule.code))  # type: ignore[attr-defined]
+    found.sort(key=_place)
     return found
 
 
@@ -450,6 +516,7 @@ def _report(f: Found, lines: list[str]) -> Reported:
         assumption=f.finding.assumption,
         strategy=f.finding.strategy,
         suppressed=f.suppressed,
+        measured=f.measured,
         scope=f.scope,
         reached=str(f.reach),
         rarity=f.reach.often,

@@ -79,6 +79,7 @@ class Reported:
     the first and last lines of what its fix rewrites. ``about``: the code that it is about (of a statement with a body:
     its head), as ``ast.unparse`` spells it, which stays when lines move or are formatted. ``edits``: what its fix alone
     would change, where that was asked for. ``known``: a baseline has it. ``head_end``: the last line of ``about``.
+    ``measured``: it takes the types that a run has seen.
     """
 
     code: str
@@ -100,6 +101,7 @@ class Reported:
     edits: tuple[TextEdit, ...] = ()
     known: bool = False
     head_end: int = 0
+    measured: bool = False
 
     @property
     def severity(self) -> str:

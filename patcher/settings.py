@@ -10,6 +10,8 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
+from patcher.observed import Observations
+
 LATEST_TORCH = (2, 13)
 
 #: How much a finding may cost, as far as its place tells: each layer or turn of a loop; each call, or nobody knows;
@@ -153,7 +155,7 @@ class Settings:
     to help. ``models``: the dotted classes of the models that were run, as the run imports them; () when that is
     not known. ``compiled``: what code outside of the given files compiles (``module:function``). ``line_length``: how
     long the project lets its lines be; None: it does not say. ``switches``: of rules that are off by themselves, those
-    that are on. ``capacity``: for how many places a cache gets room.
+    that are on. ``capacity``: for how many places a cache gets room. ``observed``: the types that a run has seen.
     """
 
     select: tuple[str, ...] = ()
@@ -175,6 +177,7 @@ class Settings:
     line_length: int | None = None
     switches: frozenset[str] = frozenset()
     capacity: int | None = None
+    observed: Observations = field(default_factory=Observations)
 
     def wants(self, code: str, name: str, switch: str = "") -> bool:
         """Whether the rule ``code``/``name`` takes part in this run; the longer of two matching prefixes wins.

@@ -25,6 +25,7 @@ PROGRAMS = {
     "worker.py",
     "run.py",
     "differences.py",
+    "pairs.py",
     "probes.py",
     "forks.py",
     "parent.py",

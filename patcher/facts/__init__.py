@@ -66,8 +66,8 @@ class Facts:
         self._shown: set[FunctionNode] = set()  # by a run
         self._eager: dict[ast.AST, bool] = {}
         self._asked: dict[Callable[[Facts], object], object] = {}
-        self.inference = Inference(self.syntax, self.flow, self.class_facts, project, self.module)
-        self.presumed = Presumed(self.syntax, self.flow, self.class_facts, project, self.module)
+        about = self.syntax, self.flow, self.class_facts, project, self.module, settings.observed.of(text)
+        self.inference, self.presumed = Inference(*about), Presumed(*about)
         self.eager_tests = EagerTests(self.syntax, project, self.module)
         self.writing = Writing(self)
 

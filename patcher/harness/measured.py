@@ -262,6 +262,7 @@ class CaseResult:
     ``repeated``: a second run of original compiled in the first mode, with ``repeated_status`` None when there was none
     and no figures when it was not ok. ``classes``: that the model is of, dotted, as its program imports them.
     ``blocks``: paths of lists of modules that may be compiled one by one, each with the model's dotted class.
+    ``observations``: what its expressions held, as ``evidence.json`` has it; {} where nobody looked.
     """
 
     name: str
@@ -278,6 +279,7 @@ class CaseResult:
     probes: tuple[ProbeResult, ...] = ()
     classes: tuple[str, ...] = ()
     blocks: tuple[tuple[str, ...], ...] = ()
+    observations: Mapping[str, Any] = field(default_factory=dict)
 
     def variant(self, tree: Tree, kind: Kind, mode: str | None = None) -> Measurement:
         """The measurement of a variant; one that is not in the results was not run."""
@@ -420,6 +422,7 @@ def _case(table: _Table) -> CaseResult:
         probes=tuple(_probe(item) for item in table.maybe("probes", table.tables) or []),
         classes=table.maybe("classes", table.texts) or (),
         blocks=tuple(tuple(map(str, one)) for one in table.maybe("blocks", table.items) or ()),
+        observations=table.maybe("observations", lambda key: table.table(key).values) or {},
     )
 
 

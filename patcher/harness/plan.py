@@ -57,6 +57,8 @@ class Options:
     ``alone``: nothing is compiled but what the
     probes compile.
 
+    ``observed``: files whose expressions are looked at in an eager pass of the original (``run/observing.py``).
+
     ``on_disk``: of somebody else's change, which side of it the files on disk are; "": what is measured is our own
     patch of them. Imports then start from ``paths`` alone: a change may have files anywhere.
     """
@@ -88,6 +90,7 @@ class Options:
     settings: tuple[TorchSetting, ...] = ()
     alone: bool = False
     on_disk: Literal["", "original", "patched"] = ""
+    observed: tuple[str, ...] = ()
 
 
 def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
@@ -225,6 +228,7 @@ def _asked_for(options: Options) -> dict[str, Any]:
     settings = [setting._asdict() for setting in options.settings]
     asked: dict[str, Any] = {"counting": options.counting, "untimed": options.untimed}
     asked |= {"eager_untimed": options.eager_untimed, "repeat": options.repeat, "keep": options.keep}
+    asked |= {"observed": [os.path.realpath(file) for file in options.observed]} if options.observed else {}
     asked |= {
         "beside": options.beside,
         "caches": dict(options.caches),

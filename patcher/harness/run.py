@@ -244,7 +244,13 @@ class _Run:
         pairs = [(mode, tree) for mode in modes for tree in trees]
         jobs = [self._variant(work, number, case, tree, "compiled", mode, **known) for mode, tree in pairs]
         again = [self._again(work, number, case, **known)] if modes and self._plan.get("repeat") else []
-        results = self._worked([*jobs, *again] if self._untimed else jobs, most if self._untimed else 1)
+        seen = [self._variant(work / "observed", number, case, "original", "eager", None, observed=True, **known)]
+        seen = seen if self._untimed and self._plan.get("observed") else []
+        together = [*jobs, *seen, *again] if self._untimed else jobs
+        results = self._worked(together, most if self._untimed else 1)
+        for result in results[len(jobs) : len(jobs) + len(seen)]:
+            told["observations"] = result.get("observations")
+        results = [*results[: len(jobs)], *results[len(jobs) + len(seen) :]]
         for job, result in zip(jobs, results, strict=False):
             self._note(told, job, result)
         if again and results[0]["status"] == "timeout":

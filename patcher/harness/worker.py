@@ -170,6 +170,7 @@ class Overlay:
     code: dict[str, types.CodeType] = field(default_factory=dict)
     lines: set[tuple[str, str, int, int]] = field(default_factory=set)  # 0 for a function that was entered
     traced: set[tuple[str, int, int]] = field(default_factory=set)
+    observer: Any = None  # that looks at the original's expressions
 
     def install(self, patched: bool) -> None:
         """Take over the compiling of the files; where they are on disk it is only noted that they are imported."""
@@ -1312,6 +1313,8 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         run = _Run(plan, case, listener, arguments, blocks)
         if compiling:
             attend(listener, plan["verbose"])
+        if overlay.observer is not None:
+            return run.observed(overlay.observer)
         if job["kind"] == "float64":
             return run.in_double()
         if job.get("nudged"):
@@ -1375,6 +1378,9 @@ def _laid(plan: Json) -> Overlay:
     """The plan's overlay, in force from here on."""
     overlay = overlay_of(plan)
     overlay.install(plan["job"]["tree"] == "patched")
+    if plan["job"].get("observed"):
+        overlay.observer = beside("../run/observing.py").Observer(plan["observed"])
+        overlay.observer.install()
     return overlay
 
 
@@ -1725,6 +1731,13 @@ class _Run:
         self.weights = {name: digest(t) for name, t in _state(self.model).items()}
         self._write_weights()
         return self._compared_only()
+
+    def observed(self, observer: Any) -> Json:
+        """An eager pass in which expressions are looked at."""
+        observer.on = True
+        self._all(self.case.calls())
+        observer.on = False
+        return {"draws_random": False, "observations": observer.observations()}
 
     def _compared_only(self) -> Json:
         for number in range(1, (last := self._counted_passes) + 1):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from patcher.report.outcome import Entry, Outcome
 
-_FINDING = re.compile(r"^( *)(\S.*?:\d+:\d+:) ([A-Z]+\d+) \[(fixed|safe fix|unsafe fix|no fix)\]", re.MULTILINE)
-_COLOURS = {"fixed": 32, "safe fix": 32, "unsafe fix": 33, "no fix": 2}
+_FINDING = re.compile(r"^( *)(\S.*?:\d+:\d+:) ([A-Z]+\d+) \[(fixed|(?:safe|unsafe|measured|no) fix)\]", re.MULTILINE)
+_COLOURS = {"fixed": 32, "safe fix": 32, "unsafe fix": 33, "measured fix": 33, "no fix": 2}
 _FIX = {"safe": "safe fix", "unsafe": "unsafe fix", "display-only": "no fix"}
 
 
@@ -24,7 +24,8 @@ def text(outcome: Outcome) -> str:
 def line(entry: Entry) -> str:
     """``path:line:column: FC101 [safe fix] message (each call)``."""
     item = entry.reported
-    what = "fixed" if entry.status == "fixed" else _FIX[item.applicability]
+    measured = item.measured and item.applicability == "unsafe"
+    what = "fixed" if entry.status == "fixed" else "measured fix" if measured else _FIX[item.applicability]
     strategy = f" (strategy {item.strategy})" if item.strategy else ""
     why = ""
     if item.assumption and entry.status != "fixed":

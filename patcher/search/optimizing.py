@@ -26,11 +26,12 @@ from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings
 from patcher.harness import plan
 from patcher.harness.compare import apart, chosen
 from patcher.harness.measured import Figures, Tree
+from patcher.observed import observations
 from patcher.options import strategies_of, strategy_key
 from patcher.results import FileResult
 from patcher.search.pool import Pool, Trial, room_of
 from patcher.search.remedies import OF_MACHINE, for_errors, named
-from patcher.search.verdict import GRAPHS, UNITS, Dropped, Fate, Kept, Pair, Verdict, counts, relative
+from patcher.search.verdict import GRAPHS, UNITS, Dropped, Fate, Grade, Kept, Pair, Verdict, counts, relative
 from patcher.settings import Settings, TorchSetting, Unit
 
 SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
@@ -201,9 +202,15 @@ class Optimizer:
 
     # --- what there is to try ---------------------------------------------------------------------------------------
 
+    def _looking(self, options: plan.Options) -> plan.Options:
+        """The same, with a look at what the expressions of the project hold, where rules may take that for granted."""
+        return replace(options, observed=self.analysis.files if self.settings.unsafe else ())
+
     def _see(self, counted: State) -> None:
         """Take what counting the original has shown as evidence for the rules."""
         self.counted = counted
+        seen = [case.observations for case in counted.results.cases if case.observations]
+        self.settings = replace(self.settings, observed=observations(*seen))
         self._learn(counted, counted.before)
 
     def _learn(self, state: State, seen: Sequence[Seen]) -> None:
@@ -322,7 +329,7 @@ class Optimizer:
         if self.counted is not None:
             count_forms()
         else:
-            self._add(original, counting(self.options), counts=True, reserved=_RESERVED)
+            self._add(original, self._looking(counting(self.options)), counts=True, reserved=_RESERVED)
             guessed = self._fixes(self.settings.unsafe, self._first_strategies)
             begin(self._graphed([guessed]) if guessed.changed and "fixes" in self.parts else [])
         for (one, counted), state in self._pool.results(
@@ -730,6 +737,7 @@ class Optimizer:
         if one not in self._counts:
             self.say(f"counting {one.told}")
             how, since = self.options if self._counts_decide else counting(self.options), time.monotonic()
+            how = self._looking(how) if one == Configuration() else how
             self._counts[one] = self._measured(one, replace(how, repeat=False, quick=True))
             self._counting = time.monotonic() - since
         return self._counts[one]
@@ -908,7 +916,7 @@ def _kept(best: Best) -> Iterator[Kept]:
     for file in best.configuration.changed:
         for fixed in file.patch.fixed if file.patch else ():
             safe = fixed.applicability == "safe"
-            grade: Literal["proven", "assumed"] = "proven" if safe else "assumed"
+            grade: Grade = "proven" if safe else "measured" if fixed.measured else "assumed"
             yield Kept(fixed.code, relative(file.path), fixed.line, grade, "" if safe else fixed.assumption)
 
 

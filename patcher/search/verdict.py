@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Word = Literal["optimized", "already-best", "do-not-compile", "failed"]
 
@@ -14,6 +14,8 @@ GRAPHS = "graphs"  # the goal where no time is measured: counts decide
 
 #: Why something is not kept: its results differ, it does not run, it is no gain, or the budget was used up.
 Fate = Literal["different", "failed", "not better", "not tried"]
+#: Who says that a fix is right: source alone; the types that a run has seen; nobody but the stated assumption.
+Grade = Literal["proven", "measured", "assumed"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Kept:
     code: str
     file: str
     line: int
-    grade: Literal["proven", "assumed"]
+    grade: Grade
     assumption: str = ""
     gain_ms: float | None = None
 
@@ -182,12 +184,11 @@ class Verdict:
 
     def _kept(self) -> str:
         files = len({fix.file for fix in self.fixes})
-        assumed = [fix for fix in self.fixes if fix.grade == "assumed"]
-        proven = len(self.fixes) - len(assumed)
-        grades = [f"{proven} proven"] if proven else []
-        if assumed:
-            why = next((fix.assumption for fix in assumed if fix.assumption), "")
-            grades.append(f"{len(assumed)} assumed" + (f": {why}" if why else ""))
+        grades = []
+        for grade in get_args(Grade):
+            some = [fix for fix in self.fixes if fix.grade == grade]
+            why = next((fix.assumption for fix in some if fix.assumption), "")
+            grades += [f"{len(some)} {grade}" + (f": {why}" if why else "")] if some else []
         told = (
             [f"{_many(len(self.fixes), 'fix')} in {_many(files, 'file')} ({', '.join(grades)})"] if self.fixes else []
         )

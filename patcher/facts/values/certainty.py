@@ -117,6 +117,8 @@ class Certainty(Analysis):
         return True
 
     def _of(self, e: ast.expr, bound: Callable[[_Bound], Grade]) -> Grade:
+        if (seen := self.inference.observed(e)) is not None:
+            return Grade.CERTAIN if seen.is_tensor else Grade.UNKNOWN
         match e:
             case ast.Name():
                 definitions, state = self.inference.definitions(e), self.inference.state(e)

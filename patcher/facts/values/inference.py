@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, reduce
+from types import MappingProxyType
 
 from patcher.facts.flow.definitions import Definition, Flow, State
 from patcher.facts.flow.fixpoint import reach
@@ -19,6 +20,7 @@ from patcher.facts.tables import torch_api as api
 from patcher.facts.values.arguments import relate
 from patcher.facts.values.dimensions import RESHAPING, least_dimensions, unconditional
 from patcher.facts.values.operations import Operations
+from patcher.facts.values.seen import refined
 from patcher.facts.values.types import (
     BOOL,
     CONFIGURATION,
@@ -48,6 +50,7 @@ from patcher.facts.values.types import (
     python,
     tensor,
 )
+from patcher.observed import Observed, Span, span_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TENSOR_ANNOTATIONS = {
@@ -76,8 +79,10 @@ class Inference:
         class_facts: Callable[[ast.ClassDef], ClassFacts],
         project: Project,
         module: str,
+        seen: Mapping[Span, Observed] = MappingProxyType({}),
     ) -> None:
         self.syntax = syntax
+        self.seen = seen  # what a run has shown
         self.flow_of = flow_of
         self.class_facts = class_facts
         self.project = project
@@ -99,7 +104,8 @@ class Inference:
     def of(self, expr: ast.expr) -> Value:
         """The value of ``expr`` where it stands."""
         if type(expr) is ast.Attribute and (own := self.instance_attribute(expr)) is not None:
-            return self.attribute(*own)
+            held = self.attribute(*own)
+            return refined(held, self.observed(expr)) if self.seen else held
         known = self._values.get(expr)
         if known is None:
             self._values[expr] = UNKNOWN  # a loop through definitions ends here
@@ -107,10 +113,15 @@ class Inference:
             try:
                 if self._depth % _DEEP == 0:
                     self._prepare(expr)
-                known = self._values[expr] = self._of(expr)
+                known = self._of(expr)
+                known = self._values[expr] = refined(known, self.observed(expr)) if self.seen else known
             finally:
                 self._depth -= 1
         return known
+
+    def observed(self, node: ast.expr | ast.arg) -> Observed | None:
+        """What a run has seen of it; None where none has."""
+        return self.seen.get(span_of(node)) if self.seen and hasattr(node, "lineno") else None
 
     def _prepare(self, e: ast.expr) -> None:
         """Compute the names that ``e`` is made of in the order of the source, so that none needs a deep recursion."""
@@ -317,7 +328,8 @@ class Inference:
         """The value that a definition binds."""
         match d.how:
             case "parameter":
-                return self._parameter(d)
+                held = self._parameter(d)
+                return refined(held, self.observed(d.node)) if isinstance(d.node, ast.arg) else held
             case "assign":
                 assert d.value is not None
                 value = self.of(d.value)

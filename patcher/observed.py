@@ -1,0 +1,94 @@
+"""What a run has seen of expressions: the types that source does not tell. Read from what `run.observing` writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA = 1
+#: First line, first column, last line, last column, as in a syntax tree: columns are of the UTF-8 text.
+Span = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one expression held in all calls of a run.
+
+    ``kinds``: of the values: "tensor", "None", "int", "list", "module", a dotted class. ``dtypes``: of the tensors
+    ("torch.float32"). ``shapes``: of them, () where there were too many. ``looks``: how often it was evaluated.
+    """
+
+    kinds: frozenset[str]
+    dtypes: frozenset[str] = frozenset()
+    shapes: frozenset[tuple[int, ...]] = frozenset()
+    looks: int = 1
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it was a tensor each time."""
+        return self.kinds == {"tensor"}
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, where it was always the same."""
+        ranks = {len(shape) for shape in self.shapes}
+        return ranks.pop() if len(ranks) == 1 else None
+
+    @property
+    def told(self) -> str:
+        """In a few words: ``float32 tensor [2, 3]``."""
+        if not self.is_tensor:
+            return " or ".join(sorted(self.kinds))
+        sizes = " or ".join(map(str, sorted(map(list, self.shapes))[:2])) if len(self.shapes) <= 2 else ""
+        rank = f"of {self.rank} dimensions" if self.rank is not None else ""
+        return " ".join(filter(None, [*sorted(d.removeprefix("torch.") for d in self.dtypes), "tensor", sizes or rank]))
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What a run has seen, by the digest of a file's text. Two files with one text are taken together."""
+
+    files: Mapping[str, Mapping[Span, Observed]] = field(default_factory=dict)
+
+    def of(self, text: str) -> Mapping[Span, Observed]:
+        """What was seen in a file with this text; nothing where it has changed since."""
+        if not self.files:
+            return {}
+        return self.files.get(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), {})
+
+
+UNSEEN = Observations()
+
+
+def span_of(node: Any) -> Span:
+    """Where a node of a syntax tree stands."""
+    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
+
+
+def observations(*told: Mapping[str, Any]) -> Observations:
+    """The observations of documents in the form of ``evidence.json``; raises ValueError for another schema."""
+    files: dict[str, dict[Span, Observed]] = {}
+    for document in told:
+        if document.get("schema") != SCHEMA:
+            raise ValueError(f"evidence of schema {document.get('schema')!r}; this version reads {SCHEMA}")
+        for seen in document["files"].values():
+            places = files.setdefault(seen["sha256"], {})
+            for one in seen["expressions"]:
+                line, column, last, end = one["at"]
+                span, now = (line, column, last, end), _observed(one["facts"], one["looks"])
+                places[span] = _joined(places[span], now) if span in places else now
+    return Observations(files)
+
+
+def _observed(facts: Sequence[Sequence[Any]], looks: int) -> Observed:
+    tensors = [fact for fact in facts if fact[0] == "tensor"]
+    whole = all(len(fact) > 2 for fact in tensors)
+    shapes = frozenset(tuple(fact[2]) for fact in tensors) if whole else frozenset()
+    return Observed(frozenset(fact[0] for fact in facts), frozenset(fact[1] for fact in tensors), shapes, looks)
+
+
+def _joined(one: Observed, other: Observed) -> Observed:
+    shapes = one.shapes | other.shapes if one.shapes and other.shapes else frozenset[tuple[int, ...]]()
+    return Observed(one.kinds | other.kinds, one.dtypes | other.dtypes, shapes, one.looks + other.looks)

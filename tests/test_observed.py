@@ -1,0 +1,271 @@
+"""What a run has seen of expressions: the wrapped program does the same, and rules take the types that were seen."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from patcher.engine import patch
+from patcher.harness import run as running
+from patcher.harness.cases import Case
+from patcher.harness.plan import Options, write
+from patcher.observed import Observed, observations
+from patcher.results import PatchResult
+from patcher.rule import Rule
+from patcher.run.observing import MOST_FACTS, Observer
+from patcher.settings import Settings
+from rules import load_rules
+from tests.dynamo import PREAMBLE
+
+RULES = {rule.code: rule for rule in load_rules()}
+ALL_OF_PYTHON = '''
+"""Documented."""
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+LIMIT: int = 3
+
+
+def decorated(f):
+    @functools.wraps(f)
+    def inner(*args, **kwargs):
+        """Inside."""
+        return f(*args, **kwargs)
+
+    return inner
+
+
+class Base:
+    def __init__(self, *values: int, scale: float = 2.0) -> None:
+        super().__init__()
+        self.__values, self.scale = list(values), scale
+
+    @property
+    def total(self) -> float:
+        return sum(self.__values) * self.scale
+
+    @decorated
+    def each(self):
+        yield from (v * 2 for v in self.__values if v != LIMIT)
+
+
+class Net(Base):
+    def __init__(self, *values):
+        super().__init__(*values, scale=3.0)
+
+    def run(self, n, *, more=(1, 2), **rest):
+        """Docs."""
+        global LIMIT
+        a, *b = [n, *more]
+        if (c := a + 1) > 2 and not rest or n == 0:
+            a += c
+        else:
+            del c
+        found = {k: v for k, v in zip("ab", b)} | {"x": [i for i in range(n) if i % 2]}
+        match b:
+            case [1, x] if x > 1:
+                found["y"] = x
+            case _:
+                found["y"] = None
+        try:
+            found["z"] = 1 / (n - 1)
+        except ZeroDivisionError as error:
+            found["z"] = str(error)
+        finally:
+            LIMIT = 3
+        add = lambda u, v=LIMIT: u + v
+        text = f"{n:>3} {self.total!r} {add(n)}"
+        while n > 0:
+            n -= 1
+            if n == 1:
+                continue
+        b[0], found["s"] = b[-1:], "abc"[::-1][n : n + 2]
+        names = sorted(name for name in locals() if name != "error")
+        return a, b, found, text, names, -n, a if n else b, list(self.each())
+
+
+def result():
+    return [Net(1, 3, 4).run(n, **more) for n in (0, 1, 2, 5) for more in ({}, {"more": [7]}, {"q": 1})]
+'''
+NET = """
+class Net(nn.Module):
+    def forward(self, batch):
+        h, keep = batch["h"], batch["keep"]
+        n = self.count(h, keep)
+        return self.scaled(h, batch["scale"]), n
+
+    def count(self, h, keep):
+        if h[keep].shape[0] == 0:
+            raise ValueError("nothing")
+        return 1
+
+    def scaled(self, h, scale):
+        if scale > 0.5:
+            h = h * scale
+        else:
+            h = h + 1.0
+        return h
+"""
+
+
+@pytest.fixture(autouse=True)
+def only_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Imports are as before when the test is over."""
+    import builtins
+    import importlib.machinery
+
+    loader = importlib.machinery.SourceFileLoader
+    monkeypatch.setattr(loader, "get_code", loader.get_code)
+    monkeypatch.setattr(builtins, "_fix_compile_saw", None, raising=False)
+    yield
+
+
+def loaded(file: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"observed_{file.stem}", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def watched(text: str, folder: Path) -> tuple[Any, Observer]:
+    file = folder / "watched.py"
+    file.write_text(text)
+    observer = Observer([str(file.resolve())])
+    observer.install()
+    return loaded(file), observer
+
+
+def test_a_program_that_is_looked_at_does_the_same(tmp_path: Path) -> None:
+    plain = tmp_path / "plain.py"
+    plain.write_text(ALL_OF_PYTHON)
+    expected = loaded(plain).result()
+    module, observer = watched(ALL_OF_PYTHON, tmp_path)
+    observer.on = True
+    assert module.result() == expected
+    (seen,) = observer.observations()["files"].values()
+    assert len(seen["expressions"]) > 100
+    nodes = {
+        (n.lineno, n.col_offset, n.end_lineno, n.end_col_offset)
+        for n in ast.walk(ast.parse(ALL_OF_PYTHON))
+        if hasattr(n, "lineno")
+    }  # type: ignore[attr-defined]
+    assert {tuple(one["at"]) for one in seen["expressions"]} <= nodes
+
+
+def test_what_was_seen_is_told_by_expression(tmp_path: Path) -> None:
+    text = "def f(x, n):\n    y = x * n\n    return y.sum(), [n]\n"
+    module, observer = watched(text, tmp_path)
+    module.f(torch.ones(9), 1)  # not looked at
+    observer.on = True
+    for n in (2, 3):
+        module.f(torch.ones(n, 4), n)
+    seen = observations(observer.observations()).of(text)
+    assert seen[2, 8, 2, 13] == Observed(
+        frozenset({"tensor"}), frozenset({"torch.float32"}), frozenset({(2, 4), (3, 4)}), 2
+    )
+    assert seen[1, 9, 1, 10].kinds == {"int"}
+    assert seen[3, 11, 3, 18].rank == 0
+    assert seen[3, 21, 3, 22].kinds == {"int"}
+    assert observations(observer.observations()).of(text + "\n") == {}
+
+
+def test_many_shapes_are_no_shape(tmp_path: Path) -> None:
+    text = "def f(x):\n    return x + 1\n"
+    module, observer = watched(text, tmp_path)
+    observer.on = True
+    for n in range(MOST_FACTS + 3):
+        module.f(torch.ones(n))
+    one = observations(observer.observations()).of(text)[2, 11, 2, 12]
+    assert one.is_tensor
+    assert (one.shapes, one.rank, one.looks) == (frozenset(), None, MOST_FACTS + 3)
+
+
+def test_evidence_of_another_schema_is_refused() -> None:
+    with pytest.raises(ValueError, match="schema 7"):
+        observations({"schema": 7, "files": {}})
+
+
+def found_in(text: str, code: str, folder: Path, run: str, **settings: Any) -> PatchResult:
+    source = PREAMBLE + text
+    module, observer = watched(source, folder)
+    observer.on = True
+    exec(textwrap.dedent(run), vars(module))
+    rule: Rule = RULES[code]
+    result = patch(source, "watched.py", (rule,), Settings(observed=observations(observer.observations()), **settings))
+    assert result.bugs == ()
+    return result
+
+
+CALLS = """
+for n in (3, 5):
+    Net()({"h": torch.randn(2, n, 4), "keep": torch.rand(2, n) > 0.3, "scale": torch.rand(())})
+"""
+
+
+@pytest.mark.parametrize(("code", "about"), [("FC402", "keep"), ("FC101", "scale")])
+def test_a_fix_that_takes_what_was_seen_is_measured(code: str, about: str, tmp_path: Path) -> None:
+    alone = patch(PREAMBLE + NET, "watched.py", (RULES[code],), Settings(unsafe=True))
+    assert alone.found == ()
+    result = found_in(NET, code, tmp_path, CALLS, unsafe=True)
+    (one,) = result.fixed
+    assert one.measured
+    assert f"`{about}` is a" in one.assumption
+    assert found_in(NET, code, tmp_path, CALLS).fixed == (), "only where assumptions are taken"
+
+
+@pytest.mark.parametrize(("code", "scale"), [("FC101", "0.7"), ("FC101", "torch.rand(3)")])
+def test_what_was_seen_otherwise_is_not_fixed(code: str, scale: str, tmp_path: Path) -> None:
+    calls = CALLS.replace("torch.rand(())", scale)
+    if "torch" in scale:
+        calls = f"try:\n{textwrap.indent(calls.strip(), '    ')}\nexcept RuntimeError:\n    pass\n"
+    assert found_in(NET, code, tmp_path, calls, unsafe=True).fixed == ()
+
+
+def test_proven_fixes_stay_as_they_are(tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def forward(self, x):
+        if (x > 3).any():
+            x = x + 1
+        else:
+            x = x - 1
+        return x
+"""
+    source = PREAMBLE + text
+    alone = patch(source, "watched.py", (RULES["FC101"],), Settings())
+    seen = found_in(text, "FC101", tmp_path, "Net()(torch.ones(2))", unsafe=True)
+    assert [f.applicability for f in alone.found] == [f.applicability for f in seen.found]
+    assert not any(f.measured for f in seen.found if f.applicability == "safe")
+
+
+def test_the_harness_looks_while_it_counts(one_parent: None, tmp_path: Path) -> None:
+    net = tmp_path / "net.py"
+    net.write_text(PREAMBLE + NET)
+    (tmp_path / "case.py").write_text(
+        "import torch\nfrom net import Net\n\n\ndef build():\n    return Net()\n\n\ndef calls():\n"
+        "    return [({'h': torch.ones(2, 3, 4), 'keep': torch.ones(2, 3) > 0, 'scale': torch.tensor(1.0)},)]\n"
+    )
+    options = Options(
+        base=str(tmp_path),
+        paths=(str(tmp_path),),
+        quick=True,
+        backend="eager",
+        counting=True,
+        seconds=100,
+        observed=(str(net),),
+    )
+    [case] = running.run(write(tmp_path / "work", (), [Case("net", str(tmp_path / "case.py"))], options))["cases"]
+    seen = observations(case["observations"]).of(PREAMBLE + NET)
+    assert any(one.dtypes == {"torch.bool"} for one in seen.values())
