@@ -81,12 +81,13 @@ class Measured:
     settles: bool = True
     equal: bool = True
     ends: bool = True
+    recompiles: int = 0
 
 
 def _figures(one: Measured, timed: bool) -> Figures:
     warm = Warm(one.ms, 0.99 * one.ms, 1.01 * one.ms, one.ms, 10) if timed and one.ms is not None else None
     last = CallFigures(0.1, 0, 0, 0 if one.settles else 1, 1 + one.breaks, 10)
-    counts = Counts(breaks=one.breaks)
+    counts = Counts(breaks=one.breaks, recompiles=one.recompiles)
     return Figures(
         settled=(last,),
         counts=counts,
@@ -218,6 +219,17 @@ def test_all_fixes_come_first_and_what_changes_no_count_is_taken_out(search: Cal
     assert (found.word, found.status, found.eager_ms, found.before_ms, found.after_ms) == ("optimized", 0, 20, 15, 5)
     assert [fix.code for fix in found.fixes] == ["FC102"]
     assert [dropped.what.partition(" ")[0] for dropped in found.dropped] == ["FC101"]
+
+
+@pytest.mark.parametrize(("recompiles", "settles", "kept"), [(9, False, True), (36, False, False), (36, True, True)])
+def test_where_counts_decide_what_goes_on_compiling_more_often_is_not_kept(
+    search: Callable[..., Optimizer], recompiles: int, settles: bool, kept: bool
+) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(settles=settles, recompiles=recompiles)
+
+    one = search(told, goal="graphs", original=Measured(breaks=3, settles=False, recompiles=9))
+    assert (one.best is not None) is kept
 
 
 @pytest.mark.parametrize("at_once", [1, 8])

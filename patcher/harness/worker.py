@@ -65,6 +65,7 @@ _PYTHONS_OWN = (os.path.join(os.path.dirname(os.__file__), ""), _TORCH, "<")
 LINE_CHARACTERS, EXPLANATION_CHARACTERS = 400, 2000
 MOST_AROUND = 100  # frames
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
+USUAL_BACKEND = "inductor"
 THREADS = 4  # on the host, of a process that computes on a GPU beside others
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
@@ -480,6 +481,9 @@ class Case:
     def compile(self, model: Any, options: Json) -> Any:
         """The model under ``torch.compile``, the way the case does it when it says how."""
         if getattr(self.module, "compile", None) is None:
+            if isinstance(model, torch.nn.Module) and any(map(callable, self.calls())):
+                model.compile(**options)  # its methods call the module itself, and not what ``torch.compile`` returns
+                return model
             return torch.compile(model, **options)
         made = self._asked("compile", model, **options)
         return model if made is None else made
@@ -1295,6 +1299,8 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
     watched = job["tree"] == "patched" and (compiling or job["kind"] == "eager")
     if compiling and watched:
         overlay.attend()
+    if compiling and plan["backend"] != USUAL_BACKEND:
+        compile_with(plan["backend"])
     if compiling:
         listener.count_graphs()
         if job.get("draws_random"):
@@ -1345,6 +1351,18 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         "blocks": blocks_of(case, run.model),
     }
     return told
+
+
+def compile_with(backend: str) -> None:
+    """Have calls of ``torch.compile`` in the user's code take this backend where they would take the usual one."""
+    usual = torch.compile
+
+    @functools.wraps(usual)
+    def compiling(*args: Any, **options: Any) -> Any:
+        named = options.get("backend", USUAL_BACKEND)
+        return usual(*args, **{**options, "backend": backend if named == USUAL_BACKEND else named})
+
+    torch.compile = compiling
 
 
 def paired(plan: Json, made: Callable[[], _Run]) -> Json:

@@ -451,8 +451,11 @@ class Optimizer:
         return "not fewer graphs" if self._counts_decide else "not faster"
 
     def _settles(self, state: State) -> bool:
-        """Whether it stops compiling; where counts decide, they tell of that."""
-        return self._counts_decide or _settled(state, "patched")
+        """Whether it stops compiling; where counts decide, whether it compiles no more often than the original."""
+        if _settled(state, "patched"):
+            return True
+        was = standing(self.base, "original") if self.base is not None else standing(state, "patched")
+        return self._counts_decide and standing(state, "patched").recompiles <= was.recompiles
 
     def _time_finalists(self, incumbent: Best | None) -> None:
         """Measure the fastest of a concurrent round again alone. ``incumbent``: the best measured alone before."""

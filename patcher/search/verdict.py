@@ -122,6 +122,8 @@ class Verdict:
         """What is printed last; nothing more is needed to act."""
         if self.word == "failed":
             return [f"failed: {self.said}. Nothing was changed."]
+        if self.goal == GRAPHS and self.word == "do-not-compile":
+            return [f"compiled as it was failed: {self.said}. Nothing was changed.", *self._not_tried]
         if self.goal == GRAPHS:
             return self._counted()
         first = f"eager {_ms(self.eager_ms)} | compiled as it was {_ms(self.before_ms)}"
