@@ -117,9 +117,8 @@ def _is_last(f: Found) -> bool:
 def _allowed(f: Found, settings: Settings) -> bool:
     if f.suppressed:
         return False
-    return f.finding.applicability is Applicability.SAFE or (
-        settings.unsafe and f.finding.applicability is Applicability.UNSAFE
-    )
+    wanted = settings.unsafe or (settings.measured and f.measured)
+    return f.finding.applicability is Applicability.SAFE or (wanted and f.finding.applicability is Applicability.UNSAFE)
 
 
 def _step(text: str, wanted: list[Found], compiles: bool, limit: int | None) -> tuple[str, list[Found], list[Bug]]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 SCHEMA = 1
+#: Plain values, and what may hold some.
+PLAIN = frozenset("bool int float str None".split())
+HOST = PLAIN | frozenset("dict list tuple".split())
 #: First line, first column, last line, last column, as in a syntax tree: columns are of the UTF-8 text.
 Span = tuple[int, int, int, int]
 
@@ -24,11 +29,18 @@ class Observed:
     dtypes: frozenset[str] = frozenset()
     shapes: frozenset[tuple[int, ...]] = frozenset()
     looks: int = 1
+    constant: bool = False
+    value: str = ""
 
     @property
     def is_tensor(self) -> bool:
         """Whether it was a tensor each time."""
         return self.kinds == {"tensor"}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it was a number, a truth, text or None each time."""
+        return self.kinds <= PLAIN
 
     @property
     def rank(self) -> int | None:
@@ -82,13 +94,34 @@ def observations(*told: Mapping[str, Any]) -> Observations:
     return Observations(files)
 
 
+def read(file: str) -> Observations:
+    """What ``optimize --evidence`` has written; raises ValueError, in one line, for what cannot be read."""
+    try:
+        return observations(json.loads(Path(file).read_text(encoding="utf-8")))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ValueError(f"{file}: no evidence of fix-compile: {error}") from None
+
+
+def document(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The observations of several cases as one document, the form of ``evidence.json``."""
+    files: dict[str, dict[str, Any]] = {}
+    for one in told:
+        for name, seen in one["files"].items():
+            known = files.setdefault(name, {"sha256": seen["sha256"], "expressions": []})
+            known["expressions"] += seen["expressions"]
+    return {"schema": SCHEMA, "files": files}
+
+
 def _observed(facts: Sequence[Sequence[Any]], looks: int) -> Observed:
     tensors = [fact for fact in facts if fact[0] == "tensor"]
     whole = all(len(fact) > 2 for fact in tensors)
     shapes = frozenset(tuple(fact[2]) for fact in tensors) if whole else frozenset()
-    return Observed(frozenset(fact[0] for fact in facts), frozenset(fact[1] for fact in tensors), shapes, looks)
+    kinds = frozenset(fact[0] for fact in facts)
+    constant = len(facts) == 1 and kinds <= HOST
+    value = str(facts[0][1]) if constant and kinds <= PLAIN and len(facts[0]) > 1 else ""
+    return Observed(kinds, frozenset(f[1] for f in tensors), shapes, looks, constant, value)
 
 
 def _joined(one: Observed, other: Observed) -> Observed:
     shapes = one.shapes | other.shapes if one.shapes and other.shapes else frozenset[tuple[int, ...]]()
-    return Observed(one.kinds | other.kinds, one.dtypes | other.dtypes, shapes, one.looks + other.looks)
+    return Observed(one.kinds | other.kinds, one.dtypes | other.dtypes, shapes, one.looks + other.looks)  # of two files

@@ -92,7 +92,13 @@ class Reuse:
         described by source files. ``where``: the paths, and `runner.run`'s ``fixes``, ``every`` and ``each``.
         """
         sources = tool_digest(rules) if folder is not None else None
-        shown = settings.evidence or settings.traced or settings.extents or settings.torch_settings
+        shown = (
+            settings.evidence
+            or settings.traced
+            or settings.extents
+            or settings.torch_settings
+            or settings.observed.files
+        )
         if folder is None or sources is None or settings.only is not None or shown:
             return None
         tool = (sources, sys.version, platform.python_implementation())

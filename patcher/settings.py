@@ -155,7 +155,8 @@ class Settings:
     to help. ``models``: the dotted classes of the models that were run, as the run imports them; () when that is
     not known. ``compiled``: what code outside of the given files compiles (``module:function``). ``line_length``: how
     long the project lets its lines be; None: it does not say. ``switches``: of rules that are off by themselves, those
-    that are on. ``capacity``: for how many places a cache gets room. ``observed``: the types that a run has seen.
+    that are on. ``capacity``: for how many places a cache gets room. ``observed``: the types that a run has seen;
+    ``measured``: whether fixes that take them may be made where ``unsafe`` ones may not.
     """
 
     select: tuple[str, ...] = ()
@@ -177,6 +178,7 @@ class Settings:
     line_length: int | None = None
     switches: frozenset[str] = frozenset()
     capacity: int | None = None
+    measured: bool = False
     observed: Observations = field(default_factory=Observations)
 
     def wants(self, code: str, name: str, switch: str = "") -> bool:

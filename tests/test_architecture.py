@@ -277,6 +277,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.run.recording",
         "patcher.search",
         "patcher.settings",
+        "patcher.observed",
     },
     "patcher.analysis": {
         "patcher.discover",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from patcher.engine import patch
 from patcher.harness import run as running
 from patcher.harness.cases import Case
 from patcher.harness.plan import Options, write
-from patcher.observed import Observed, observations
+from patcher.observed import Observed, document, observations
 from patcher.results import PatchResult
 from patcher.rule import Rule
 from patcher.run.observing import MOST_FACTS, Observer
@@ -25,6 +27,7 @@ from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import PREAMBLE
 
+PROGRAM = Path(__file__).resolve().parent.parent / "fix_compile.py"
 RULES = {rule.code: rule for rule in load_rules()}
 ALL_OF_PYTHON = '''
 """Documented."""
@@ -233,6 +236,67 @@ def test_what_was_seen_otherwise_is_not_fixed(code: str, scale: str, tmp_path: P
     assert found_in(NET, code, tmp_path, calls, unsafe=True).fixed == ()
 
 
+QUERY = """
+import functools, os, subprocess
+
+
+{decorator}def chip({given}):
+    return {answer}
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x * chip({asked})
+"""
+ANSWER = "int(subprocess.run(['echo', '3'], capture_output=True, text=True).stdout)"
+
+
+@pytest.mark.parametrize(
+    ("decorator", "given", "answer", "asked", "fixed"),
+    [
+        ("", "", ANSWER, "", True),
+        ("@functools.lru_cache(maxsize=1)\n", "", ANSWER, "", True),
+        ("", "n", f"n + {ANSWER}", "2", True),
+        ("", "x", f"x + {ANSWER}", "x", False),  # it is asked with a tensor
+        ("", "", f"len(SEEN.append(0) or SEEN) + {ANSWER}", "", False),  # it answers otherwise
+        ("@functools.wraps(abs)\n", "", ANSWER, "", False),  # another decorator
+    ],
+)
+def test_a_host_query_that_answers_the_same_is_a_constant(
+    decorator: str, given: str, answer: str, asked: str, fixed: bool, tmp_path: Path
+) -> None:
+    text = QUERY.format(decorator=decorator, given=given, answer=answer, asked=asked) + "\n\nSEEN = []\n"
+    assert not patch(PREAMBLE + text, "watched.py", (RULES["FC603"],), Settings(unsafe=True)).fixed
+    result = found_in(text, "FC603", tmp_path, "Net()(torch.ones(2)); Net()(torch.ones(2))", unsafe=True)
+    assert bool(result.fixed) is fixed
+    assert ("assume_constant_result" in result.text) is fixed
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("x.is_inference()", "(False if torch.compiler.is_compiling() else x.is_inference())"),
+        ("torch.typename(x)", "('torch.FloatTensor' if torch.compiler.is_compiling() else torch.typename(x))"),
+        ("torch.get_num_threads()", ""),  # it answers otherwise
+    ],
+)
+def test_an_answer_that_is_always_the_same_is_that_of_compiled_code(call: str, code: str, tmp_path: Path) -> None:
+    text = f"""
+class Net(nn.Module):
+    def forward(self, x):
+        asked = {call}
+        return x + len(str(asked))
+"""
+    threads = torch.get_num_threads()
+    run = "Net()(torch.ones(2)); torch.set_num_threads(7); Net()(torch.ones(2))"
+    result = found_in(text, "FC611", tmp_path, run, unsafe=True)
+    torch.set_num_threads(threads)
+    assert [found.code for found in result.found] == ["FC611"]
+    assert f"asked = {code or call}\n" in result.text
+    once = found_in(text, "FC611", tmp_path, "Net()(torch.ones(2))", unsafe=True)
+    assert once.fixed == (), "one look says nothing of the next"
+
+
 def test_proven_fixes_stay_as_they_are(tmp_path: Path) -> None:
     text = """
 class Net(nn.Module):
@@ -269,3 +333,24 @@ def test_the_harness_looks_while_it_counts(one_parent: None, tmp_path: Path) -> 
     [case] = running.run(write(tmp_path / "work", (), [Case("net", str(tmp_path / "case.py"))], options))["cases"]
     seen = observations(case["observations"]).of(PREAMBLE + NET)
     assert any(one.dtypes == {"torch.bool"} for one in seen.values())
+
+
+def test_evidence_of_a_run_is_used_without_one(tmp_path: Path) -> None:
+    module, observer = watched(PREAMBLE + NET, tmp_path)
+    observer.on = True
+    exec(CALLS, vars(module))
+    document_file = tmp_path / "evidence.json"
+    document_file.write_text(json.dumps(document([observer.observations(), observer.observations()])))
+    file = tmp_path / "watched.py"
+
+    def check() -> tuple[int, str]:
+        asked = ["check", "--verify-only", "--no-cache", "--evidence", str(document_file), str(file)]
+        done = subprocess.run([sys.executable, str(PROGRAM), *asked], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    assert "FC101 [measured fix]" in check()[1]
+    file.write_text(file.read_text() + "\n")
+    assert "FC101" not in check()[1], "it was edited since"
+    document_file.write_text("[]")
+    status, told = check()
+    assert (status, "no evidence of fix-compile" in told) == (2, True)

@@ -71,6 +71,8 @@ ARGUMENTS = {
     "torch.sparse.FloatTensor": "torch.tensor([[0], [1]]), torch.tensor([1.0]), torch.Size([4, 4])",
     "torch.sparse.LongTensor": "torch.tensor([[0], [1]]), torch.tensor([1]), torch.Size([4, 4])",
     "to_sparse_bsr": "(2, 1)", "to_sparse_bsc": "(2, 1)", "resize_": "4, 3", "set_": "x.clone()",
+    "is_set_to": "x", "is_same_size": "x", "torch.is_inference": "x", "torch.is_storage": "x",
+    "torch.is_distributed": "x",
     "map_": "x, lambda a, b: a", "apply_": "lambda a: a",
     "torch.autograd.grad": "MODULE(x[:, :3]).sum(), MODULE.weight", "torch.autograd.backward": "MODULE(x).sum()",
     **{f"torch.autograd.functional.{name}": "lambda a: a.sum(), x, x" for name in ("hvp", "vhp")},

@@ -83,7 +83,8 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
     @click.option("--prove-limit", "--tune-limit", "limit", type=click.FloatRange(min=1), hidden=True)
     @click.option("--goal", type=click.Choice(tuple(UNITS)), default="latency", help="What to improve.")
     @click.option("--target", default="", metavar="NAME", help="The class or function to measure, by its name.")
-    @click.option("--grades", metavar="LIST", help="Of fixes: proven, assumed (default: all; of prove: proven).")
+    @click.option("--grades", metavar="LIST", help="Of fixes: proven, measured, assumed (default: all).")
+    @click.option("--evidence", type=click.Path(dir_okay=False), metavar="FILE", help="Write what expressions held.")
     @click.option("--unsafe", is_flag=True, help="All grades: also what is right only under a stated assumption.")
     @click.option("--dry-run", is_flag=True, help="Change no source file.")
     @click.option("-y", "--yes", is_flag=True, help="Write the changes without asking.")
@@ -110,6 +111,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         goal: str,
         target: str,
         grades: str | None,
+        evidence: str | None,
         unsafe: bool,
         dry_run: bool,
         yes: bool,
@@ -177,7 +179,8 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 rules, config, select, ignore, unsafe, chosen, target_torch, shown, device_asserts, (), capacity
             )
             standard = given.unsafe if word == "prove" else True
-            settings = replace(given, unsafe=unsafe or ("assumed" in grades.split(",") if grades else standard))
+            wanted = grades.split(",") if grades else [*_GRADES] if standard else []
+            settings = replace(given, unsafe=unsafe or "assumed" in wanted, measured="measured" in wanted)
             analysis = Analysis(paths, rules, settings, Exclude(config.exclude, str(config.root or os.curdir)))
             asked = Asked(
                 word=word,
@@ -187,6 +190,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 goal=goal,
                 reports=tuple(map(Path, output or (_REPORT,))),
                 json=told,
+                evidence=Path(evidence) if evidence else None,
                 dry_run=dry_run,
                 command=(*program_words(), *sys.argv[1:]),
                 strategies={k: names for k, names in strategies_by_key(rules).items() if k not in settings.strategies},

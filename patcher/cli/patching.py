@@ -26,6 +26,7 @@ from patcher.ignores import OF_COMMENTS
 from patcher.kept import default_folder
 from patcher.measure import TEST_FORMATS, judged, test
 from patcher.measure_options import change_from, located, measure_options, request_from
+from patcher.observed import Observations, read
 from patcher.options import settings_from
 from patcher.report import Outcome
 from patcher.report.outcome import Call
@@ -117,6 +118,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules. Both also take high, medium, low.")
     @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
     @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
+    @click.option("--evidence", metavar="FILE", help="What expressions held, as optimize --evidence has written it.")
     @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
     @click.option(
         "--compiled",
@@ -149,6 +151,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         ignore: tuple[str, ...],
         every: bool,
         unsafe: bool,
+        evidence: str | None,
         device_asserts: bool | None,
         compiled: tuple[str, ...],
         strategy: tuple[str, ...],
@@ -189,6 +192,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         settings = settings_from(
             rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts, compiled, capacity
         )
+        settings = replace(settings, observed=_evidence(evidence)) if evidence else settings
         if judges and request is not None:
             empty = Outcome("dry-run", (), VERSION, settings.target_torch, settings.unsafe, quiet)
             change, command = change_from(asked, request, paths), [*program_words(), *sys.argv[1:]]
@@ -232,6 +236,13 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     if word:
         _hide(patch, word)
     return patch
+
+
+def _evidence(file: str) -> Observations:
+    try:
+        return read(file)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def given_paths(

@@ -1,7 +1,7 @@
 """What the expressions of some files hold while a program runs eagerly. Standard library and torch.
 
 The files are compiled with their expressions wrapped (``_fix_compile_saw(7, x + 1)``), so that each is seen whole, with
-its place. What was seen is told as `observations` returns it; docs/evidence.md has the schema.
+its place. What was seen is told as `observations` returns it; docs/optimize.md has the schema.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ LONGEST = 80  # characters of a value
 Json = dict[str, Any]
 Span = tuple[int, int, int, int]
 
-_SEEN = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
+_SEEN = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp,
+    ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp,
+)  # fmt: skip
 _PLAIN = (bool, int, float, str)
 
 
@@ -117,7 +120,7 @@ def _fact(value: object) -> tuple[Any, ...]:
     if value is None:
         return ("None",)
     if kind in _PLAIN:
-        return (kind.__name__, str(value)[:LONGEST])
+        return (kind.__name__, repr(value)) if len(repr(value)) <= LONGEST else (kind.__name__, "", hash(value))
     if kind in (list, tuple):
         items: Any = value
         return (kind.__name__, len(items), *(_kind(item) for item in items[:MOST_ITEMS]))

@@ -24,6 +24,7 @@ from patcher.harness.forks import Forks
 from patcher.harness.measured import ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
 from patcher.measure import Request, installed, need_torch, options_for
+from patcher.observed import document
 from patcher.report import Outcome
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
@@ -49,7 +50,8 @@ class Asked:
     """What the user asks of ``optimize``. ``word``: of ``WORDS``. ``reports`` and ``json``: files.
 
     ``budget``: seconds, since ``began``, a time of ``time.monotonic``. ``recording``: of the program that is the case;
-    None for case files. ``command``: the call as typed. ``forks``: what starts processes, where it is there already.
+    None for case files. ``evidence``: where to write what expressions held. ``command``: the call as typed. ``forks``:
+    what starts processes, where it is there already.
     """
 
     paths: tuple[str, ...]
@@ -64,6 +66,7 @@ class Asked:
     recording: Recording | None = None
     forks: Forks | None = None
     word: str = "optimize"
+    evidence: Path | None = None
 
 
 def optimize(
@@ -87,7 +90,7 @@ def optimize(
     stamps = {path: stamp(path) for path in analysis.files}
     how = (request.python, places, request.tolerance, progress)
     patch = asked.reports[0].with_suffix(".patch")
-    unwritable = [why for file in asked.reports if (why := why_not(file))]
+    unwritable = [why for file in filter(None, (*asked.reports, asked.evidence)) if (why := why_not(file))]
     changing = [file for file in analysis.first if file.changed and not installed(file, request) and not asked.dry_run]
     unwritable += [f"{file.path}: {why}" for file in changing if (why := atomic.why_not(file.path))]
     if unwritable:
@@ -120,6 +123,9 @@ def optimize(
             if search.best is None:
                 return _failed(asked, str(error))
             cut = f"the search ended early: {error}"
+    if asked.evidence is not None and search.counted is not None:
+        seen = [case.observations for case in search.counted.results.cases if case.observations]
+        asked.evidence.write_text(json.dumps(document(seen)) + "\n", encoding="utf-8")
     found = replace(_concluded(search, asked), interrupted=interrupted)
     best = search.best if found.word == "optimized" else None
     changed: tuple[FileResult, ...] = ()

@@ -204,7 +204,7 @@ class Optimizer:
 
     def _looking(self, options: plan.Options) -> plan.Options:
         """The same, with a look at what the expressions of the project hold, where rules may take that for granted."""
-        return replace(options, observed=self.analysis.files if self.settings.unsafe else ())
+        return replace(options, observed=self.analysis.files if self.settings.unsafe or self.settings.measured else ())
 
     def _see(self, counted: State) -> None:
         """Take what counting the original has shown as evidence for the rules."""

@@ -12,6 +12,13 @@ from patcher.facts.syntax.written import all_parameters
 #: Methods of what `re` gives, and functions, that Dynamo does not trace.
 _METHODS = frozenset({"groupdict", "finditer"})
 _FUNCTIONS = frozenset("re.finditer os.path.exists os.path.isfile os.path.isdir os.cpu_count shutil.which".split())
+#: Functions that may answer otherwise the next time: only where a run has seen that they do not.
+_ONCE = frozenset(
+    "subprocess.run subprocess.check_output open json.load json.loads os.listdir os.getenv os.environ.get glob.glob "
+    "socket.gethostname platform.machine platform.node platform.system importlib.import_module "
+    "importlib.util.find_spec importlib.metadata.version".split()
+)
+_CACHES = frozenset({"functools.lru_cache", "functools.cache"})
 _PLAIN = frozenset("str bytes int float bool None".split())
 _JOINTS = frozenset("Optional Union Tuple tuple Literal".split())
 _STOPS = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef, ast.ClassDef)
@@ -33,29 +40,40 @@ class Queries(Analysis):
         """The function that ``call``, which no graph takes, stands in; None when it is no such call."""
         function = self.syntax.function_of(call)
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        asks = self.syntax.qualified(call.func) in _FUNCTIONS or (name in _METHODS and not self._of_tensor(call))
-        if not asks or not isinstance(function, ast.FunctionDef):
+        what = self.syntax.qualified(call.func) or self.syntax.builtin(call)
+        asks = what in _FUNCTIONS or (name in _METHODS and not self._of_tensor(call))
+        if not isinstance(function, ast.FunctionDef) or not (asks or (what in _ONCE and self._is_constant(function))):
             return None
         return Query(function, call, self._why_not(function))
 
     def _of_tensor(self, call: ast.Call) -> bool:
         return isinstance(call.func, ast.Attribute) and self.inference.of(call.func.value).is_tensor
 
+    def _is_constant(self, function: ast.FunctionDef) -> bool:
+        """Whether a run has seen it answer the same each time, and being asked with nothing but plain values."""
+        returned = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value is not None]
+        answers = [seen for value in returned if (seen := self.inference.observed(value)) is not None]
+        asked = [self.inference.observed(parameter) for parameter in all_parameters(function.args)]
+        plain = all(seen is not None and seen.is_plain for seen in asked)
+        return plain and bool(answers) and all(seen.constant for seen in answers)
+
     def _why_not(self, function: ast.FunctionDef) -> str:
+        constant = self._is_constant(function)
         static = [ast.unparse(d) for d in function.decorator_list] == ["staticmethod"]
-        if function.decorator_list and not static:
+        decorators = {self.syntax.qualified(d) for d in self.syntax.wrappers(function)}
+        if function.decorator_list and not static and not (constant and decorators <= _CACHES):
             return "its function is decorated"
         if self.syntax.function_of(function) is not None or (self.syntax.class_of(function) is not None and not static):
             return "its function has more at hand than plain values"
         for parameter in all_parameters(function.args):
-            if not _is_plain(parameter.annotation):
+            if not constant and not _is_plain(parameter.annotation):
                 return f"`{parameter.arg}` is not annotated as text or a number"
         nodes = list(own_nodes(function))
         if any(isinstance(n, _STOPS) for n in nodes):
             return "its function does more than to answer"
         if any(isinstance(n, (ast.Attribute, ast.Subscript)) and not isinstance(n.ctx, ast.Load) for n in nodes):
             return "its function changes something"
-        if not _is_plain(function.returns) and not all(map(self._answers, nodes)):
+        if not constant and not _is_plain(function.returns) and not all(map(self._answers, nodes)):
             return "what it answers may be changed by whoever asks"
         return ""
 

@@ -11,6 +11,9 @@ from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, 
 from rules.fc603_host_query.examples import INVALID, VALID
 from rules.fc603_host_query.queries import Queries
 
+#: One of these stands in each file with such a function.
+_WORDS = "groupdict finditer os. cpu_count which( subprocess open( json glob socket platform importlib"
+
 
 class HostQuery(Rule):
     """A function that takes a version apart, or looks for a file or a program, called in compiled code.
@@ -27,7 +30,9 @@ class HostQuery(Rule):
         Unsafe: what the function answers has to be the same for the same arguments as long as the process runs, and it
         has to be called with text and numbers as it is annotated, since the value of a tensor would be a constant, too.
         What it does beside answering (a warning) is done once for each graph. Only for functions without a
-        ``self``, with annotated parameters, that store nothing and answer with what cannot change.
+        ``self``, with annotated parameters, that store nothing and answer with what cannot change. Where a run has seen
+        that one answers the same each time and is asked with plain values (``optimize``), also for those that start a
+        program, read a file, or keep their answers with ``functools.lru_cache``; the fix is then measured.
 
     References:
         ``torch.compiler.assume_constant_result``; PyTorch, "constant-like method call with unsupported return type".
@@ -35,7 +40,7 @@ class HostQuery(Rule):
 
     code: ClassVar[str] = "FC603"
     name: ClassVar[str] = "host-query"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"groupdict", b"finditer", b"os.path", b"cpu_count", b"which(")
+    triggers: ClassVar[tuple[bytes, ...]] = tuple(word.encode() for word in _WORDS.split())
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 

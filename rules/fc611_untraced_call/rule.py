@@ -11,7 +11,7 @@ from patcher.facts.compiling.in_force import InForce
 from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.written import short
 from patcher.facts.tables.captured import taken_in_by
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc611_untraced_call.examples import INVALID, VALID
 from rules.fc611_untraced_call.untraced import WORDS_OF_UNTRACED, Untraced, UntracedCalls, Why
 
@@ -40,9 +40,11 @@ class UntracedCall(Rule):
         by compiled code is such a call itself, so that there are two breaks for one.
 
     Fix safety:
-        There is no fix: what the call is for decides. What is the same for each call belongs into the constructor, what
-        is for people under ``if not torch.compiler.is_compiling():``, what works on results of the model behind it. A
-        function that is to be left out is marked where it is defined, at the top of the file or in the class.
+        Without a run there is no fix: what the call is for decides. Where a run has seen it give the same truth, number
+        or text each time (``optimize``), compiled code takes that, and the fix is measured. What is the same for each
+        call belongs into the constructor, what is for people under ``if not torch.compiler.is_compiling():``, what
+        works on results of the model behind it. A function that is to be left out is marked where it is defined, at the
+        top of the file or in the class.
 
     References:
         PyTorch, graph breaks GB0007 ("Attempted to call function marked as skipped") and GB0029 (sparse tensors);
@@ -73,12 +75,27 @@ class UntracedCall(Rule):
             if facts.ask(UntracedCalls).is_elsewhere(node) or facts.ask(InForce).takes_in(node, settings):
                 return
             taken = "".join(f"; `torch._dynamo.config.{name}` takes it into the graph" for name in sorted(settings))
-            yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why] + taken)
+            fix = _constant(node, facts) if found.why is Why.CALL and found.node is node else None
+            yield Finding(found.node, _message(found, facts), fix, _ANSWERS if fix else _WHY[found.why] + taken)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
+def _constant(call: ast.Call, facts: Facts) -> Fix | None:
+    """Compiled code takes the answer that a run has seen each time, where something reads it."""
+    seen = facts.inference.observed(call)
+    read = not isinstance(facts.syntax.parents[call], ast.Expr)
+    if seen is None or not read or seen.looks < _LOOKS or not seen.kinds <= _ANSWERED or not seen.value:
+        return None
+    compiling = facts.writing.spelling("torch.compiler.is_compiling", call)
+    value = seen.value.replace("{", "{{").replace("}", "}}")
+    return Fix((Replace(call, Code(f"({value} if {compiling}() else {{0}})", (call,))),), Applicability.UNSAFE)
+
+
+_LOOKS = 2  # at an answer, until it counts as always the same
+_ANSWERED = frozenset({"bool", "int", "str"})
+_ANSWERS = "it answers the same whenever compiled code asks"
 #: What a setting of PyTorch takes in, and the row of the table of what gets captured that tells of it.
 _WAYS = {"torch.autograd.grad": "gradient"}
 _INSTEAD = "mark it where it is defined once, outside of compiled code"
