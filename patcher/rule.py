@@ -21,8 +21,8 @@ Cost = Literal["graph break", "recompilation", "dynamic shape", "CUDA graphs"]
 _HOLE = re.compile(r"\{(\d+)\}")
 #: Codes and names of rules of earlier versions.
 _REMOVED = (
-    *("FC104", "break-in-loop", "FC209", "longest-slice", "FC307", "cache-made-per-call", "FC504", "size-keyed-cache"),
-    *("FC607", "pickled-keywords", "FC608", "sorted-items", "FC610", "drawn-rate"),
+    *("FC104", "break-in-loop", "FC203", "tensor-held-size", "FC209", "longest-slice", "FC307", "cache-made-per-call"),
+    *("FC504", "size-keyed-cache", "FC607", "pickled-keywords", "FC608", "sorted-items", "FC610", "drawn-rate"),
 )
 
 

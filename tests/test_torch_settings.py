@@ -136,7 +136,6 @@ def test_a_project_may_set_it_for_the_whole_process() -> None:
 STANDING = {
     "FC201": ("item", "int", "item as size"),
     "FC202": ("tolist", "loop over tolist"),
-    "FC203": ("tensor as size", "tensor as end of arange"),
     "FC204": ("item", "mask index"),
     "FC402": ("mask index", "masked_select"),
     "FC403": ("repeat_interleave",),

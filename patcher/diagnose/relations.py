@@ -18,7 +18,7 @@ ZONE = "FC207"
 _OF_A_CLASS = "FC3"  # caches and mutated state: what one method is given, the others have to follow
 #: What grows with each call is found where it is joined; the call that is compiled again is of whoever is given it.
 _GROWS = "FC305"
-_KEPT = (_OF_A_CLASS, "FC203", "FC205")  # about what an object keeps: any of its methods may break on it
+_KEPT = (_OF_A_CLASS, "FC205")  # about what an object keeps: any of its methods may break on it
 
 
 @dataclass(frozen=True)

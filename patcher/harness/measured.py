@@ -580,11 +580,6 @@ def _places(table: _Table) -> Places:
     return Places(table.whole("executed"), table.whole("of"), table.maybe("missed", table.texts) or ())
 
 
-def comparison_of(values: Mapping[str, Any]) -> Comparison:
-    """One comparison with original eager, as ``differences.py`` tells it; raises ``ResultsError``."""
-    return _comparison(_Table(values, "comparison"))
-
-
 def _comparison(table: _Table) -> Comparison:
     tree, kind, mode = _variant(table)
     return Comparison(

@@ -1,9 +1,9 @@
-"""Where numbers read from 0-d tensors of the instance go: whether each use would take a Python number as well."""
+"""Where numbers read from 0-d tensors go: whether each use would take a Python number as well."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -12,7 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.syntax.classes import parameter_at
-from patcher.facts.syntax.tree import FunctionNode, dotted, methods_of, walk
+from patcher.facts.syntax.tree import FunctionNode, dotted, methods_of
 from patcher.facts.tables.torch_api import INT64
 from patcher.facts.values.sizes import Sizes
 
@@ -68,14 +68,6 @@ class NumberUses:
     obstacles: list[tuple[ast.AST, str]] = field(default_factory=list)
 
 
-def number_uses(facts: Facts, cls: ast.ClassDef, held: Iterable[str]) -> NumberUses:
-    """What compiled code does with the numbers that ``cls`` keeps in the attributes ``held``."""
-    flow = NumberFlow(facts, cls, held)
-    methods = [m for m in methods_of(cls) if m.name != "__init__" and facts.reached(m)]
-    nodes = (n for m in methods if not facts.eager_only(m.body[0]) for n in walk(m))
-    return flow.uses_of([n for n in nodes if isinstance(n, ast.Attribute) and flow.is_read(n)])
-
-
 def sizes_in_tensors(facts: Facts, read: ast.expr) -> NumberUses:
     """What the code does with the number in the 0-d tensor ``read``."""
     flow = NumberFlow(facts, facts.syntax.class_of(read))
@@ -83,13 +75,12 @@ def sizes_in_tensors(facts: Facts, read: ast.expr) -> NumberUses:
 
 
 class NumberFlow(Analysis):
-    """Follows the numbers that ``held`` names, in one class, through names, arithmetic and its private methods."""
+    """Follows numbers in tensors, in one class, through names, arithmetic and its private methods."""
 
-    def __init__(self, facts: Facts, cls: ast.ClassDef | None, held: Iterable[str] = ()) -> None:
+    def __init__(self, facts: Facts, cls: ast.ClassDef | None) -> None:
         super().__init__(facts)
         self.cls = cls
         self.name = (facts.qualname(cls) or cls.name) if cls is not None else facts.module
-        self.held = frozenset(held)
         self.sizes = facts.ask(Sizes)
         self.unchanged = facts.ask(Unchanged)
 
@@ -107,27 +98,6 @@ class NumberFlow(Analysis):
             obstacles.append((node, reason))
             reads = [r for r in reads if r is not origin]
         return NumberUses(obstacles=obstacles, breaking=breaking)
-
-    def is_read(self, n: ast.Attribute) -> bool:
-        """Whether ``n`` reads one of the numbers, where floats can tell it apart."""
-        own = self.inference.instance_attribute(n)
-        if own is None or own[0] is not self.cls or n.attr not in self.held or not isinstance(n.ctx, ast.Load):
-            return False
-        child: ast.AST = n
-        for parent in self.syntax.ancestors(n):
-            if isinstance(parent, (ast.If, ast.IfExp)) and self._asks_for_digits(parent.test):
-                other = parent.orelse if isinstance(parent.orelse, list) else [parent.orelse]
-                return child not in other  # what is left for numbers that floats cannot tell apart
-            child = parent
-        return True
-
-    def _asks_for_digits(self, test: ast.expr) -> bool:
-        """Whether ``test`` asks how many digits the default dtype has."""
-        if "get_default_dtype" in ast.unparse(test):
-            return True
-        names = [n for n in ast.walk(test) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-        values = [d.value for n in names for d in self.inference.definitions(n) if d.value is not None]
-        return any("get_default_dtype" in ast.unparse(v) for v in values)
 
     def own_method(self, func: ast.expr) -> FunctionNode | None:
         """The method of the class, or the function of the module, that ``func`` is, when it can be nothing else."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
 
 from patcher.facts.flow.definitions import Definition, Flow
 from patcher.facts.syntax.tree import Syntax
@@ -13,28 +12,19 @@ MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"})
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 
 
-def never(_: ast.expr) -> bool:
-    """Nothing is known to be an integer."""
-    return False
-
-
 def instance_terms(
     e: ast.expr,
     instance: frozenset[Definition],
     syntax: Syntax,
     flow: Flow,
-    whole: Callable[[ast.expr], bool] = never,
     depth: int = 40,
 ) -> ast.expr | None:
-    """``e``, a number or a tensor of one, with what ``instance`` binds called self; None when that cannot be.
-
-    ``int`` and what makes a tensor are left out when the number in them is ``whole`` anyway.
-    """
+    """``e``, a number or a tensor of one, with what ``instance`` binds called self; None when that cannot be."""
     if depth == 0:
         return None
 
     def again(part: ast.expr) -> ast.expr | None:
-        return instance_terms(part, instance, syntax, flow, whole, depth - 1)
+        return instance_terms(part, instance, syntax, flow, depth - 1)
 
     match e:
         case ast.Constant():
@@ -49,7 +39,7 @@ def instance_terms(
             return again(d.value)
         case ast.Call(args=[number, *_]) if syntax.qualified(e.func) in MAKERS or ast.unparse(e.func) == "int":
             inside = again(number)
-            if inside is None or whole(number):
+            if inside is None:
                 return inside
             return ast.Call(ast.Name("int", ast.Load()), [inside], [])
         case ast.Attribute(value=base, attr=attr):
@@ -62,33 +52,3 @@ def instance_terms(
             a, b = again(left), again(right)
             return None if a is None or b is None else ast.BinOp(a, op, b)
     return None
-
-
-def spelled(terms: ast.expr) -> str:
-    """``terms`` as text, without an outermost ``int``."""
-    return spelled(terms.args[0]) if isinstance(terms, ast.Call) else ast.unparse(terms)
-
-
-def converts(terms: ast.expr) -> bool:
-    """Whether an ``int`` is among ``terms``, which may cut something off."""
-    return any(isinstance(n, ast.Call) for n in ast.walk(terms))
-
-
-def with_known(terms: ast.expr, known: Mapping[str, ast.expr], whole: bool = False) -> ast.expr:
-    """``terms`` with the attributes of self in ``known`` written as what they are; without ``int`` when ``whole``."""
-
-    def again(part: ast.expr) -> ast.expr:
-        return with_known(part, known, whole)
-
-    match terms:
-        case ast.Attribute(value=ast.Name(id="self"), attr=attr) if attr in known:
-            return known[attr]
-        case ast.Attribute(value=base, attr=attr):
-            return ast.Attribute(again(base), attr, ast.Load())
-        case ast.Subscript(value=base, slice=index):
-            return ast.Subscript(again(base), again(index), ast.Load())
-        case ast.BinOp(left=left, op=op, right=right):
-            return ast.BinOp(again(left), op, again(right))
-        case ast.Call(func=func, args=[inner]):
-            return again(inner) if whole else ast.Call(func, [again(inner)], [])
-    return terms
