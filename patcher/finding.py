@@ -144,7 +144,7 @@ def search(
     proven = _searched(tree, text, path, rules, replace(settings, observed=UNSEEN), project, bugs, every, idle)
     if not settings.observed.of(text):
         return proven
-    seen = _searched(tree, text, path, rules, settings, project, [], every)
+    seen = _searched(tree, text, path, rules, settings, project, bugs, every)
     return sorted(_with_measured(proven, seen, settings.observed.of(text)), key=_place)
 
 
@@ -158,6 +158,7 @@ def _with_measured(proven: list[Found], seen: list[Found], known: Mapping[Span, 
 
     Where source tells of a fix for a statement, nothing else is made of that.
     """
+    proven = [f for f in proven if f.rule not in ignores.OF_COMMENTS]
     fixed = {id(t) for f in proven if f.finding.fix for e in f.finding.fix.edits for t in targets_of(e)}
     more = {(f.rule.code, id(f.finding.node)): f for f in seen}
     for f in proven:
@@ -189,7 +190,8 @@ def _measured(f: Found, known: Mapping[Span, Observed]) -> Found:
     told = ", ".join(f"`{name}` is a {what}" for name, what in islice(types.items(), _MOST_TYPES))
     parts = (f"as in the recorded calls, {told}" if told else "the types are those of the recorded calls",)
     assumption = "; ".join((*parts, f.finding.assumption) if f.finding.assumption else parts)
-    return replace(f, finding=replace(f.finding, fix=_unsafe(fix), assumption=assumption), measured=True)
+    alone = fix.applicability is Applicability.SAFE
+    return replace(f, finding=replace(f.finding, fix=_unsafe(fix), assumption=assumption), measured=alone)
 
 
 def _searched(

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = 1
-#: Plain values, and what may hold some.
 PLAIN = frozenset("bool int float str None".split())
-HOST = PLAIN | frozenset("dict list tuple".split())
 #: First line, first column, last line, last column, as in a syntax tree: columns are of the UTF-8 text.
 Span = tuple[int, int, int, int]
 
@@ -22,12 +20,14 @@ class Observed:
     """What one expression held in all calls of a run.
 
     ``kinds``: of the values: "tensor", "None", "int", "list", "module", a dotted class. ``dtypes``: of the tensors
-    ("torch.float32"). ``shapes``: of them, () where there were too many. ``looks``: how often it was evaluated.
+    ("torch.float32"). ``shapes``: of them, in the order in which they came, () where there were too many. ``looks``:
+    how often it was evaluated. ``constant``: it was the same each time, as ``value`` says it in code; of containers
+    only small ones with plain values in them.
     """
 
     kinds: frozenset[str]
     dtypes: frozenset[str] = frozenset()
-    shapes: frozenset[tuple[int, ...]] = frozenset()
+    shapes: tuple[tuple[int, ...], ...] = ()
     looks: int = 1
     constant: bool = False
     value: str = ""
@@ -115,13 +115,14 @@ def document(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _observed(facts: Sequence[Sequence[Any]], looks: int) -> Observed:
     tensors = [fact for fact in facts if fact[0] == "tensor"]
     whole = all(len(fact) > 2 for fact in tensors)
-    shapes = frozenset(tuple(fact[2]) for fact in tensors) if whole else frozenset()
+    shapes = tuple(dict.fromkeys(tuple(fact[2]) for fact in tensors)) if whole else ()
     kinds = frozenset(fact[0] for fact in facts)
-    constant = len(facts) == 1 and kinds <= HOST
-    value = str(facts[0][1]) if constant and kinds <= PLAIN and len(facts[0]) > 1 else ""
-    return Observed(kinds, frozenset(f[1] for f in tensors), shapes, looks, constant, value)
+    value = str(facts[0][1]) if len(facts) == 1 and len(facts[0]) == 2 and not tensors else ""
+    return Observed(kinds, frozenset(f[1] for f in tensors), shapes, looks, bool(value), value)
 
 
 def _joined(one: Observed, other: Observed) -> Observed:
-    shapes = one.shapes | other.shapes if one.shapes and other.shapes else frozenset[tuple[int, ...]]()
-    return Observed(one.kinds | other.kinds, one.dtypes | other.dtypes, shapes, one.looks + other.looks)  # of two files
+    shapes = tuple(dict.fromkeys((*one.shapes, *other.shapes))) if one.shapes and other.shapes else ()
+    kinds, dtypes, looks = one.kinds | other.kinds, one.dtypes | other.dtypes, one.looks + other.looks
+    value = one.value if one.value == other.value else ""
+    return Observed(kinds, dtypes, shapes, looks, bool(value), value)

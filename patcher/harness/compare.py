@@ -272,7 +272,7 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
         yield _Said("invalid", f"the results hold no comparison of {name} with original eager")
         return
     alone = trial.case.comparison("original", "compiled", trial.mode)
-    known = alone.differences if alone else ()
+    known = (*alone.differences, *alone.chosen) if alone else ()
     yield from _differences(name, [text for text in found.differences if text not in known])
     shared = [text for text in found.differences if text in known]
     if shared:
@@ -292,7 +292,7 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
 
 def chosen(comparison: Comparison) -> str:
     """What is said where rounding has chosen otherwise."""
-    same = f"each of {comparison.calls} compiled calls equals eager on the same arguments"
+    same = f"each of the {comparison.calls} compiled calls that were compared equals eager on the same arguments"
     moved = "which eager code does too when its weights are moved by a rounding"
     return f"{same}; what is chosen from them differs, {moved}: {comparison.chosen[0]}"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-MOST = 32  # calls that are kept
+FIRST, EACH, MOST = 16, 16, 48  # the first calls, and from then on one of so many, are kept; at most
 
 Keep = Callable[[int, bool, list[tuple[str, Any]]], None]
 Leaves = Callable[[Any, str], Iterator[tuple[str, Any]]]
@@ -25,22 +25,25 @@ def paired(keep: Keep, leaves: Leaves) -> Iterator[Callable[[], int]]:
     """While this is open, what ``torch.compile`` gives runs the original too, first, on copies of its arguments.
 
     ``keep``: is given the number of a call, whether it was compiled, and its results with the arguments as it left
-    them, as ``leaves`` names them. The context gives the number of calls so far. What the program goes on with is
-    compiled; the buffers and the random numbers that the original has used are as before.
+    them, as ``leaves`` names them. The context gives the number of calls that were kept. What the program goes on with
+    is compiled; the buffers and the random numbers that the original has used are as before.
     """
-    compiling, made, running = torch.compile, 0, False
+    compiling, running, made, kept = torch.compile, False, 0, 0
 
     def beside(compiled: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def both(*args: Any, **kwargs: Any) -> Any:
-            nonlocal made, running
-            if running or made >= MOST or torch.compiler.is_compiling():
+            nonlocal running, made, kept
+            if running or torch.compiler.is_compiling():
                 return compiled(*args, **kwargs)
-            made, running, number = made + 1, True, made + 1
+            made += 1
+            if kept >= MOST or (made > FIRST and made % EACH):
+                return compiled(*args, **kwargs)
+            kept, running, number = kept + 1, True, made
             try:
                 own_args, own_kwargs = _copied((args, kwargs), leaves)
                 buffers = [(t, t.detach().clone()) for t in _buffers(original)]
-                with torch.random.fork_rng():
+                with torch.random.fork_rng(), torch.compiler.set_stance("force_eager"):
                     expected = original(*own_args, **own_kwargs)
                 keep(number, False, [*leaves(expected, "output"), *leaves((own_args, own_kwargs), "argument")])
                 with torch.no_grad():
@@ -65,7 +68,7 @@ def paired(keep: Keep, leaves: Leaves) -> Iterator[Callable[[], int]]:
 
     torch.compile = compile_beside
     try:
-        yield lambda: made
+        yield lambda: kept
     finally:
         torch.compile = compiling
 

@@ -59,7 +59,10 @@ LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
 _COMPILING = ("modes", "backend", "counting", "untimed")  # of a plan: what only matters for compiled variants
 KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
 
-_OF_INTEGERS = re.compile(r": (?:other values \()?(?:u?int\d+|bool) \(")
+_INTEGERS = r"(?:u?int\d+|bool) \([^)]*\)"
+_OF_INTEGERS = re.compile(
+    rf"call (\d+)( \(repeated, pass \d+\))? [^:]*: (?:other values \({_INTEGERS}\)|{_INTEGERS} became {_INTEGERS})"
+)
 _FIGURES = ("bitwise", "mae", "max", "relative", "worst", "finite")  # of a row of differences
 
 Json = dict[str, Any]
@@ -246,11 +249,9 @@ class _Run:
         again = [self._again(work, number, case, **known)] if modes and self._plan.get("repeat") else []
         seen = [self._variant(work / "observed", number, case, "original", "eager", None, observed=True, **known)]
         seen = seen if self._untimed and self._plan.get("observed") else []
-        together = [*jobs, *seen, *again] if self._untimed else jobs
-        results = self._worked(together, most if self._untimed else 1)
-        for result in results[len(jobs) : len(jobs) + len(seen)]:
-            told["observations"] = result.get("observations")
-        results = [*results[: len(jobs)], *results[len(jobs) + len(seen) :]]
+        results = self._worked([*jobs, *again, *seen] if self._untimed else jobs, most if self._untimed else 1)
+        if seen:
+            told["observations"] = results.pop().get("observations")
         for job, result in zip(jobs, results, strict=False):
             self._note(told, job, result)
         if again and results[0]["status"] == "timeout":
@@ -281,7 +282,7 @@ class _Run:
         variant = f"{tree} {kind}" + (f" ({mode})" if mode else "")
         if self._counting and mode:
             variant = f"{tree} counted ({self._plan['backend']})"
-        traced = (tree, kind) == ("original", "compiled") and not known.get("nudged")
+        traced = (tree, kind) == ("original", "compiled") and not (known.get("nudged") or known.get("paired"))
         trace = self._trace(number, mode) if traced else {}
         return _Job("worker.py", asked | trace, folder, case, variant)
 
@@ -389,8 +390,10 @@ class _Run:
         job = self._comparing(work, number, made, f"compare-pairs-{variant['folder']}", weights=False)
         for compared in self._processes([job]) if variant["status"] == "ok" else ():
             for own in compared.get("comparisons", [])[1:]:
-                parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")}
-                return {**row, **parts, "chosen": row["differences"], "calls": variant["paired"]}
+                rounding = max(1e-3, 16 * (own.get("epsilon") or 0.0))
+                if not own["differences"] and (own.get("relative") or 0.0) <= rounding:
+                    parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")}
+                    return {**row, **parts, "chosen": row["differences"], "calls": variant["paired"]}
         return row
 
     def _comparing(self, work: Path, number: int, told: Json, folder: str, weights: bool = True) -> _Job:
@@ -440,7 +443,7 @@ class _Run:
         if job.asked["tree"] != "original" or self._earlier is None or job.asked["kind"] not in self._earlier.kinds:
             return None
         source = (self._earlier.work / job.folder.relative_to(self._work)).resolve()
-        needed = job.asked["kind"] != "float64" and not job.asked.get("nudged")  # by the other, too
+        needed = job.asked["kind"] != "float64" and not (job.asked.get("nudged") or job.asked.get("paired"))
         if self._plan.get("beside") and needed:
             self._await(source / TOLD, self._plan["seconds"])
         try:
@@ -749,9 +752,10 @@ def _is_doubtful(row: Json, usual: tuple[float, float] = (1e-3, 1e-2)) -> bool:
 
 
 def _chooses(row: Json) -> bool:
-    """Whether compiled code has the same floats, as far as there are some, and other integers."""
-    said = row.get("differences") or []
-    return bool(row.get("kind") == "compiled" and said and all(map(_OF_INTEGERS.search, said)))
+    """Whether all that differs by name is integers that calls return, in the first pass already."""
+    found = [_OF_INTEGERS.fullmatch(text) for text in row.get("differences") or []]
+    first = {match[1] for match in found if match and not match[2]}
+    return row.get("kind") == "compiled" and bool(found) and all(match and match[1] in first for match in found)
 
 
 def _without_branch(row: Json, moved: Json) -> Json:

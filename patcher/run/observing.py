@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import hashlib
 import importlib.machinery
 import os
@@ -22,7 +23,7 @@ SCHEMA = 1
 NAME = "_fix_compile_saw"
 MOST_FACTS = 8  # different ones of an expression; then its sizes and values are left out
 MOST_LOOKS = 500  # at an expression
-MOST_ITEMS = 4  # of a container, or a shape
+MOST_ITEMS = 8  # of a container that is told whole
 LONGEST = 80  # characters of a value
 
 Json = dict[str, Any]
@@ -90,7 +91,8 @@ class Observer:
     def _saw(self, number: int, value: Any) -> Any:
         if self.on:
             self.on = False  # what looking at the value calls is not looked at
-            self._all[number].look(value)
+            with contextlib.suppress(Exception):  # of an object that cannot be asked
+                self._all[number].look(value)
             self.on = True
         return value
 
@@ -116,14 +118,19 @@ def _fact(value: object) -> tuple[Any, ...]:
     """What there is to keep of a value: its kind first, then what may differ from call to call."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
-        return ("tensor", str(value.dtype), tuple(value.shape), value.device.type, value.requires_grad)
+        sizes = tuple(int(size) for size in value.shape)
+        return ("tensor", str(value.dtype), sizes, value.device.type, value.requires_grad)
     if value is None:
-        return ("None",)
+        return ("None", "None")
     if kind in _PLAIN:
         return (kind.__name__, repr(value)) if len(repr(value)) <= LONGEST else (kind.__name__, "", hash(value))
-    if kind in (list, tuple):
+    if kind in (list, tuple, dict):
         items: Any = value
-        return (kind.__name__, len(items), *(_kind(item) for item in items[:MOST_ITEMS]))
+        inside = [*items, *items.values()] if kind is dict else items
+        small = len(inside) <= MOST_ITEMS and all(item is None or type(item) in _PLAIN for item in inside)
+        return (
+            (kind.__name__, repr(value)) if small and len(repr(value)) <= LONGEST else (kind.__name__, len(items), "")
+        )
     return (_kind(value),)
 
 
@@ -144,7 +151,9 @@ class _Wrapping(ast.NodeTransformer):
         self._inside = False
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """The body alone: not decorators, defaults, annotations."""
+        """The body alone: not decorators, defaults, annotations; nothing of what another compiler reads."""
+        if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
+            return node
         before, self._inside = self._inside, True
         body = [self.visit(statement) for statement in node.body]
         self._inside = before
@@ -157,6 +166,12 @@ class _Wrapping(ast.NodeTransformer):
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         """Left as it is."""
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        """Constants, too."""
+        constant = isinstance(node.value, ast.Constant) and self._inside
+        node.value = self._wrapped(node.value, _span(node.value)) if constant else node.value and self.visit(node.value)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:

@@ -454,8 +454,9 @@ class Optimizer:
         """Whether it stops compiling; where counts decide, whether it compiles no more often than the original."""
         if _settled(state, "patched"):
             return True
-        was = standing(self.base, "original") if self.base is not None else standing(state, "patched")
-        return self._counts_decide and standing(state, "patched").recompiles <= was.recompiles
+        assert self.base is not None
+        was, now = standing(self.base, "original"), standing(state, "patched")
+        return self._counts_decide and (was.failing > 0 or now.recompiles <= was.recompiles)
 
     def _time_finalists(self, incumbent: Best | None) -> None:
         """Measure the fastest of a concurrent round again alone. ``incumbent``: the best measured alone before."""

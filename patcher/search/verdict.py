@@ -153,7 +153,7 @@ class Verdict:
         if cold and self.before_cold_s is not None:
             cold += f", before {self.before_cold_s:.0f} s"
         lines.append("          ".join(filter(None, (self._how, cold))))
-        return [*lines, *filter(None, (self.by_call, self.said))]
+        return [*lines, *filter(None, (self.by_call, self.said)), *self._not_tried]
 
     @property
     def _equal(self) -> str:
@@ -185,6 +185,7 @@ class Verdict:
         return [f"{now}, results equal", self._kept(), *filter(None, [self._how])]
 
     def _kept(self) -> str:
+        tried = [one for one in self.dropped if one.outcome != "not tried"]
         files = len({fix.file for fix in self.fixes})
         grades = []
         for grade in get_args(Grade):
@@ -195,7 +196,7 @@ class Verdict:
             [f"{_many(len(self.fixes), 'fix')} in {_many(files, 'file')} ({', '.join(grades)})"] if self.fixes else []
         )
         told += [_many(len(self.settings), "setting")] if self.settings else []
-        return f"kept {' and '.join(told) or 'nothing'}; {len(self.dropped)} tried and dropped"
+        return f"kept {' and '.join(told) or 'nothing'}; {len(tried)} tried and dropped"
 
 
 def relative(path: str) -> str:

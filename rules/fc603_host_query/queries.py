@@ -26,11 +26,15 @@ _STOPS = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Lam
 
 @dataclass(frozen=True)
 class Query:
-    """``function`` asks by ``call``. ``refused``: why it cannot be asked while the graph is made."""
+    """``function`` asks by ``call``. ``refused``: why it cannot be asked while the graph is made.
+
+    ``constant``: a run has seen it answer the same each time.
+    """
 
     function: ast.FunctionDef
     call: ast.Call
     refused: str
+    constant: bool = False
 
 
 class Queries(Analysis):
@@ -41,21 +45,30 @@ class Queries(Analysis):
         function = self.syntax.function_of(call)
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         what = self.syntax.qualified(call.func) or self.syntax.builtin(call)
+        if what == "open" and any(
+            isinstance(a, ast.Constant) and set("wax+") & set(str(a.value)) for a in call.args[1:]
+        ):
+            return None
         asks = what in _FUNCTIONS or (name in _METHODS and not self._of_tensor(call))
         if not isinstance(function, ast.FunctionDef) or not (asks or (what in _ONCE and self._is_constant(function))):
             return None
-        return Query(function, call, self._why_not(function))
+        return Query(function, call, self._why_not(function), self._is_constant(function))
 
     def _of_tensor(self, call: ast.Call) -> bool:
         return isinstance(call.func, ast.Attribute) and self.inference.of(call.func.value).is_tensor
 
     def _is_constant(self, function: ast.FunctionDef) -> bool:
-        """Whether a run has seen it answer the same each time, and being asked with nothing but plain values."""
+        """Whether a run has seen it answer the same each time, and being asked with nothing but plain values.
+
+        One look is enough where the function keeps what it has answered.
+        """
         returned = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value is not None]
         answers = [seen for value in returned if (seen := self.inference.observed(value)) is not None]
         asked = [self.inference.observed(parameter) for parameter in all_parameters(function.args)]
         plain = all(seen is not None and seen.is_plain for seen in asked)
-        return plain and bool(answers) and all(seen.constant for seen in answers)
+        kept = _CACHES & {self.syntax.qualified(d) for d in self.syntax.wrappers(function)}
+        once = len({seen.value for seen in answers}) == 1 and all(seen.constant for seen in answers)
+        return plain and once and (bool(kept) or sum(seen.looks for seen in answers) > 1)
 
     def _why_not(self, function: ast.FunctionDef) -> str:
         constant = self._is_constant(function)

@@ -56,7 +56,8 @@ class HostQuery(Rule):
             return
         mark = facts.writing.spelling("torch.compiler.assume_constant_result", query.function)
         presumed = f"`{query.function.name}` answers the same for the same text and numbers, and gets nothing else"
-        yield Finding(node, message, Fix((Decorate(query.function, Code(mark)),), Applicability.UNSAFE), presumed)
+        grade = Applicability.SAFE if query.constant else Applicability.UNSAFE
+        yield Finding(node, message, Fix((Decorate(query.function, Code(mark)),), grade), presumed)
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether this rule tells of ``node``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ from patcher.facts import Facts
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.written import short
+from patcher.facts.tables import host_api
 from patcher.facts.tables.captured import taken_in_by
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc611_untraced_call.examples import INVALID, VALID
@@ -75,24 +77,26 @@ class UntracedCall(Rule):
             if facts.ask(UntracedCalls).is_elsewhere(node) or facts.ask(InForce).takes_in(node, settings):
                 return
             taken = "".join(f"; `torch._dynamo.config.{name}` takes it into the graph" for name in sorted(settings))
-            fix = _constant(node, facts) if found.why is Why.CALL and found.node is node else None
+            fix = _constant(node, found.name, facts) if found.node is node else None
             yield Finding(found.node, _message(found, facts), fix, _ANSWERS if fix else _WHY[found.why] + taken)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _constant(call: ast.Call, facts: Facts) -> Fix | None:
-    """Compiled code takes the answer that a run has seen each time, where something reads it."""
-    seen = facts.inference.observed(call)
-    read = not isinstance(facts.syntax.parents[call], ast.Expr)
-    if seen is None or not read or seen.looks < _LOOKS or not seen.kinds <= _ANSWERED or not seen.value:
+def _constant(call: ast.Call, name: str, facts: Facts) -> Fix | None:
+    """Compiled code takes the answer to a question that a run has seen each time."""
+    asked = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    question = asked in host_api.QUESTIONS if not name else _QUESTION.fullmatch(name) is not None
+    seen = facts.inference.observed(call) if question else None
+    if seen is None or seen.looks < _LOOKS or not seen.kinds <= _ANSWERED or not seen.value:
         return None
     compiling = facts.writing.spelling("torch.compiler.is_compiling", call)
     value = seen.value.replace("{", "{{").replace("}", "}}")
-    return Fix((Replace(call, Code(f"({value} if {compiling}() else {{0}})", (call,))),), Applicability.UNSAFE)
+    return Fix((Replace(call, Code(f"({value} if {compiling}() else {{0}})", (call,))),), Applicability.SAFE)
 
 
+_QUESTION = re.compile(r"torch\.(?:\w+\.)*(?:is_\w+|\w+_enabled|typename|can_cast|get_float32_matmul_precision)")
 _LOOKS = 2  # at an answer, until it counts as always the same
 _ANSWERED = frozenset({"bool", "int", "str"})
 _ANSWERS = "it answers the same whenever compiled code asks"

@@ -150,8 +150,10 @@ ASKED_OF_SPARSE = frozenset(
 )
 #: Methods of a tensor that end the graph, those aside.
 NOT_TRACED_METHODS = frozenset(
-    "storage resize_ set_ map_ apply_ backward retain_grad share_memory_ is_shared storage_offset "
-    "is_inference is_pinned is_set_to is_conj is_neg is_same_size _is_view".split()
+    "storage resize_ set_ map_ apply_ backward retain_grad share_memory_ storage_offset".split()
 )
+#: And those that only ask something of it.
+QUESTIONS = frozenset("is_inference is_pinned is_set_to is_conj is_neg is_same_size is_shared _is_view".split())
+NOT_TRACED_METHODS |= QUESTIONS
 #: Packages that bring a compiler and tensors of their own, which are no matter of ``torch.compile``.
 OTHER_COMPILERS = frozenset({"torch_xla"})

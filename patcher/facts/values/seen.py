@@ -61,9 +61,9 @@ def _tensor(seen: Observed) -> Value:
 
 
 def _shape(seen: Observed) -> Shape:
-    """Sizes that were the same in all calls are taken for one and the same."""
-    sizes = (frozenset(size) for size in zip(*seen.shapes, strict=True))
-    return Shape(None, 0, tuple(ONE if size == {1} else Token("seen", (size,)) for size in sizes))
+    """Sizes that took the same values, one after the other, are taken for one and the same."""
+    sizes = zip(*seen.shapes, strict=True)
+    return Shape(None, 0, tuple(ONE if set(size) == {1} else Token("seen", size) for size in sizes))
 
 
 def _dtype(name: str) -> DType:

@@ -10,7 +10,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.flow.fixpoint import reach
 from patcher.facts.project.index import ModuleSummary
 from patcher.facts.project.scripted import names_in
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, dotted, methods_of
 from patcher.facts.tables.captured import UNSCRIPTED
 
 #: What TorchScript refuses wherever it stands in a function -> what the table calls it.
@@ -66,7 +66,11 @@ class Scripting(Analysis):
         by_name: defaultdict[str, set[str]] = defaultdict(set)
         for f in functions if importing else ():
             by_name[f.name].update(names_in(self.syntax, f))  # type: ignore[attr-defined]
-        every = frozenset[str]().union(*importing, {"forward"}) if importing else ()
+        for cls in self.syntax.by_type[ast.ClassDef] if importing else ():
+            if isinstance(cls, ast.ClassDef) and not self.facts.is_module_class(cls):
+                by_name[cls.name].update(method.name for method in methods_of(cls))
+        asked = {f.name for f in functions if "property" in {dotted(d) for d in f.decorator_list}}  # type: ignore[attr-defined]
+        every = frozenset[str]().union(*importing, {"forward"}, asked) if importing else ()
         return frozenset(reach(every, lambda name: by_name.get(name, ())))
 
     def _is_refused(self, function: FunctionNode) -> bool:
