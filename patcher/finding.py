@@ -141,70 +141,6 @@ def search(
     ``every``: all rules, also those that do not take part. ``idle``: gets the functions that rules for compiled code
     would have looked at, and did not, for nothing compiles them.
     """
-    proven = _searched(tree, text, path, rules, replace(settings, observed=UNSEEN), project, bugs, every, idle)
-    if not settings.observed.of(text):
-        return proven
-    seen = _searched(tree, text, path, rules, settings, project, bugs, every)
-    return sorted(_with_measured(proven, seen, settings.observed.of(text)), key=_place)
-
-
-def _place(f: Found) -> tuple[int, int, str]:
-    node: Any = f.finding.node
-    return (node.lineno, node.col_offset, f.rule.code)
-
-
-def _with_measured(proven: list[Found], seen: list[Found], known: Mapping[Span, Observed]) -> Iterator[Found]:
-    """What source alone tells, and beside it the fixes and findings that take the types that a run has seen.
-
-    Where source tells of a fix for a statement, nothing else is made of that.
-    """
-    proven = [f for f in proven if f.rule not in ignores.OF_COMMENTS]
-    fixed = {id(t) for f in proven if f.finding.fix for e in f.finding.fix.edits for t in targets_of(e)}
-    more = {(f.rule.code, id(f.finding.node)): f for f in seen}
-    for f in proven:
-        now = more.pop((f.rule.code, id(f.finding.node)), None)
-        if f.finding.fix is None and now is not None and now.finding.fix is not None and _is_apart(now, fixed):
-            yield _measured(now, known)
-        else:
-            yield f
-    for now in more.values():
-        yield _measured(now, known) if now.finding.fix is None or _is_apart(now, fixed) else _unfixed(now)
-
-
-def _is_apart(f: Found, fixed: set[int]) -> bool:
-    edits = f.finding.fix.edits if f.finding.fix else ()
-    return not any(id(n) in fixed for e in edits for t in targets_of(e) for n in ast.walk(t))
-
-
-def _unfixed(f: Found) -> Found:
-    return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption="another fix changes it"))
-
-
-def _measured(f: Found, known: Mapping[Span, Observed]) -> Found:
-    """The finding with what it takes for granted: the types that were seen in its statement, or its head."""
-    fix = f.finding.fix
-    if fix is None:
-        return replace(f, measured=True)
-    names = [n for n in ast.walk(f.finding.node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
-    types = {ast.unparse(n): seen.told for n in names if (seen := known.get(span_of(n))) is not None and seen.is_tensor}
-    told = ", ".join(f"`{name}` is a {what}" for name, what in islice(types.items(), _MOST_TYPES))
-    parts = (f"as in the recorded calls, {told}" if told else "the types are those of the recorded calls",)
-    assumption = "; ".join((*parts, f.finding.assumption) if f.finding.assumption else parts)
-    alone = fix.applicability is Applicability.SAFE
-    return replace(f, finding=replace(f.finding, fix=_unsafe(fix), assumption=assumption), measured=alone)
-
-
-def _searched(
-    tree: ast.Module,
-    text: str,
-    path: str,
-    rules: Sequence[Rule],
-    settings: Settings,
-    project: Project,
-    bugs: list[Bug],
-    every: Sequence[Rule] = (),
-    idle: set[ast.AST] | None = None,
-) -> list[Found]:
     quiet = suppressions(text)
     names = {rule.code: rule.name for rule in rules}
     asked_of: set[tuple[Ignore, str]] = set()
@@ -253,8 +189,58 @@ def _searched(
     if quiet.ignores and not bugs:
         found += _of_comments(quiet, every or rules, active, settings, found, asked_of, text)
     found = [f for f in found if severity(f.reach.often) in settings.severities]
+    if seen := facts.inference.seen:
+        alone = search(tree, text, path, rules, replace(settings, observed=UNSEEN), project, bugs, every)
+        found = [*_with_measured(alone, found, seen)]
     found.sort(key=_place)
     return found
+
+
+def _place(f: Found) -> tuple[int, int, str]:
+    node: Any = f.finding.node
+    return (node.lineno, node.col_offset, f.rule.code)
+
+
+def _with_measured(proven: list[Found], seen: list[Found], known: Mapping[Span, Observed]) -> Iterator[Found]:
+    """What source alone tells, and beside it the fixes and findings that take the types that a run has seen.
+
+    Where source tells of a fix for a statement, nothing else is made of that.
+    """
+    yield from (f for f in seen if f.rule in ignores.OF_COMMENTS)  # what only they silence is silenced
+    proven, seen = ([f for f in some if f.rule not in ignores.OF_COMMENTS] for some in (proven, seen))
+    fixed = {id(t) for f in proven if f.finding.fix for e in f.finding.fix.edits for t in targets_of(e)}
+    more = {(f.rule.code, id(f.finding.node)): f for f in seen}
+    for f in proven:
+        now = more.pop((f.rule.code, id(f.finding.node)), None)
+        if f.finding.fix is None and now is not None and now.finding.fix is not None and _is_apart(now, fixed):
+            yield _measured(now, known)
+        else:
+            yield f
+    for now in more.values():
+        yield _measured(now, known) if now.finding.fix is None or _is_apart(now, fixed) else _unfixed(now)
+
+
+def _is_apart(f: Found, fixed: set[int]) -> bool:
+    edits = f.finding.fix.edits if f.finding.fix else ()
+    return not any(id(n) in fixed for e in edits for t in targets_of(e) for n in ast.walk(t))
+
+
+def _unfixed(f: Found) -> Found:
+    return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption="another fix changes it"))
+
+
+def _measured(f: Found, known: Mapping[Span, Observed]) -> Found:
+    """The finding with what it takes for granted: the types that were seen in its statement, or its head."""
+    fix = f.finding.fix
+    if fix is None:
+        return replace(f, measured=True)
+    names = [n for n in ast.walk(f.finding.node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
+    types = {ast.unparse(n): seen.told for n in names if (seen := known.get(span_of(n))) is not None and seen.is_tensor}
+    told = ", ".join(f"`{name}` is a {what}" for name, what in islice(types.items(), _MOST_TYPES))
+    parts = (f"as in the recorded calls, {told}" if told else "the types are those of the recorded calls",)
+    assumption = "; ".join((*parts, f.finding.assumption) if f.finding.assumption else parts)
+    alone = fix.applicability is Applicability.SAFE
+    return replace(f, finding=replace(f.finding, fix=_unsafe(fix), assumption=assumption), measured=alone)
 
 
 def _idle(node: ast.AST, facts: Facts) -> set[ast.AST]:

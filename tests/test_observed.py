@@ -19,6 +19,7 @@ from patcher.engine import patch
 from patcher.harness import run as running
 from patcher.harness.cases import Case
 from patcher.harness.plan import Options, write
+from patcher.ignores import OF_COMMENTS
 from patcher.observed import Observed, document, observations
 from patcher.results import PatchResult
 from patcher.rule import Rule
@@ -354,3 +355,18 @@ def test_evidence_of_a_run_is_used_without_one(tmp_path: Path) -> None:
     document_file.write_text("[]")
     status, told = check()
     assert (status, "no evidence of fix-compile" in told) == (2, True)
+
+
+def test_comments_that_silence_are_told_of_once(tmp_path: Path) -> None:
+    text = NET.replace("if scale > 0.5:", "if scale > 0.5:  # fix-compile: ignore[FC101]")
+    text = text.replace("return h\n", "return h  # fix-compile: ignore[FC402]\n")
+    source = PREAMBLE + text
+    module, observer = watched(source, tmp_path)
+    observer.on = True
+    exec(CALLS, vars(module))
+    settings = Settings(unsafe=True, observed=observations(observer.observations()))
+    found = patch(source, "watched.py", (*OF_COMMENTS, *RULES.values()), settings).found
+    told = [f for f in found if f.code.startswith("FC0")]
+    assert [(f.line, f.applicability, f.measured) for f in told] == [
+        (source[: source.index("ignore[FC402]")].count("\n") + 1, "display-only", False)
+    ]

@@ -17,7 +17,7 @@ from patcher.facts.values.certainty import Certainty
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc201_item_call.array_bounds import ArrayBounds
 from rules.fc201_item_call.examples import INVALID, VALID
-from rules.fc201_item_call.number_flow import sizes_in_tensors
+from rules.fc201_item_call.number_flow import is_size
 
 _DATA = "what it holds is known only when the code runs"
 #: Reductions to a tensor of the same dtype that shares no memory with its source.
@@ -155,9 +155,7 @@ def _is_size(node: ast.expr, facts: Facts) -> bool:
     content = node.args[0] if isinstance(node, ast.Call) and node.args else None
     if isinstance(content, (ast.List, ast.Tuple)):
         return False  # one dimension
-    uses = sizes_in_tensors(facts, node)
-    rewritten = [*uses.quotients, *uses.roundings, *uses.items]
-    return bool(uses.reads and uses.breaking and not rewritten)
+    return is_size(facts, node)
 
 
 def _replace(node: ast.expr, known: Known, facts: Facts) -> Fix | None:
