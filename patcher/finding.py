@@ -216,17 +216,12 @@ def _with_measured(proven: list[Found], seen: list[Found], known: Mapping[Span, 
             yield _measured(now, known)
         else:
             yield f
-    for now in more.values():
-        yield _measured(now, known) if now.finding.fix is None or _is_apart(now, fixed) else _unfixed(now)
+    yield from (_measured(now, known) for now in more.values() if _is_apart(now, fixed))
 
 
 def _is_apart(f: Found, fixed: set[int]) -> bool:
     edits = f.finding.fix.edits if f.finding.fix else ()
     return not any(id(n) in fixed for e in edits for t in targets_of(e) for n in ast.walk(t))
-
-
-def _unfixed(f: Found) -> Found:
-    return replace(f, finding=replace(f.finding, fix=None, strategy="", assumption="another fix changes it"))
 
 
 def _measured(f: Found, known: Mapping[Span, Observed]) -> Found:

@@ -50,9 +50,10 @@ class Queries(Analysis):
         ):
             return None
         asks = what in _FUNCTIONS or (name in _METHODS and not self._of_tensor(call))
-        if not isinstance(function, ast.FunctionDef) or not (asks or (what in _ONCE and self._is_constant(function))):
+        if not isinstance(function, ast.FunctionDef) or not (asks or what in _ONCE):
             return None
-        return Query(function, call, self._why_not(function), self._is_constant(function))
+        constant = self._is_constant(function)
+        return Query(function, call, self._why_not(function, constant), constant) if asks or constant else None
 
     def _of_tensor(self, call: ast.Call) -> bool:
         return isinstance(call.func, ast.Attribute) and self.inference.of(call.func.value).is_tensor
@@ -70,8 +71,7 @@ class Queries(Analysis):
         once = len({seen.value for seen in answers}) == 1 and all(seen.constant for seen in answers)
         return plain and once and (bool(kept) or sum(seen.looks for seen in answers) > 1)
 
-    def _why_not(self, function: ast.FunctionDef) -> str:
-        constant = self._is_constant(function)
+    def _why_not(self, function: ast.FunctionDef, constant: bool) -> str:
         static = [ast.unparse(d) for d in function.decorator_list] == ["staticmethod"]
         decorators = {self.syntax.qualified(d) for d in self.syntax.wrappers(function)}
         if function.decorator_list and not static and not (constant and decorators <= _CACHES):

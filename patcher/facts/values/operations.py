@@ -67,15 +67,8 @@ class Operations:
         constant = self.of(expr).constant
         if isinstance(constant, DType):
             return constant
-        if isinstance(constant, str):
-            if constant in api.FLOAT_DTYPES:
-                return DType(Category.FLOAT, _canonical(constant))
-            if constant in api.INT_DTYPES:
-                return DType(Category.INT, _canonical(constant))
-            if constant == "torch.bool":
-                return BOOL
-            if constant in api.COMPLEX_DTYPES:
-                return DType(Category.OTHER, constant)
+        if isinstance(constant, str) and (known := dtype_named(constant)) is not None:
+            return known
         if isinstance(expr, ast.Attribute) and expr.attr == "dtype":
             return None
         return DType(Category.UNKNOWN, Token("dtype", (expr,)))
@@ -377,6 +370,14 @@ def _kept(rank: Rank | None) -> Rank | None:
     if rank is None or rank.base is None or rank.offset > 0:
         return rank
     return Rank(Token("reduced", (rank.base,)), rank.offset + 1)
+
+
+def dtype_named(name: str) -> DType | None:
+    """The dtype of that name ("torch.float32"); None where it is none."""
+    if name == "torch.bool":
+        return BOOL
+    kinds = ((api.FLOAT_DTYPES, Category.FLOAT), (api.INT_DTYPES, Category.INT), (api.COMPLEX_DTYPES, Category.OTHER))
+    return next((DType(category, _canonical(name)) for names, category in kinds if name in names), None)
 
 
 def _canonical(name: str) -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patcher.facts.tables import torch_api as api
+from patcher.facts.values.operations import dtype_named
 from patcher.facts.values.types import (
-    BOOL,
     ONE,
     OTHER,
-    Category,
-    DType,
     Kind,
     Rank,
     Shape,
@@ -21,8 +18,8 @@ from patcher.facts.values.types import (
 )
 from patcher.observed import Observed
 
-_PYTHON = {"int": "int", "float": "float", "bool": "bool", "str": "str", "None": "none"}
-_CONTAINERS = frozenset("list tuple dict set frozenset".split())
+_PYTHON = dict.fromkeys(("list", "tuple", "dict", "set"), "container") | {"None": "none"}
+_PYTHON |= {kind: kind for kind in ("int", "float", "bool", "str")}
 
 
 def refined(value: Value, seen: Observed | None) -> Value:
@@ -42,20 +39,15 @@ def refined(value: Value, seen: Observed | None) -> Value:
         return value
     if seen.is_tensor:
         return _tensor(seen)
-    if len(seen.kinds) == 1:
-        (kind,) = seen.kinds
-        if kind in _PYTHON:
-            return python(_PYTHON[kind], data=value.data)
-        if kind in _CONTAINERS:
-            return python("container", data=value.data)
-        if kind == "module":
-            return Value(Kind.MODULE)
-    return value
+    (kind, *others) = seen.kinds
+    if others or kind not in {*_PYTHON, "module"}:
+        return value
+    return Value(Kind.MODULE) if kind == "module" else python(_PYTHON[kind], data=value.data)
 
 
 def _tensor(seen: Observed) -> Value:
     rank = seen.rank
-    found = {_dtype(name) for name in seen.dtypes}
+    found = {dtype_named(name) or OTHER for name in seen.dtypes}
     dtype = found.pop() if len(found) == 1 else OTHER
     return tensor(None if rank is None else Rank(None, rank), dtype, None if rank is None else _shape(seen))
 
@@ -64,11 +56,3 @@ def _shape(seen: Observed) -> Shape:
     """Sizes that took the same values, one after the other, are taken for one and the same."""
     sizes = zip(*seen.shapes, strict=True)
     return Shape(None, 0, tuple(ONE if set(size) == {1} else Token("seen", size) for size in sizes))
-
-
-def _dtype(name: str) -> DType:
-    if name == "torch.bool":
-        return BOOL
-    if name in api.FLOAT_DTYPES:
-        return DType(Category.FLOAT, name)
-    return DType(Category.INT, name) if name in api.INT_DTYPES else OTHER
