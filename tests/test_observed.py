@@ -194,6 +194,15 @@ def test_many_shapes_are_no_shape(tmp_path: Path) -> None:
     assert (one.shapes, one.rank, one.looks) == ((), None, MOST_FACTS + 3)
 
 
+def test_what_cannot_be_asked_is_seen_all_the_same(tmp_path: Path) -> None:
+    text = "def f(x):\n    return x\n"
+    module, observer = watched(text, tmp_path)
+    observer.on = True
+    module.f(torch.ones(2))
+    module.f(torch.nn.parameter.UninitializedParameter())
+    assert observations(observer.observations()).of(text)[2, 11, 2, 12].kinds == {"tensor", "?"}
+
+
 def test_evidence_of_another_schema_is_refused() -> None:
     with pytest.raises(ValueError, match="schema 7"):
         observations({"schema": 7, "files": {}})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import hashlib
 import importlib.machinery
 import os
@@ -48,7 +47,10 @@ class _Expression:
         self.looks += 1
         if self.looks > MOST_LOOKS:
             return
-        fact = _fact(value)
+        try:
+            fact = _fact(value)
+        except Exception:  # of an object that cannot be asked
+            fact = ("?",)
         if fact not in self.facts and len(self.facts) >= MOST_FACTS:
             fact = fact[:2] if fact[0] == "tensor" else fact[:1]
         self.facts[fact] = self.facts.get(fact, 0) + 1
@@ -91,8 +93,7 @@ class Observer:
     def _saw(self, number: int, value: Any) -> Any:
         if self.on:
             self.on = False  # what looking at the value calls is not looked at
-            with contextlib.suppress(Exception):  # of an object that cannot be asked
-                self._all[number].look(value)
+            self._all[number].look(value)
             self.on = True
         return value
 
