@@ -4,8 +4,7 @@
 
 Each part ends within 20 minutes on two cores, and writes its claim with the current commit; `make docs` writes README.
 A part first patches. When the patch is, byte for byte, the one that the recorded figures are of, and torch is the same,
-nothing has to be measured: the claim keeps its figures and its commit, and gets ``same_patch_at``. ``--again`` measures
-all the same. ``--only`` measures some classes of a part, prints them and writes nothing.
+nothing has to be measured: the claim keeps its figures and its commit. ``--again`` measures all the same. ``--only`` measures some classes of a part, prints them and writes nothing.
 
 Packages are installed into .cache/claims, at the versions below; torch is that of the Python that runs this. Claims
 ``by_hand`` (of a GPU, say) are left as they are.
@@ -221,7 +220,7 @@ def measure(name: str, again: bool, only: str) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         patch = part.trees(Path(temporary))
         if old and not again and not only and (old["patch"], old["torch"]) == (patch.digest, torch.__version__):
-            told[name] = {**old, "same_patch_at": now, "rules": patch.rules}
+            told[name] = {**old, "rules": patch.rules}
             print(f"{name}: the patch is that of {old['commit']}; its figures stand")
         else:
             values = part.measure(Path(temporary), only)

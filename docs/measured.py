@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +101,14 @@ def claims() -> Claims:
     return told
 
 
-def why_stale(name: str, claim: dict[str, Any]) -> str | None:
+def why_stale(name: str, claim: dict[str, Any], patch: Callable[[], str]) -> str | None:
     """Return what is wrong with a claim and what to do; None when it is of the rules and analyses as they are.
 
-    A rule counts when the tool had findings of it in what was measured; a first one now is not noticed.
-    ``same_patch_at`` is a later commit that writes the same patch. A claim ``by_hand`` may be ``old``: README says so.
+    Where they have changed, ``patch`` is asked for the digest of what the tool writes now: the same patch has the same
+    figures. A rule counts when the tool had findings of it in what was measured. A claim ``by_hand`` may be ``old``:
+    README says so.
     """
-    commit = claim.get("same_patch_at") or claim["commit"]
+    commit = claim["commit"]
     again = f'measure it by hand ({claim["command"]}), or set "old": true' if claim.get("by_hand") else ""
     again = f"claim {name!r} of README: {{}}; {again or f'`make claims ARGS={name}` measures it again'}"
     if commit.endswith("+changes"):
@@ -116,8 +118,10 @@ def why_stale(name: str, claim: dict[str, Any]) -> str | None:
     if claim.get("by_hand") and claim.get("old"):
         return None
     changed = relevant(changed_since(commit), [*claim["rules"], "facts"])
+    if not changed or ("patch" in claim and patch() == claim["patch"]):
+        return None
     verb = "has" if len(changed) == 1 and changed != [ANALYSES] else "have"
-    return again.format(f"{sentence(changed)} {verb} changed since {commit}") if changed else None
+    return again.format(f"{sentence(changed)} {verb} changed since {commit}")
 
 
 def blocks(claims: Claims) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.claims import PARTS, added
 from docs import measured, since
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,10 +18,10 @@ CLAIMS = measured.claims()
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_a_claim_of_the_readme_is_of_todays_rules(name: str) -> None:
+def test_a_claim_of_the_readme_is_of_todays_rules(name: str, tmp_path: Path) -> None:
     if why := since.why_not_comparable():
         pytest.skip(f"README's figures are not compared with today's rules: {why}")
-    stale = measured.why_stale(name, CLAIMS[name])
+    stale = measured.why_stale(name, CLAIMS[name], lambda: PARTS[name].trees(tmp_path).digest)
     assert stale is None, stale
 
 
@@ -85,15 +86,16 @@ def test_a_stale_claim_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "is_ancestor", lambda commit: commit != "other")
     monkeypatch.setattr(measured, "changed_since", lambda commit: ["FC101", "FC102"] if commit == "old" else [])
     claim = {"commit": "old", "rules": ["FC101"], "command": "python x.py"}
-    told = measured.why_stale("demo", claim) or ""
+    told = measured.why_stale("demo", claim, str) or ""
     assert "FC101 has changed since old" in told and "FC102" not in told and "make claims ARGS=demo" in told
-    assert measured.why_stale("demo", {**claim, "rules": ["FC201"]}) is None
-    assert measured.why_stale("demo", {**claim, "same_patch_at": "new"}) is None
-    assert "not committed" in (measured.why_stale("demo", {**claim, "commit": "old+changes"}) or "")
-    assert "no commit before" in (measured.why_stale("demo", {**claim, "commit": "other"}) or "")
+    assert measured.why_stale("demo", {**claim, "rules": ["FC201"]}, str) is None
+    same = {**claim, "patch": "a"}
+    assert measured.why_stale("demo", same, lambda: "a") is None and measured.why_stale("demo", same, lambda: "b")
+    assert "not committed" in (measured.why_stale("demo", {**claim, "commit": "old+changes"}, str) or "")
+    assert "no commit before" in (measured.why_stale("demo", {**claim, "commit": "other"}, str) or "")
     hand = {**claim, "by_hand": True}
-    assert "python x.py" in (measured.why_stale("gpu", hand) or "")
-    assert measured.why_stale("gpu", {**hand, "old": True}) is None
+    assert "python x.py" in (measured.why_stale("gpu", hand, str) or "")
+    assert measured.why_stale("gpu", {**hand, "old": True}, str) is None
 
 
 def test_records_of_results_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +124,6 @@ def test_commits_of_records_are_in_the_history() -> None:
 
 
 def test_the_figures_of_classes_are_added_up() -> None:
-    from benchmarks.claims import added
-
     def line(row: str, tree: str, graphs: int, *outputs: object) -> dict[str, object]:
         return {"row": row, "tree": tree, "first": {"graphs": graphs}, "outputs": list(outputs)}
 
