@@ -4,7 +4,8 @@
 
 Each part ends within 20 minutes on two cores, and writes its claim with the current commit; `make docs` writes README.
 A part first patches. When the patch is, byte for byte, the one that the recorded figures are of, and torch is the same,
-nothing has to be measured: the claim keeps its figures and its commit. ``--again`` measures all the same. ``--only`` measures some classes of a part, prints them and writes nothing.
+nothing has to be measured: the claim keeps its figures and its commit. ``--again`` measures all the same. ``--only``
+measures some classes of a part, prints them and writes nothing.
 
 Packages are installed into .cache/claims, at the versions below; torch is that of the Python that runs this. Claims
 ``by_hand`` (of a GPU, say) are left as they are.

@@ -237,7 +237,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.run.program",
     },
     "patcher.search": set(),
-    "patcher.search.verdict": set(),
+    "patcher.search.verdict": {"patcher.harness.measured"},
     "patcher.search.remedies": {
         "patcher.diagnose.bench",
         "patcher.diagnose.eager_time",
@@ -576,6 +576,7 @@ TORCH_IS_FOR = {
     "patcher.harness.worker",
     "patcher.harness.differences",
     "patcher.harness.pairs",
+    "patcher.harness.replaying",
     "patcher.harness.counted_here",
     "patcher.harness.probes",
     "patcher.harness.examples",

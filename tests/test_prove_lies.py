@@ -35,8 +35,13 @@ class Model(nn.Module):
         x = x + 3
         return x
 
+    def fourth(self, x):
+        split()
+        x = x + 4
+        return x
+
     def forward(self, x):
-        return self.third(self.second(self.first(x * 2))) * 3
+        return self.third(self.second(self.first(self.fourth(x * 2)))) * 3
 
 
 def build():
@@ -56,6 +61,10 @@ class Wrong(Lie):
     code = "FC902"
 
 
+class RightAsRecorded(Lie):
+    code = "FC903"
+
+
 class Raising(Lie):
     code = "FC904"
 
@@ -64,6 +73,7 @@ RULES = (
     Right("split()\nx = x + 1", "x = x + 1.0"),
     Wrong("split()\nx = x + 2", "x = x + 2.5"),
     Raising("split()\nx = x + 3", "raise ValueError(3)"),
+    RightAsRecorded("split()\nx = x + 4", "x = x.abs() + 4"),
 )
 
 
@@ -78,7 +88,10 @@ def test_wrong_fixes_are_found_and_the_right_one_is_written(
     assert told["verdict"] == "optimized"
     assert [fix["code"] for fix in told["fixes"]] == ["FC901"]
     fates = {one["code"].partition(" ")[0]: one["outcome"] for one in told["dropped"]}
-    assert fates == {"FC902": "different", "FC904": "failed"}
+    assert fates == {"FC902": "different", "FC903": "different", "FC904": "failed"}
+    (why,) = [one["reason"] for one in told["dropped"] if one["code"].startswith("FC903")]
+    assert "negated values" in why or "other values" in why
+    assert told["replayed"]["inputs"] > 40 and not told["replayed"]["different"]
     text = (tmp_path / "m.py").read_text(encoding="utf-8")
     assert text == MODEL.replace("        split()\n        x = x + 1\n", "        x = x + 1.0\n")
     assert "results equal" in capsys.readouterr().out

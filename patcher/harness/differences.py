@@ -11,8 +11,9 @@ import math
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ FLOOR = 1e-3  # a tensor this much smaller than its largest neighbour is measure
 REFERENCES = ("float64", "nudged")  # variants of the original that show what rounding does to it
 AS_EXACT = 3  # times eager code's distance to float64, as in PyTorch's benchmarks (``torch._dynamo.utils.same``)
 REFERENCE = 0.1  # relative: what is further from eager code is no reference for it, as where other numbers were drawn
+ROUNDED = 1e-3  # relative: what rounding makes of other operators, with changed inputs too
 THREADS = 4  # with more, each operator waits for cores that other processes keep busy
 
 _SUMS = " (sums)"
@@ -203,6 +205,42 @@ def _compared(reference: Path, own: Path, aliasing: bool, weights: bool, exact: 
     }
 
 
+def replayed(job: Json) -> Json:
+    """Compare what calls with changed inputs gave, original and patched.
+
+    ``inputs``: those with which the original ran, or the patched code did; ``raising``: those with which only the
+    original raises; ``failing``: of another size, dtype or mode, those with which only patched code raises;
+    ``different``: those with which anything else is not the same, and what.
+    """
+    reference, own = (Path(folder) for folder in job["folders"])
+    inputs, raising, failing, different = 0, list[str](), list[str](), list[str]()
+    for number, (name, elsewhere) in enumerate(job["changes"], 1):
+        file = f"pass1-call{number}.pt"
+        if not (reference / file).exists() or not (own / file).exists():
+            break  # the time was over
+        a, b = _load(reference / file), _load(own / file)
+        raised, raises = ("gradients" not in record for record in (a, b))
+        inputs += not (raised and raises)
+        if raised and not raises:
+            raising.append(name)
+        elif raises and not raised:
+            told = f"{name}: raises {dict(b['leaves'])['raised']}"
+            (failing if elsewhere else different).append(told)
+        elif not raised:
+            states = [_load(folder / f"pass1-state{number}.pt") for folder in (reference, own)]
+            pairs = ((a["leaves"], b["leaves"]), (a["gradients"], b["gradients"]), states)
+            different += [f"{name}: {said}" for said in islice(_beyond_rounding(*pairs), 1)]
+    return {"inputs": inputs, "raising": raising, "failing": failing, "different": different}
+
+
+def _beyond_rounding(*pairs: Sequence[Leaves]) -> Iterator[str]:
+    for ours, theirs in pairs:
+        figures = Figures()
+        yield from (said.strip() for said in _apart(figures, ours, theirs, ""))
+        if figures.relative > max(ROUNDED, 16 * figures.epsilon):
+            yield f"{figures.worst.strip()}: differs by {figures.relative:.2g} relative to its largest value"
+
+
 def _named(where: str, leaves: Leaves | None) -> dict[str, Any]:
     """The tensors by the names that ``_apart`` gives them; of those that are not kept whole the sample and the sums."""
     found: dict[str, Any] = {}
@@ -371,8 +409,9 @@ def main() -> None:
     file = Path(sys.argv[1])
     torch.set_num_threads(min(THREADS, torch.get_num_threads()))
     try:
-        comparisons = compare(json.loads(file.read_text(encoding="utf-8"))["job"])
-        result: Json = {"status": "ok", "message": "", "comparisons": comparisons}
+        job = json.loads(file.read_text(encoding="utf-8"))["job"]
+        made = replayed(job) if "changes" in job else {"comparisons": compare(job)}
+        result: Json = {"status": "ok", "message": "", **made}
     except Exception as error:
         traceback.print_exc()
         result = {"status": "error", "message": f"{type(error).__name__}: {str(error).partition(chr(10))[0][:400]}"}

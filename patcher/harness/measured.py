@@ -256,6 +256,20 @@ class ProbeResult:
 
 
 @dataclass(frozen=True)
+class Replayed:
+    """What changed inputs have shown. ``inputs``: how many ran in the original or in what is patched.
+
+    ``raising``: the names of those with which only the original raises; ``failing``: of another size, dtype or mode,
+    those with which only what is patched raises; ``different``: what else differs, by input.
+    """
+
+    inputs: int
+    raising: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    different: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class CaseResult:
     """All that was measured of one case. ``compare_error``: why its outputs could not be compared, or "".
 
@@ -263,6 +277,7 @@ class CaseResult:
     and no figures when it was not ok. ``classes``: that the model is of, dotted, as its program imports them.
     ``blocks``: paths of lists of modules that may be compiled one by one, each with the model's dotted class.
     ``observations``: what its expressions held, as ``evidence.json`` has it; {} where nobody looked.
+    ``replayed``: with changed inputs; None where that was not asked for, or did not come to its end.
     """
 
     name: str
@@ -280,6 +295,7 @@ class CaseResult:
     classes: tuple[str, ...] = ()
     blocks: tuple[tuple[str, ...], ...] = ()
     observations: Mapping[str, Any] = field(default_factory=dict)
+    replayed: Replayed | None = None
 
     def variant(self, tree: Tree, kind: Kind, mode: str | None = None) -> Measurement:
         """The measurement of a variant; one that is not in the results was not run."""
@@ -423,7 +439,14 @@ def _case(table: _Table) -> CaseResult:
         classes=table.maybe("classes", table.texts) or (),
         blocks=tuple(tuple(map(str, one)) for one in table.maybe("blocks", table.items) or ()),
         observations=table.maybe("observations", lambda key: table.table(key).values) or {},
+        replayed=table.maybe("replayed", lambda key: _replayed(table.table(key))),
     )
+
+
+def _replayed(table: _Table) -> Replayed | None:
+    if table.choice("status", Status) != "ok":
+        return None
+    return Replayed(table.whole("inputs"), *map(table.texts, ("raising", "failing", "different")))
 
 
 def _probe(table: _Table) -> ProbeResult:

@@ -26,7 +26,7 @@ PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
 
 _TOOL = "fix-compile"
 _PROGRAMS = (
-    WORKER, "run.py", "differences.py", "pairs.py", "probes.py", "forks.py", "parent.py",
+    WORKER, "run.py", "differences.py", "pairs.py", "replaying.py", "probes.py", "forks.py", "parent.py",
     "fusions.py", "fusion_form.py", "fusion_misses.py", "fusion_patterns.py",
 )  # fmt: skip
 _FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported folder; the worker makes the last
@@ -58,6 +58,7 @@ class Options:
     probes compile.
 
     ``observed``: files whose expressions are looked at in an eager pass of the original (``run/observing.py``).
+    ``replay``: seconds for which original and patched code are given changed inputs (``replaying.py``).
 
     ``on_disk``: of somebody else's change, which side of it the files on disk are; "": what is measured is our own
     patch of them. Imports then start from ``paths`` alone: a change may have files anywhere.
@@ -91,6 +92,7 @@ class Options:
     alone: bool = False
     on_disk: Literal["", "original", "patched"] = ""
     observed: tuple[str, ...] = ()
+    replay: float = 0.0
 
 
 def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
@@ -236,7 +238,7 @@ def _asked_for(options: Options) -> dict[str, Any]:
         "until": options.until,
     }
     asked |= {"probes": list(options.probes), "alone": options.alone}
-    asked["on_disk"] = options.on_disk
+    asked |= {"on_disk": options.on_disk, "replay": options.replay}
     asked["settings"] = settings
     asked |= {
         key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path

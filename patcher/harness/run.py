@@ -207,6 +207,8 @@ class _Run:
                 if not self._alone:
                     self._compiled(trees, work, number, told, most, **known)
             self._compared_and_probed(work, number, told, most, **known)
+            if self._plan.get("replay") and self._plan["overlay"]:
+                told["replayed"] = self._replayed(work, number, told["name"], most, **known)
         for key, standard in (("train", False), ("device", None), ("dtype", None), ("tolerance", 1e-3)):
             told.setdefault(key, case.get(key) if case.get(key) is not None else standard)
         if not self._plan.get("keep"):
@@ -395,6 +397,18 @@ class _Run:
                     parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")}
                     return {**row, **parts, "chosen": row["differences"], "calls": variant["paired"]}
         return row
+
+    def _replayed(self, work: Path, number: int, case: str, most: int, **known: Any) -> Json:
+        """What calls with changed inputs give, of the original in eager mode and of the patched source compiled."""
+        variants = (("original", "eager", None), ("patched", "compiled", "default"))
+        asked = {"replayed": self._plan["replay"], **known}
+        jobs = [self._variant(work / "replayed", number, case, *variant, **asked) for variant in variants]
+        original, patched = self._processes(jobs, max(2, most))
+        if failed := next((one for one in (original, patched) if one["status"] != "ok"), None):
+            return {key: failed[key] for key in ("status", "message")}
+        names = {"folders": [str(job.folder) for job in jobs], "changes": original["changes"]}
+        (told,) = self._processes([_Job(COMPARING, names, work / "compare-replayed", case, "comparing")])
+        return told
 
     def _comparing(self, work: Path, number: int, told: Json, folder: str, weights: bool = True) -> _Job:
         excused = not told["variants"][0].get("draws_random")  # else float64 draws other numbers

@@ -1291,6 +1291,7 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
     ``live``: a recorded program that has come to its first call, with its ``overlay`` in place.
     """
     job: Json = plan["job"]
+    plan = {**plan, "backend": "eager"} if job.get("replayed") else plan
     limit_memory(plan["memory"])
     shown = place_names(plan)
     listener = Listener(shown, plan["cases"][job["case"]]["file"])
@@ -1325,6 +1326,8 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
             return run.in_double()
         if job.get("nudged"):
             return run.nudged()
+        if job.get("replayed"):
+            return run.replayed(job["replayed"])
         told = run.counted(overlay if watched and not compiling else None)
         if not (plan.get("counting") or plan.get("untimed") if compiling else plan.get("eager_untimed")):
             told.update(run.warm())
@@ -1582,6 +1585,7 @@ class _Run:
             block.compile(**self._options())
         self.optimizer = case.optimizer(self.model) if case.train else None
         self.first, self.draws_random, self.comparable = "", False, False
+        self.most = SAMPLE_ELEMENTS if plan["job"].get("replayed") else OUTPUT_ELEMENTS  # of a tensor kept whole
         self.facts: dict[str, Any] = {}  # of eager modes alone, in the first pass: compiling may change them
 
     def _watched(self) -> dict[str, Any]:
@@ -1699,9 +1703,9 @@ class _Run:
         kept = on_host(snapshot(named))
         gradients_kept = on_host(snapshot(gradients.items()))
         record = {
-            "leaves": condensed(kept, OUTPUT_ELEMENTS),
+            "leaves": condensed(kept, self.most),
             "shared": shared,
-            "gradients": condensed(gradients_kept, TRAINED_ELEMENTS),
+            "gradients": condensed(gradients_kept, min(self.most, TRAINED_ELEMENTS)),
         }
         self._keep(f"pass{save}-call{number}.pt", record)
         return digest_all([*kept, *gradients_kept])
@@ -1756,6 +1760,30 @@ class _Run:
         self._all(self.case.calls())
         observer.on = False
         return {"draws_random": False, "observations": observer.observations()}
+
+    def replayed(self, seconds: float) -> Json:
+        """Calls with changed inputs, each from the state after ``build``; saved is what it gives, or that it raises."""
+        state, began, names = beside("../run/recorded.py").Snapshot([self.model]), time.perf_counter(), list[Any]()
+        for change in beside("replaying.py").changes():
+            if time.perf_counter() - began > seconds:
+                break
+            state.restore()
+            calls = self.case.calls()
+            call = change.of(calls[len(names) % len(calls)])
+            if call is None:
+                continue
+            names.append((change.name, change.elsewhere))
+            before = {name: (id(t), t._version) for name, t in self._watched().items()}
+            self._begin_step()
+            seed()
+            try:
+                with change.around(self.model, self.device.type):
+                    self._save(1, len(names), call, _step(self.case, self.model, self.runner, call, self.optimizer))
+                written = {n: t for n, t in self._watched().items() if (id(t), t._version) != before.get(n)}
+                self._keep(f"pass1-state{len(names)}.pt", condensed(on_host(snapshot(written.items())), self.most))
+            except (Exception, SystemExit) as error:
+                self._keep(f"pass1-call{len(names)}.pt", {"leaves": [("raised", type(error).__name__)]})
+        return {"draws_random": False, "changes": names}
 
     def _compared_only(self) -> Json:
         for number in range(1, (last := self._counted_passes) + 1):

@@ -73,7 +73,7 @@ class Live:
         self._turn = 0
         self._owners = list(_owners(event))
         self._model = self._made()
-        self._before = _Snapshot(self._owners)
+        self._before = Snapshot(self._owners)
         self._gradients = [self._read(call["gradients"]) if call["gradients"] else {} for call in self._kept]
         if self.train:
             self.loss, self.optimizer = self._loss, _unmoved
@@ -230,7 +230,7 @@ def _trained_by(optimizer: torch.optim.Optimizer) -> list[Any]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-class _Snapshot:
+class Snapshot:
     """The state of modules and optimizers, to be put back."""
 
     def __init__(self, owners: list[Any]) -> None:

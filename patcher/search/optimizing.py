@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal, NamedTuple
 
 from patcher.analysis import Analysis
@@ -25,7 +25,7 @@ from patcher.diagnose.groups import Group, groups
 from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness import plan
 from patcher.harness.compare import apart, chosen
-from patcher.harness.measured import Figures, Tree
+from patcher.harness.measured import Figures, Replayed, Tree
 from patcher.observed import observations
 from patcher.options import strategies_of, strategy_key
 from patcher.results import FileResult
@@ -53,6 +53,7 @@ SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTor
 _FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
 _PATIENCE = 1.5  # times the seconds until the first configuration was verified: for the others
 _FEWEST_SECONDS = 20.0  # that each has
+_REPLAYED, _MOST_REPLAYED = 0.05, 20.0  # of the budget, and seconds: for changed inputs
 _UNSETTLED = "still recompiles in the last pass, or fell back to eager"
 _CUDA_GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
@@ -144,6 +145,7 @@ class Optimizer:
     base: State | None = None
     counted: State | None = None
     dropped: list[Dropped] = field(default_factory=list)
+    replayed: Replayed | None = None
     seconds_to_first: float | None = None
     began: float = field(default_factory=time.monotonic)
     _counts: dict[Configuration, State] = field(default_factory=dict)
@@ -188,6 +190,7 @@ class Optimizer:
         self._grow(forms)
         self._try_zones()
         self._prune()
+        self._replay()
         self._confirm()
         self._try_fusions()
 
@@ -496,8 +499,7 @@ class Optimizer:
             if state is not None and _verified(state):
                 kept.append(alone[one])
             elif state is not None:
-                self.dropped = [other for other in self.dropped if other.what != alone[one].label]
-                self._drop_bundle(alone[one], _why(state))
+                self._drop_for(alone[one], _why(state))
         if kept:
             self._round([self._of([bundle for bundle in every.bundles if bundle in kept], every)], _RESERVED)
 
@@ -696,6 +698,38 @@ class Optimizer:
         units = {one.unit for group in causes for one in related(group, found, costs, places)}
         return [bundle for bundle in whole.bundles if bundle.units & units]
 
+    def _replay(self) -> None:
+        """Drop fixes with which changed inputs give other results; that the original alone raises is told."""
+        if self.best is None or not self.best.configuration.bundles or self._is_over(_RESERVED):
+            return
+        whole = self.best.configuration
+        self.replayed = self._replayed(whole)
+        if self.replayed is None or not self.replayed.different:
+            return
+        right = list[Bundle]()
+        for bundle in whole.bundles:
+            told = None if self._is_over(_RESERVED) else self._replayed(self._of([bundle], whole))
+            if told is None or told.different:
+                self._drop_for(bundle, _Reason((told or self.replayed).different[0], "different"))
+            else:
+                right.append(bundle)
+        one, self.best, self.replayed = self._of(right, whole), None, None
+        state = self._time(one)
+        if _verified(state) and self._consider(one, state):
+            self.replayed = self._replayed(one)
+
+    def _replayed(self, one: Configuration) -> Replayed | None:
+        """What changed inputs give, over all cases; None where that could not be had."""
+        self.say(f"comparing {one.told} on changed inputs")
+        seconds = min(_MOST_REPLAYED, _REPLAYED * self.budget)
+        options = replace(self.options, quick=True, alone=True, replay=seconds)
+        found = [case.replayed for case in self._measured(one, options).results.cases]
+        known = [each for each in found if each is not None]
+        if not known or len(known) < len(found):
+            return None
+        parts = zip(*((each.raising, each.failing, each.different) for each in known), strict=True)
+        return Replayed(sum(each.inputs for each in known), *(tuple(chain(*part)) for part in parts))
+
     def _confirm(self) -> None:
         """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
         assert self.base is not None
@@ -812,6 +846,11 @@ class Optimizer:
     def _drop_bundle(self, bundle: Bundle, why: str | _Reason) -> None:
         self._note(bundle.label, why)
 
+    def _drop_for(self, bundle: Bundle, why: _Reason) -> None:
+        """Record why a fix is not kept by itself, in the place of what was said of it with others."""
+        self.dropped = [other for other in self.dropped if other.what != bundle.label]
+        self._drop_bundle(bundle, why)
+
     def _note(self, what: str, why: str | _Reason) -> None:
         reason = _Reason(why) if isinstance(why, str) else why
         if all(other.what != what for other in self.dropped):
@@ -865,6 +904,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         if best
         else _equal(base, "original"),
         max_difference=_difference(best.state if best else base, "patched" if best else "original"),
+        replayed=search.replayed if best else None,
         by_call=_chosen(best.state if best else base, "patched" if best else "original"),
         breaks=Pair(*(counts([f.counts.breaks for f in side]) for side in (unfixed, fixed or unfixed))),
         recompiles=Pair(*(counts([f.counts.recompiles for f in side]) for side in (unfixed, fixed or unfixed))),

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from patcher.harness.measured import Replayed
+
 Word = Literal["optimized", "already-best", "do-not-compile", "failed"]
 
 UNITS = {"latency": "ms", "throughput": "ms", "startup": "s", "memory": "MB"}
@@ -81,6 +83,7 @@ class Verdict:
     files: tuple[str, ...] = ()
     said: str = ""
     by_call: str = ""
+    replayed: Replayed | None = None
     interrupted: bool = False
     written: bool = False
 
@@ -109,6 +112,7 @@ class Verdict:
             "files": list(self.files),
             "message": self.said,
             "by_call": self.by_call,
+            "replayed": vars(self.replayed) if self.replayed else None,
             "interrupted": self.interrupted,
             "written": self.written,
         }
@@ -153,11 +157,21 @@ class Verdict:
         if cold and self.before_cold_s is not None:
             cold += f", before {self.before_cold_s:.0f} s"
         lines.append("          ".join(filter(None, (self._how, cold))))
-        return [*lines, *filter(None, (self.by_call, self.said)), *self._not_tried]
+        return [*lines, *filter(None, (self.by_call, self._replayed, self.said)), *self._not_tried]
 
     @property
     def _equal(self) -> str:
         return "compiled calls equal" if self.by_call else "results equal"
+
+    @property
+    def _replayed(self) -> str:
+        """What the kept fixes do to other inputs than the recorded ones."""
+        if self.replayed is None:
+            return ""
+        told = [f"with {self.replayed.inputs} changed inputs: equal"]
+        told += [f"not with {', '.join(self.replayed.failing)}"] if self.replayed.failing else []
+        told += [f"the original alone raises with {', '.join(self.replayed.raising)}"] if self.replayed.raising else []
+        return "; ".join(told)
 
     @property
     def _not_tried(self) -> list[str]:
@@ -182,7 +196,7 @@ class Verdict:
             now = ", ".join(f"{name} {pair.before}" for name, pair in pairs)
             return [f"{now}: no fix gave fewer graphs. Nothing was changed."]
         now = ", ".join(f"{name} {_count(pair.before)} -> {_count(pair.after)}" for name, pair in pairs)
-        return [f"{now}, results equal", self._kept(), *filter(None, [self._how])]
+        return [f"{now}, results equal", self._kept(), *filter(None, [self._replayed, self._how])]
 
     def _kept(self) -> str:
         tried = [one for one in self.dropped if one.outcome != "not tried"]

@@ -1,0 +1,189 @@
+"""The calls of a case with changed inputs: other values, sizes, dtypes, and modes, the same ones each time.
+
+A fix that is right for the recorded inputs alone shows there. Loaded by ``worker.py``, which lies beside this file; the
+standard library and torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.utils._pytree
+
+CALLS = 4  # so many of the case's calls are changed
+FEW, MANY = 12, 60  # calls of which each input is changed in a way of its own
+_LARGE = 100
+
+_Leaf = Callable[[Any, Any], Any]
+_Around = Callable[[Any, str], Any]
+
+
+def _other_values(tensor: Any, draws: Any) -> Any:
+    if tensor.dtype == torch.bool:
+        return torch.randint(0, 2, tensor.shape, generator=draws).bool()
+    if not tensor.is_floating_point():
+        return torch.randint(int(tensor.min()), int(tensor.max()) + 1, tensor.shape, generator=draws)
+    known = tensor.double()[tensor.isfinite()]
+    spread = float(known.std()) if known.numel() > 1 else 1.0
+    return torch.randn(tensor.shape, generator=draws, dtype=torch.double) * spread + float(known.mean())
+
+
+def _with_one(value: float) -> _Leaf:
+    def changed(tensor: Any, draws: Any) -> Any:
+        made = tensor.clone()
+        made.view(-1)[int(torch.randint(0, made.numel(), (), generator=draws))] = value
+        return made
+
+    return changed
+
+
+_FLOATING: Mapping[str, _Leaf] = {
+    "zeros": lambda tensor, _: torch.zeros_like(tensor),
+    "equal values": lambda tensor, _: torch.full_like(tensor, float(tensor.double().mean())),
+    "rounded values": lambda tensor, _: tensor.round(),
+    "negated values": lambda tensor, _: -tensor,
+    f"values times {_LARGE}": lambda tensor, _: tensor * _LARGE,
+    "a NaN": _with_one(math.nan),
+    "an infinity": _with_one(math.inf),
+}
+_WHOLE: Mapping[str, _Leaf] = {
+    "the smallest number everywhere": lambda tensor, _: torch.full_like(tensor, int(tensor.min())),
+    "the largest number everywhere": lambda tensor, _: torch.full_like(tensor, int(tensor.max())),
+    "numbers in order": lambda tensor, _: tensor.sort().values,
+}
+_FLAGS: Mapping[str, _Leaf] = {
+    "flags inverted": lambda tensor, _: ~tensor,
+    "flags all true": lambda tensor, _: torch.ones_like(tensor),
+    "flags all false": lambda tensor, _: torch.zeros_like(tensor),
+}
+_ALL: Mapping[str, _Leaf] = {
+    "other values": _other_values,
+    "the reverse order": lambda tensor, _: tensor.flip(-1) if tensor.dim() else tensor,
+}
+
+
+def _kind(leaf: Any) -> Mapping[str, _Leaf]:
+    """How a tensor can be changed; {} for what is no plain tensor with values."""
+    if type(leaf) not in (torch.Tensor, torch.nn.Parameter) or leaf.layout != torch.strided or not leaf.numel():
+        return {}
+    if leaf.is_complex() or leaf.is_quantized:
+        return {}
+    return {**_ALL, **(_FLAGS if leaf.dtype == torch.bool else _FLOATING if leaf.is_floating_point() else _WHOLE)}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A way to change a call. ``mixed``: each input in a way of its own. ``around``: a context in which it is made.
+
+    ``size``: of the first or second dimension (``axis``) from what it was.
+    """
+
+    name: str
+    mixed: bool = False
+    around: _Around = field(default=lambda model, device: contextlib.nullcontext())
+    axis: int = -1
+    size: Callable[[int], int] = int
+    dtype: Any = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it is another size, dtype or mode; else the values alone are others."""
+        return self.axis >= 0 or self.dtype is not None or self.around is not _NOWHERE.around
+
+    def of(self, call: Any) -> Any:
+        """The changed call; None where nothing in it is changed. A call that is a function gets a changed model."""
+        if callable(call):
+            return lambda model: call(_Giving(self, model))
+        return self._of(call)
+
+    def _of(self, given: Any) -> Any:
+        chosen, now = random.Random(self.name), _size(given, self.axis)
+        draws = torch.Generator().manual_seed(chosen.getrandbits(31))
+        met = [self.around is not _NOWHERE.around]  # or that something was changed
+
+        def change(leaf: Any) -> Any:
+            made = leaf
+            if self.dtype is not None and torch.is_tensor(leaf) and leaf.is_floating_point():
+                made = leaf.detach().to(self.dtype)
+            elif self.axis >= 0 and torch.is_tensor(leaf) and leaf.dim() > self.axis and leaf.size(self.axis) == now:
+                made = leaf.detach().index_select(self.axis, torch.arange(self.size(now), device=leaf.device) % now)
+            elif self.mixed and type(leaf) is bool:
+                made = chosen.random() < 0.5
+            elif ways := _kind(leaf):
+                way = ways.get(chosen.choice(list(ways)) if self.mixed else self.name)
+                with contextlib.suppress(RuntimeError, NotImplementedError):
+                    made = leaf if way is None else way(leaf.detach(), draws).to(leaf.device, leaf.dtype)
+            if made is leaf:
+                return leaf
+            met.append(True)
+            return made.requires_grad_(leaf.requires_grad) if torch.is_tensor(made) else made
+
+        made = torch.utils._pytree.tree_map(change, given)
+        return made if any(met) else None
+
+
+class _Giving:
+    """A model whose arguments are changed."""
+
+    def __init__(self, change: Change, model: Any) -> None:
+        self._change, self._model = change, model
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = self._change._of((args, kwargs))
+        args, kwargs = (args, kwargs) if made is None else made
+        return self._model(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+_NOWHERE = Change("")
+
+
+def _size(given: Any, axis: int) -> int:
+    """The size of the first tensor that has this dimension."""
+    leaves = torch.utils._pytree.tree_leaves(given)
+    return next((leaf.size(axis) for leaf in leaves if torch.is_tensor(leaf) and leaf.dim() > axis >= 0), 0)
+
+
+@contextlib.contextmanager
+def _turned(model: Any, device: str) -> Iterator[None]:
+    """The model in training mode where it was not, and the reverse."""
+    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    before = [module.training for module in modules]
+    for module in modules:
+        module.training = not module.training
+    try:
+        yield
+    finally:
+        for module, training in zip(modules, before, strict=True):
+            module.training = training
+
+
+def _in_dtype(dtype: Any) -> _Around:
+    return lambda model, device: contextlib.nullcontext(model.to(dtype) if isinstance(model, torch.nn.Module) else None)
+
+
+def changes() -> Iterator[Change]:
+    """All changes: first those that compile nothing anew, then those that do, last those that change the model."""
+    yield from (Change(name) for name in (*_ALL, *_FLOATING, *_WHOLE, *_FLAGS))
+    yield from (Change(f"mixed changes {number}", mixed=True) for number in range(FEW))
+    yield Change("training mode turned over", around=_turned)
+    yield Change("inference mode", around=lambda model, device: torch.inference_mode())
+    yield Change("no gradients", around=lambda model, device: torch.no_grad())
+    yield Change("autocast", around=lambda model, device: torch.autocast(device, torch.bfloat16))
+    yield Change("a batch of 1", axis=0, size=lambda now: 1)
+    yield Change("a larger batch", axis=0, size=lambda now: now + 1)
+    yield Change("a shorter sequence", axis=1, size=lambda now: max(1, now // 2))
+    yield Change("an empty batch", axis=0, size=lambda now: 0)
+    yield from (Change(f"mixed changes {number}", mixed=True) for number in range(FEW, MANY))
+    yield from (
+        Change(str(dtype).removeprefix("torch."), dtype=dtype, around=_in_dtype(dtype))
+        for dtype in (torch.float64, torch.bfloat16)
+    )
