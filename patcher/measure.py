@@ -33,6 +33,7 @@ QUICK = "FIX_COMPILE_QUICK"
 TEST_FORMATS = ("text", "json", "markdown")
 _MEMORY_SHARE = 0.8  # of what is free: the rest is for the system and for us
 _QUICK_SECONDS, _SECONDS = 600.0, 1800.0
+_REPLAY_SECONDS = 20.0  # at most, with changed inputs
 
 
 @dataclass(frozen=True)
@@ -247,6 +248,7 @@ def options_for(
         seconds=seconds,
         memory=request.memory or (None if request.export else available_memory()),
         on_disk=change.on_disk if change else "",
+        replay=_REPLAY_SECONDS if change else 0.0,
     )
 
 

@@ -750,6 +750,7 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
         (("--test", "--import-results", "used", "m.py"), "holds neither results.json nor plan.json"),
         (("--against", "HEAD", "m.py"), "--against goes with --test"),
         (("--test", "--against", "HEAD", "--patch", "a.diff", "m.py"), "--patch and --against exclude each other"),
+        (("judge", "m.py"), "--patch DIFF (-: standard input) or --against REV says what is to be judged"),
         (("--test", "--against", "HEAD", "--case", "case.py", "m.py"), "--against: m.py is in no git repository"),
         (("--test", "--patch", "a.diff", "--case", "case.py", "m.py"), "--patch a.diff: cannot be read: no such file"),
         (("--test", "--patch", "m.py", "--case", "case.py", "m.py"), "--patch: m.py: is no unified diff"),

@@ -545,3 +545,23 @@ def test_half_precision_is_judged_by_what_it_rounds_off(epsilon: float, relative
     outputs = Distance(bitwise=False, mae=0.0108, max=0.0625, relative=relative, finite=9)
     found = apart(Comparison("original", "compiled", "default", outputs, epsilon), 1e-3)
     assert (not found) is same
+
+
+def _with_changed_inputs(**told: Any) -> Verdict:
+    usual = {"status": "ok", "inputs": 70, "raising": [], "failing": [], "different": []}
+    (verdict,) = judge(from_json(document({**toy(), "replayed": {**usual, **told}}))).verdicts
+    return verdict
+
+
+def test_changed_inputs_decide_too() -> None:
+    found = _with_changed_inputs()
+    assert (found.status, found.notes) == ("equivalent", ("with 70 changed inputs: equal",))
+    found = _with_changed_inputs(different=["zeros: output: other values"])
+    assert (found.status, found.reasons) == (
+        "different", ("with 70 changed inputs: zeros: output: other values",),
+    )  # fmt: skip
+    found = _with_changed_inputs(failing=["autocast: raises TypeError"], raising=["a NaN"])
+    assert found.status == "equivalent"
+    assert "what is patched does not run with autocast: raises TypeError" in found.notes
+    assert "the original alone raises with a NaN" in found.notes
+    assert _with_changed_inputs(status="timeout").notes == judged().notes

@@ -53,7 +53,7 @@ def judge_words(
     what = ["--against", against] if against else ["--patch", "-"]
     allowed = [] if tolerance is None else ["--tolerance", str(tolerance)]
     how = _measuring(case, quick, backend)
-    return ["test", "--format", "markdown", "--no-cache", *what, *allowed, *how, "--", *paths]
+    return ["judge", "--format", "markdown", "--no-cache", *what, *allowed, *how, "--", *paths]
 
 
 def prove_words(

@@ -49,6 +49,8 @@ Words, in the place of the first PATH:
   fix PATH...         make the changes                 (or: --yes)
   test PATH...        your model before and after; make the changes when the
                       results are equivalent           (or: --test)
+  judge PATH...       the same for anybody's change, with changed inputs too;
+                      --patch DIFF or --against REV; nothing is changed
   case FILE:CLASS     write a first case: how a model is built and called
   diagnose PATH...    run your model; tell what costs time, and why
   prove PATH...       keep the fixes that a run shows to help (or: --prove)
@@ -180,6 +182,8 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
             raise click.UsageError("- (standard input) goes alone, and not with --test")
         piped = paths == ("-",)
         judges = bool(asked["patch"] or asked["against"])
+        if word == "judge" and not judges:
+            raise click.UsageError("--patch DIFF (-: standard input) or --against REV says what is to be judged")
         reads = verify_only or judges or (dry_run and not asked["test"])
         paths = given_paths(paths, asked["package"], word, reads_only=reads)
         config = load(paths[0] if paths else os.curdir)
@@ -290,7 +294,7 @@ def _meant(path: str) -> str:
 
 def _hide(command: click.Command, word: str) -> None:
     """Leave out of the help of a word what it has said already, and what it has no use for."""
-    checks, measures = word in {"check", "verify"}, word == "test"
+    checks, measures = word in {"check", "verify"}, word in {"test", "judge"}
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             if checks and parameter.name in _OF_CASES:

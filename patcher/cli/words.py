@@ -24,6 +24,7 @@ SPELLED: Mapping[str, Word] = {
         ("--yes",), 'Write safe fixes into the files; the originals are saved first, "restore" brings them back.'
     ),
     "test": Word(("--test",), "Measure your model, original against patched; patch only when they are equivalent."),
+    "judge": Word(("--test",), "Measure anybody's change (--patch, --against) on your model, and on changed inputs."),
 }
 
 #: Words for calls of their own.
@@ -55,6 +56,7 @@ PAGES: Mapping[str, str] = {
     "check": "ci",
     "verify": "ci",
     "test": "harness",
+    "judge": "harness",
     "optimize": "optimize",
     "diagnose": "diagnose",
     "prove": "optimize",

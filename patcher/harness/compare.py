@@ -151,7 +151,7 @@ def _verdict(trial: _Trial) -> Verdict:
     if said and trial.case.compare_error:
         said += [_Said("note", item.text) for item in _failed(trial)]
     elif not said:
-        said += [*_failed(trial), *_eager(trial), *_compiled(trial), *_unproven(trial)]
+        said += [*_failed(trial), *_eager(trial), *_compiled(trial), *_replayed(trial), *_unproven(trial)]
         if not {item.status for item in said} & {"invalid", "failed", "different"}:
             said += _worse(trial)
         if _noisy(trial.case) and any(item.status == "different" for item in said):
@@ -288,6 +288,19 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
         yield _Said("note", f"{name}: {what}; docs/harness.md says how that is told")
     if found.chosen:
         yield _Said("note", f"{name}: {chosen(found)}")
+
+
+def _replayed(trial: _Trial) -> Iterator[_Said]:
+    """Patched compiled against original eager, on changed inputs."""
+    if (found := trial.case.replayed) is None:
+        return
+    yield from _differences(f"with {found.inputs} changed inputs", found.different)
+    if not found.different:
+        yield _Said("note", f"with {found.inputs} changed inputs: equal")
+    if found.failing:
+        yield _Said("note", f"what is patched does not run with {_listed(found.failing)}")
+    if found.raising:
+        yield _Said("note", f"the original alone raises with {_listed(found.raising)}")
 
 
 def chosen(comparison: Comparison) -> str:
