@@ -22,7 +22,8 @@ class Observed:
     ``kinds``: of the values: "tensor", "None", "int", "list", "module", a dotted class. ``dtypes``: of the tensors
     ("torch.float32"). ``shapes``: of them, in the order in which they came, () where there were too many. ``looks``:
     how often it was evaluated. ``constant``: it was the same each time, as ``value`` says it in code; of containers
-    only small ones with plain values in them.
+    only small ones with plain values in them. ``truths``: what it counted as, with changed inputs too, where it is a
+    truth or a tensor with one element.
     """
 
     kinds: frozenset[str]
@@ -31,6 +32,7 @@ class Observed:
     looks: int = 1
     constant: bool = False
     value: str = ""
+    truths: frozenset[bool] = frozenset()
 
     @property
     def is_tensor(self) -> bool:
@@ -89,7 +91,7 @@ def observations(*told: Mapping[str, Any]) -> Observations:
             places = files.setdefault(seen["sha256"], {})
             for one in seen["expressions"]:
                 line, column, last, end = one["at"]
-                span, now = (line, column, last, end), _observed(one["facts"], one["looks"])
+                span, now = (line, column, last, end), _observed(one["facts"], one["looks"], one.get("truths", ()))
                 places[span] = _joined(places[span], now) if span in places else now
     return Observations(files)
 
@@ -112,17 +114,18 @@ def document(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"schema": SCHEMA, "files": files}
 
 
-def _observed(facts: Sequence[Sequence[Any]], looks: int) -> Observed:
+def _observed(facts: Sequence[Sequence[Any]], looks: int, truths: Iterable[bool]) -> Observed:
     tensors = [fact for fact in facts if fact[0] == "tensor"]
     whole = all(len(fact) > 2 for fact in tensors)
     shapes = tuple(dict.fromkeys(tuple(fact[2]) for fact in tensors)) if whole else ()
     kinds = frozenset(fact[0] for fact in facts)
     value = str(facts[0][1]) if len(facts) == 1 and len(facts[0]) == 2 and not tensors else ""
-    return Observed(kinds, frozenset(f[1] for f in tensors), shapes, looks, bool(value), value)
+    dtypes = frozenset(f[1] for f in tensors)
+    return Observed(kinds, dtypes, shapes, looks, bool(value), value, frozenset(truths))
 
 
 def _joined(one: Observed, other: Observed) -> Observed:
     shapes = tuple(dict.fromkeys((*one.shapes, *other.shapes))) if one.shapes and other.shapes else ()
     kinds, dtypes, looks = one.kinds | other.kinds, one.dtypes | other.dtypes, one.looks + other.looks
     value = one.value if one.value == other.value else ""
-    return Observed(kinds, dtypes, shapes, looks, bool(value), value)
+    return Observed(kinds, dtypes, shapes, looks, bool(value), value, one.truths | other.truths)

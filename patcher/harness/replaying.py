@@ -49,9 +49,8 @@ _FLOATING: Mapping[str, _Leaf] = {
     "rounded values": lambda tensor, _: tensor.round(),
     "negated values": lambda tensor, _: -tensor,
     f"values times {_LARGE}": lambda tensor, _: tensor * _LARGE,
-    "a NaN": _with_one(math.nan),
-    "an infinity": _with_one(math.inf),
 }
+_LAST: Mapping[str, _Leaf] = {"a NaN": _with_one(math.nan), "an infinity": _with_one(math.inf)}  # a check may fail
 _WHOLE: Mapping[str, _Leaf] = {
     "the smallest number everywhere": lambda tensor, _: torch.full_like(tensor, int(tensor.min())),
     "the largest number everywhere": lambda tensor, _: torch.full_like(tensor, int(tensor.max())),
@@ -68,7 +67,7 @@ _ALL: Mapping[str, _Leaf] = {
 }
 
 
-def _kind(leaf: Any) -> Mapping[str, _Leaf]:
+def _kind(leaf: Any) -> dict[str, _Leaf]:
     """How a tensor can be changed; {} for what is no plain tensor with values."""
     if type(leaf) not in (torch.Tensor, torch.nn.Parameter) or leaf.layout != torch.strided or not leaf.numel():
         return {}
@@ -116,7 +115,8 @@ class Change:
             elif self.mixed and type(leaf) is bool:
                 made = chosen.random() < 0.5
             elif ways := _kind(leaf):
-                way = ways.get(chosen.choice(list(ways)) if self.mixed else self.name)
+                way = ways[chosen.choice(list(ways))] if self.mixed else ways.get(self.name)
+                way = _LAST.get(self.name, way) if leaf.is_floating_point() else way
                 with contextlib.suppress(RuntimeError, NotImplementedError):
                     made = leaf if way is None else way(leaf.detach(), draws).to(leaf.device, leaf.dtype)
             if made is leaf:
@@ -183,6 +183,7 @@ def changes() -> Iterator[Change]:
     yield Change("a shorter sequence", axis=1, size=lambda now: max(1, now // 2))
     yield Change("an empty batch", axis=0, size=lambda now: 0)
     yield from (Change(f"mixed changes {number}", mixed=True) for number in range(FEW, MANY))
+    yield from (Change(name) for name in _LAST)
     yield from (
         Change(str(dtype).removeprefix("torch."), dtype=dtype, around=_in_dtype(dtype))
         for dtype in (torch.float64, torch.bfloat16)

@@ -67,6 +67,7 @@ MOST_AROUND = 100  # frames
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
 USUAL_BACKEND = "inductor"
 THREADS = 4  # on the host, of a process that computes on a GPU beside others
+OBSERVED_SECONDS = 5.0  # at most, for changed inputs
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
 OUTPUT_ELEMENTS, TRAINED_ELEMENTS, SAMPLE_ELEMENTS = 2**25, 2**20, 2**18  # gradients are as many as the parameters
@@ -1755,27 +1756,24 @@ class _Run:
         return self._compared_only()
 
     def observed(self, observer: Any) -> Json:
-        """An eager pass in which expressions are looked at."""
+        """An eager pass in which expressions are looked at; then, with changed inputs, of truths alone."""
+        state = beside("../run/recorded.py").Snapshot([self.model])
         observer.on = True
         self._all(self.case.calls())
-        observer.on = False
+        observer.on, observer.changed = False, True
+        for change, call in self._changed_calls(state, OBSERVED_SECONDS):
+            observer.on = True
+            with contextlib.suppress(Exception, SystemExit), change.around(self.model, self.device.type):
+                _step(self.case, self.model, self.runner, call, self.optimizer)
+            observer.on = False
         return {"draws_random": False, "observations": observer.observations()}
 
     def replayed(self, seconds: float) -> Json:
         """Calls with changed inputs, each from the state after ``build``; saved is what it gives, or that it raises."""
-        state, began, names = beside("../run/recorded.py").Snapshot([self.model]), time.perf_counter(), list[Any]()
-        for change in beside("replaying.py").changes():
-            if time.perf_counter() - began > seconds:
-                break
-            state.restore()
-            calls = self.case.calls()
-            call = change.of(calls[len(names) % len(calls)])
-            if call is None:
-                continue
+        state, names = beside("../run/recorded.py").Snapshot([self.model]), list[Any]()
+        for change, call in self._changed_calls(state, seconds):
             names.append((change.name, change.elsewhere))
             before = {name: (id(t), t._version) for name, t in self._watched().items()}
-            self._begin_step()
-            seed()
             try:
                 with change.around(self.model, self.device.type):
                     self._save(1, len(names), call, _step(self.case, self.model, self.runner, call, self.optimizer))
@@ -1783,7 +1781,24 @@ class _Run:
                 self._keep(f"pass1-state{len(names)}.pt", condensed(on_host(snapshot(written.items())), self.most))
             except (Exception, SystemExit) as error:
                 self._keep(f"pass1-call{len(names)}.pt", {"leaves": [("raised", type(error).__name__)]})
+                if "CUDA error" in str(error):
+                    break  # an assertion on the device has failed, and nothing runs there any more
         return {"draws_random": False, "changes": names}
+
+    def _changed_calls(self, state: Any, seconds: float) -> Iterator[tuple[Any, Any]]:
+        """Changes of inputs, and the calls that they give, each from ``state``, until the time is over."""
+        began, number = time.perf_counter(), 0
+        for change in beside("replaying.py").changes():
+            if time.perf_counter() - began > seconds:
+                break
+            state.restore()
+            calls = self.case.calls()
+            call = change.of(calls[number % len(calls)])
+            if call is not None:
+                number += 1
+                self._begin_step()
+                seed()
+                yield change, call
 
     def _compared_only(self) -> Json:
         for number in range(1, (last := self._counted_passes) + 1):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import hashlib
 import importlib.machinery
 import os
@@ -36,14 +37,24 @@ _PLAIN = (bool, int, float, str)
 
 
 class _Expression:
-    """What one expression held. ``facts``: each with the number of times; ``looks``: all of them."""
+    """What one expression held. ``facts``: each with the number of times; ``looks``: all of them.
 
-    __slots__ = ("facts", "looks", "span")
+    ``truths``: as what it has counted, with changed inputs too, where it is a truth or a tensor with one element.
+    """
+
+    __slots__ = ("facts", "looks", "span", "truths")
 
     def __init__(self, span: Span) -> None:
-        self.span, self.looks, self.facts = span, 0, dict[tuple[Any, ...], int]()
+        self.span, self.looks, self.facts, self.truths = span, 0, dict[tuple[Any, ...], int](), set[bool]()
 
-    def look(self, value: object) -> None:
+    def look(self, value: object, changed: bool) -> None:
+        with contextlib.suppress(Exception):  # of a kind of tensor that has no values
+            if len(self.truths) < 2 and (
+                type(value) is bool or (isinstance(value, torch.Tensor) and value.numel() == 1)
+            ):
+                self.truths.add(bool(value))
+        if changed:
+            return
         self.looks += 1
         if self.looks > MOST_LOOKS:
             return
@@ -57,12 +68,15 @@ class _Expression:
 
 
 class Observer:
-    """Serves the wrapped text of ``files`` (real paths) to imports, and collects what they hold while it is ``on``."""
+    """Serves the wrapped text of ``files`` (real paths) to imports, and collects what they hold while it is ``on``.
+
+    ``changed``: the inputs are others than the recorded ones, and of what is held only truths count.
+    """
 
     def __init__(self, files: Iterable[str]) -> None:
         self._files, self._texts = frozenset(files), dict[str, tuple[str, list[_Expression]]]()
         self._all: list[_Expression] = []
-        self.on = False
+        self.on = self.changed = False
 
     def install(self) -> None:
         """Take over the compiling of the files. What another importer serves in their place is not watched."""
@@ -93,7 +107,7 @@ class Observer:
     def _saw(self, number: int, value: Any) -> Any:
         if self.on:
             self.on = False  # what looking at the value calls is not looked at
-            self._all[number].look(value)
+            self._all[number].look(value, self.changed)
             self.on = True
         return value
 
@@ -105,7 +119,12 @@ class Observer:
                 file: {
                     "sha256": digest,
                     "expressions": [
-                        {"at": list(one.span), "looks": one.looks, "facts": [list(fact) for fact in one.facts]}
+                        {
+                            "at": list(one.span),
+                            "looks": one.looks,
+                            "facts": [list(fact) for fact in one.facts],
+                            **({"truths": sorted(one.truths)} if one.truths else {}),
+                        }
                         for one in seen
                         if one.looks
                     ],

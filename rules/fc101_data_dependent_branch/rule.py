@@ -26,12 +26,10 @@ from patcher.rule import (
 from rules.fc101_data_dependent_branch.chosen_state import ChosenState, ChosenStates
 from rules.fc101_data_dependent_branch.conditional import Conditional, Conditionals
 from rules.fc101_data_dependent_branch.conditional_source import conditional_fix
-from rules.fc101_data_dependent_branch.dropped_tensors import DroppedTensor, DroppedTensors
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
 from rules.fc101_data_dependent_branch.examples_conditional import CAPTURED, NOT_CAPTURED
 from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
-from rules.fc101_data_dependent_branch.picked_writes import PickedWrites
-from rules.fc101_data_dependent_branch.skipped_choices import SkippedChoices
+from rules.fc101_data_dependent_branch.shortcuts import Shortcuts
 from rules.fc101_data_dependent_branch.skipped_writes import SkippedWrites, SkippingTests
 from rules.fc101_data_dependent_branch.written_condition import as_tensor, holes
 
@@ -42,12 +40,9 @@ class DataDependentBranch(Rule):
     What it does:
         Evaluates both arms and picks the result with ``torch.where``. The condition is evaluated once; a Python part of
         it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
-        with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing. Where
-        ``capture_dynamic_output_shape_ops`` is set, the same goes for what is computed of the places alone
-        (``x[mask] = f(y[mask])``): compiled code computes it of no places. A test that does nothing but drop a mask
-        which masks nothing (``if not mask.any(): mask = None``) is left to eager code too: compiled code keeps it.
-        A test that skips a choice by a mask with no place set (``if mask.any(): x = torch.where(mask, v, x)``), with
-        names on the way that nothing else reads, is left to it as well: compiled code works ``v`` out in any case.
+        with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing. Where a
+        run has seen both answers of a test that may only save work (``if mask.all(): return x``, ``if not mask.any():
+        mask = None``), compiled code takes the general way; ``optimize`` keeps that where changed inputs give the same.
         Where the arms only choose which of two tensors a module keeps, in a buffer or a name, and both are made of what
         the module has (rates for short rows and for long ones), what they make ready is done in any case.
         What is none of these, and changes nothing but names that hold tensors, goes into the graph with ``torch.cond``:
@@ -68,19 +63,19 @@ class DataDependentBranch(Rule):
         to ``()``, which raises for more elements just as ``if`` does. Activations and configured numbers are taken to
         be finite where gradients are concerned. A tensor of unknown dtype that meets float arithmetic in one arm is
         taken to be floating; otherwise the original's dtype would depend on its data. What is skipped is safe where it
-        is proven that writing nothing is no error and leaves gradients as they were; else, and always for what is
-        computed of no places, for a mask that is dropped and for the choice of what a module keeps, the finding says
-        what is taken for granted. That choice leaves a third tensor in the module, and what is made when it is first
-        needed is made the first time: both can be seen from outside. A module that moves to another device after its
-        first call may hold one of the two tensors on the old one, which raises then. ``torch.cond`` is never safe:
-        compiling raises where the arms come to tensors of different shape, dtype or layout, or where something in an
-        arm ends the graph or changes what was there before, which is looked for as far as the code is known; the
-        finding says what is taken for granted. What an arm may hand on as it was is copied. Errors and gradients are
-        those of the arm that runs; what only the other one reads gets a gradient of zeros rather than none. An arm that
-        draws random numbers is left alone where gradients are recorded: the backward pass of ``torch.cond`` would draw
-        others. A GPU still waits for the test, and with ``mode="reduce-overhead"`` the graph is cut there; what is
-        gained is that one graph holds all, also with ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md
-        says what that is worth). Anything else is reported and left alone.
+        is proven that writing nothing is no error and leaves gradients as they were; else, and always for the general
+        way and for the choice of what a module keeps, the finding says what is taken for granted. That choice leaves a
+        third tensor in the module, and what is made when it is first needed is made the first time: both can be seen
+        from outside. A module that moves to another device after its first call may hold one of the two tensors on the
+        old one, which raises then. ``torch.cond`` is never safe: compiling raises where the arms come to tensors of
+        different shape, dtype or layout, or where something in an arm ends the graph or changes what was there before,
+        which is looked for as far as the code is known; the finding says what is taken for granted. What an arm may
+        hand on as it was is copied. Errors and gradients are those of the arm that runs; what only the other one reads
+        gets a gradient of zeros rather than none. An arm that draws random numbers is left alone where gradients are
+        recorded: the backward pass of ``torch.cond`` would draw others. A GPU still waits for the test, and with
+        ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
+        ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is
+        reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),
@@ -112,11 +107,7 @@ class DataDependentBranch(Rule):
         skipped = None
         if isinstance(node, ast.If):
             skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
-            skipped = skipped or facts.ask(SkippedChoices).of(node) or facts.ask(PickedWrites).of(node)
-        dropped = facts.ask(DroppedTensors).of(node) if skipped is None else None
-        if dropped is not None:
-            yield Finding(node, message, _kept(dropped, facts), _granted(dropped))
-        elif skipped is not None:
+        if skipped is not None:
             granted = "taken for granted: " if skipped.doubts else ""
             yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))
         elif (chosen := _choice_of(node, facts)) is not None:
@@ -133,14 +124,14 @@ class DataDependentBranch(Rule):
 def _last_resort(node: ast.If | ast.IfExp, message: str, why_not_merged: str, facts: Facts) -> Finding:
     """Both arms go into the graph; else the branch is told of, with the reason that it is not merged."""
     if isinstance(node, ast.IfExp):
-        return Finding(node, message, assumption=why_not_merged)
+        return _shortcut(node, message, facts) or Finding(node, message, assumption=why_not_merged)
     if facts.ask(Describing).why_not_silent(node) is None:
         return Finding(node, message, assumption="it decides about messages alone (FC602)")
     if (around := _captured_with(node, facts)) is not None:
         return Finding(node, message, assumption=f"it goes into the graph with the branch in line {around.lineno}")
     branch = facts.ask(Conditionals).of(node)
     if isinstance(branch, str):
-        return Finding(node, message, assumption=why_not_merged)
+        return _shortcut(node, message, facts) or Finding(node, message, assumption=why_not_merged)
     granted = "taken for granted: " + "; ".join(branch.doubts)
     return Finding(node, message, conditional_fix(branch, facts), granted)
 
@@ -186,17 +177,16 @@ def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix:
     return Fix((Replace(skipped.test, code),), how)
 
 
-def _kept(dropped: DroppedTensor, facts: Facts) -> Fix:
-    """Compiled code keeps what eager code drops."""
-    compiling = facts.writing.spelling("torch.compiler.is_compiling", dropped.test)
-    template = f"{compiling}() or {{0}}" if dropped.kept else f"not {compiling}() and {{0}}"
-    return Fix((Replace(dropped.test, Code(template, (dropped.test,))),), Applicability.UNSAFE)
-
-
-def _granted(dropped: DroppedTensor) -> str:
-    names = " and ".join(f"`{name}`" for name in dropped.names)
-    where = f"not `{short(dropped.test)}`" if dropped.kept else f"`{short(dropped.test)}`"
-    return f"taken for granted: where {where}, {names} or None makes no difference to what reads it"
+def _shortcut(node: ast.If | ast.IfExp, message: str, facts: Facts) -> Finding | None:
+    """Compiled code takes no shortcut that a run has seen both taken and left."""
+    found = facts.ask(Shortcuts).of(node)
+    if found is None:
+        return None
+    compiling = facts.writing.spelling("torch.compiler.is_compiling", found.test)
+    code = Code(f"{compiling}() or {{0}}" if found.turned else f"not {compiling}() and {{0}}", (found.test,))
+    where = f"`{short(found.test)}` is {not found.turned}"
+    granted = f"taken for granted: where {where}, the other way gives the same (a run has seen both)"
+    return Finding(node, message, Fix((Replace(found.test, code),), Applicability.UNSAFE), granted)
 
 
 def _choice_of(node: ast.If | ast.IfExp, facts: Facts) -> ChosenState | None:

@@ -18,7 +18,7 @@ from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
 from patcher.facts.syntax.tree import FunctionNode, Syntax
 from patcher.facts.syntax.written import is_whole
-from patcher.facts.values.types import Category, Kind
+from patcher.facts.values.types import Category
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: Numbers up to this one fit into every dtype.
@@ -33,8 +33,6 @@ _UNKEPT = frozenset(
     "linear add sub mul div sum mean new_zeros new_ones new_full masked_scatter".split()
 )
 _UNKEPT_LAYERS = frozenset({"torch.nn.Linear", "torch.nn.Embedding", "torch.nn.Conv1d", "torch.nn.Conv2d"})
-#: What tells of any numbers whether all of them are 0.
-_COUNTING = frozenset({"any", "count_nonzero"})
 _LOOKED_AT = frozenset("shape dtype device ndim size dim numel is_cuda".split())
 
 
@@ -78,17 +76,16 @@ class SkippingTests(Analysis):
             doubts |= dict.fromkeys(found)
         return SkippedWrites(reading, tuple(doubts))
 
-    def asked(self, node: ast.If, strict: bool = True) -> tuple[ast.expr, frozenset[str]] | None:
+    def asked(self, node: ast.If) -> tuple[ast.expr, frozenset[str]] | None:
         """The part of the test that says whether anything is set, and how the mask may be spelled.
 
-        None where the test asks something else, or more than may be asked when nothing is set. Unless ``strict``, the
-        mask may be worked out, and hold numbers: nothing is set where all of them are 0.
+        None where the test asks something else, or more than may be asked when nothing is set.
         """
         values = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
         if node.orelse or (isinstance(node.test, ast.BoolOp) and not isinstance(node.test.op, ast.And)):
             return None
         reading = [v for v in values if self.conditions.reads_data(v)]
-        masks = self._masks(reading[0], strict) if len(reading) == 1 else frozenset()
+        masks = self._masks(reading[0]) if len(reading) == 1 else frozenset()
         if not masks:
             return None
         late = values[values.index(reading[0]) + 1 :]
@@ -98,40 +95,39 @@ class SkippingTests(Analysis):
 
     # --- the test ---------------------------------------------------------------------------------------------------
 
-    def _masks(self, test: ast.expr, strict: bool) -> frozenset[str]:
+    def _masks(self, test: ast.expr) -> frozenset[str]:
         """How the mask may be spelled that has nothing set when ``test`` is false; nothing when there is none."""
         match test:
             case ast.Call(func=ast.Name(id="bool") as func, args=[inner], keywords=[]):
-                return self._masks(inner, strict) if self.syntax.is_builtin(func) else frozenset()
+                return self._masks(inner) if self.syntax.is_builtin(func) else frozenset()
             case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
-                return self._masks(inner, strict)
+                return self._masks(inner)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                mask = self._reduced(operand, ("all",), strict, item=True)
+                mask = self._reduced(operand, ("all",), item=True)
                 return frozenset(_turned(mask)) if mask is not None else frozenset()
             case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(limit))]):
                 above = (limit == 0 and isinstance(op, (ast.Gt, ast.NotEq))) or (limit == 1 and isinstance(op, ast.GtE))
-                mask = self._reduced(left, ("sum", "count_nonzero"), strict, item=True) if above else None
+                mask = self._reduced(left, ("sum", "count_nonzero"), item=True) if above else None
             case _:
-                mask = self._reduced(test, ("any", "sum", "count_nonzero"), strict)
+                mask = self._reduced(test, ("any", "sum", "count_nonzero"))
         return frozenset({ast.unparse(mask)} if mask is not None else ())
 
-    def _reduced(self, e: ast.expr, names: tuple[str, ...], strict: bool, item: bool = False) -> ast.expr | None:
+    def _reduced(self, e: ast.expr, names: tuple[str, ...], item: bool = False) -> ast.expr | None:
         """The mask that ``e`` reduces to one element by one of ``names``."""
         match e:
             case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]) if item:
-                return self._reduced(inner, names, strict)
+                return self._reduced(inner, names)
             case ast.Call(func=func, args=[mask], keywords=[]) if self._reduces(func, names):
-                name = (self.syntax.qualified(func) or "").rpartition(".")[2]
+                pass
             case ast.Call(func=ast.Attribute(value=mask, attr=name), args=[], keywords=[]) if name in names:
                 pass
             case _:
                 return None
-        if not self.masked_reads.presumed.boolean(mask) and (strict or name not in _COUNTING):
+        if not self.masked_reads.presumed.boolean(mask):
             return None
         # written twice, it has to be the same twice
-        parts = [n for n in ast.walk(mask) if isinstance(n, (ast.Call, ast.NamedExpr, ast.Await, ast.Lambda))]
-        again = not parts or (not strict and not self.facts.ask(Unchanged).why_impure(mask))
-        return mask if again else None
+        worked = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await, ast.Lambda)) for n in ast.walk(mask))
+        return None if worked else mask
 
     def _reduces(self, func: ast.expr, names: tuple[str, ...]) -> bool:
         return self.syntax.qualified(func) in {f"torch.{n}" for n in names}
@@ -278,23 +274,6 @@ class SkippingTests(Analysis):
             return None  # it is work, or more than that
         granted = f"{text} can be evaluated, and fits, where nothing is set"
         return [granted, "a parameter in it may get a gradient of zeros rather than none"]
-
-    def taken_for(self, into: ast.expr, mask: ast.expr, node: ast.If) -> list[str] | None:
-        """What ``into`` has to be so that nothing can be written into it through ``mask``; None when it is not that."""
-        held, text, off = self.inference.of(into), f"`{ast.unparse(into)}`", self.facts.ask(GradientMode).off(node)
-        root = _root(into)
-        if held.kind is not Kind.UNKNOWN and not held.is_tensor:
-            return None
-        if (held.trainable and not off) or (root is not None and self.effects.why_not_total(root) is not None):
-            return None  # a weight; or it may be unbound
-        if root is not None and self.facts.ask(GradientMode).locked(root, node):
-            return None
-        granted = [] if root is not None and held.is_tensor else [f"{text} is a tensor"]
-        granted += [f"{text} is no expanded view"] if self.effects.may_overlap(into) else []
-        if root is not None:
-            return [*granted, *self._recorded(root, into, mask, node)]
-        kept = [] if off else [f"{text} is no leaf that requires a gradient, and no backward pass needs what it held"]
-        return [*granted, *kept]
 
     def _recorded(self, root: ast.Name, into: ast.expr, mask: ast.expr, node: ast.If) -> list[str]:
         """What has to be granted where gradients are recorded."""
