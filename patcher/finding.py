@@ -36,7 +36,7 @@ _SIZES = (".shape", ".size", ".numel", "len")
 _ON_THE_DEVICE = " (fix: an assertion on the device; when it fails on a GPU, the process cannot use that GPU again)"
 _NO_FAILURE = "no check fails on a GPU, or the process may end with it (device-asserts = false)"
 _SCRIPTED = "`torch.jit.script` compiles this function as well, and may not take what would stand here"
-_MOST_TYPES = 4
+_MOST_TYPES = 6
 _NEVER_RUN = "a part of what would change is never got to"
 
 
@@ -230,8 +230,12 @@ def _measured(f: Found, known: Mapping[Span, Observed]) -> Found:
     if fix is None:
         return replace(f, measured=True)
     names = [n for n in ast.walk(f.finding.node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
-    types = {ast.unparse(n): seen.told for n in names if (seen := known.get(span_of(n))) is not None and seen.is_tensor}
-    told = ", ".join(f"`{name}` is a {what}" for name, what in islice(types.items(), _MOST_TYPES))
+    held = ((ast.unparse(n), known.get(span_of(n))) for n in names)
+    types = {name: seen for name, seen in held if seen is not None and (seen.is_tensor or seen.is_plain)}
+    told = ", ".join(
+        f"`{name}` is {'' if seen.kinds == {'None'} else 'a '}{seen.told}"
+        for name, seen in islice(sorted(types.items(), key=lambda pair: not pair[1].is_tensor), _MOST_TYPES)
+    )
     parts = (f"as in the recorded calls, {told}" if told else "the types are those of the recorded calls",)
     assumption = "; ".join((*parts, f.finding.assumption) if f.finding.assumption else parts)
     alone = fix.applicability is Applicability.SAFE

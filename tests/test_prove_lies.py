@@ -70,7 +70,7 @@ class Raising(Lie):
 
 
 RULES = (
-    Right("split()\nx = x + 1", "x = x + 1.0"),
+    Right("split()\nx = x + 1", "x = 1 + x"),
     Wrong("split()\nx = x + 2", "x = x + 2.5"),
     Raising("split()\nx = x + 3", "raise ValueError(3)"),
     RightAsRecorded("split()\nx = x + 4", "x = x.abs() + 4"),
@@ -93,6 +93,6 @@ def test_wrong_fixes_are_found_and_the_right_one_is_written(
     assert "negated values" in why or "other values" in why
     assert told["replayed"]["inputs"] > 40 and not told["replayed"]["different"]
     text = (tmp_path / "m.py").read_text(encoding="utf-8")
-    assert text == MODEL.replace("        split()\n        x = x + 1\n", "        x = x + 1.0\n")
+    assert text == MODEL.replace("        split()\n        x = x + 1\n", "        x = 1 + x\n")
     assert "results equal" in capsys.readouterr().out
     assert '"outcome": "kept"' in (tmp_path / "report.json").read_text(encoding="utf-8")

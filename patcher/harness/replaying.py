@@ -80,7 +80,7 @@ def _kind(leaf: Any) -> dict[str, _Leaf]:
 class Change:
     """A way to change a call. ``mixed``: each input in a way of its own. ``around``: a context in which it is made.
 
-    ``size``: of the first or second dimension (``axis``) from what it was.
+    ``size``: of the first or second dimension (``axis``) from what it was. ``dtype``: of tensors of the ``kind``.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Change:
     axis: int = -1
     size: Callable[[int], int] = int
     dtype: Any = None
+    kind: str = "floating"
 
     @property
     def elsewhere(self) -> bool:
@@ -108,8 +109,8 @@ class Change:
 
         def change(leaf: Any) -> Any:
             made = leaf
-            if self.dtype is not None and torch.is_tensor(leaf) and leaf.is_floating_point():
-                made = leaf.detach().to(self.dtype)
+            if self.dtype is not None and torch.is_tensor(leaf):
+                made = leaf.detach().to(self.dtype) if _kind_of(leaf) == self.kind else leaf
             elif self.axis >= 0 and torch.is_tensor(leaf) and leaf.dim() > self.axis and leaf.size(self.axis) == now:
                 made = leaf.detach().index_select(self.axis, torch.arange(self.size(now), device=leaf.device) % now)
             elif self.mixed and type(leaf) is bool:
@@ -122,10 +123,15 @@ class Change:
             if made is leaf:
                 return leaf
             met.append(True)
-            return made.requires_grad_(leaf.requires_grad) if torch.is_tensor(made) else made
+            asked = torch.is_tensor(made) and leaf.requires_grad and made.is_floating_point()
+            return made.requires_grad_() if asked else made
 
         made = torch.utils._pytree.tree_map(change, given)
         return made if any(met) else None
+
+
+def _kind_of(tensor: Any) -> str:
+    return "flags" if tensor.dtype == torch.bool else "floating" if tensor.is_floating_point() else "whole"
 
 
 class _Giving:
@@ -183,6 +189,13 @@ def changes() -> Iterator[Change]:
     yield Change("a shorter sequence", axis=1, size=lambda now: max(1, now // 2))
     yield Change("an empty batch", axis=0, size=lambda now: 0)
     yield from (Change(f"mixed changes {number}", mixed=True) for number in range(FEW, MANY))
+    for kind, dtype in (
+        ("floating", torch.uint8),
+        ("whole", torch.int32),
+        ("whole", torch.bool),
+        ("flags", torch.int64),
+    ):
+        yield Change(f"{kind} values as {str(dtype).removeprefix('torch.')}", dtype=dtype, kind=kind)
     yield from (Change(name) for name in _LAST)
     yield from (
         Change(str(dtype).removeprefix("torch."), dtype=dtype, around=_in_dtype(dtype))

@@ -207,7 +207,7 @@ class _Run:
                 if not self._alone:
                     self._compiled(trees, work, number, told, most, **known)
             self._compared_and_probed(work, number, told, most, **known)
-            if self._plan.get("replay") and self._plan["overlay"]:
+            if self._plan.get("replay") and (self._plan["overlay"] or self._plan.get("settings")):
                 told["replayed"] = self._replayed(work, number, told["name"], most, **known)
         for key, standard in (("train", False), ("device", None), ("dtype", None), ("tolerance", 1e-3)):
             told.setdefault(key, case.get(key) if case.get(key) is not None else standard)
@@ -399,15 +399,36 @@ class _Run:
         return row
 
     def _replayed(self, work: Path, number: int, case: str, most: int, **known: Any) -> Json:
-        """What calls with changed inputs give, of the original in eager mode and of the patched source compiled."""
-        variants = (("original", "eager", None), ("patched", "compiled", "default"))
+        """What calls with changed inputs give, of the original in eager mode and of the patched source compiled.
+
+        Without what compiling the original makes of them too.
+        """
+        folder = work / "replayed"
+        variants = [
+            ("original", "eager", None),
+            ("patched", "compiled", "default"),
+            ("original", "compiled", "default"),
+        ]
         asked = {"replayed": self._plan["replay"], **known}
-        jobs = [self._variant(work / "replayed", number, case, *variant, **asked) for variant in variants]
-        original, patched = self._processes(jobs, max(2, most))
-        if failed := next((one for one in (original, patched) if one["status"] != "ok"), None):
+        original, patched, alone = [self._variant(folder, number, case, *one, **asked) for one in variants]
+
+        def compared(one: _Job, reference: Json) -> Json:
+            names = {"folders": [str(original.folder), str(one.folder)], "changes": reference["changes"]}
+            (told,) = self._processes(
+                [_Job(COMPARING, names, folder / f"compare-{one.folder.name}", case, "comparing")]
+            )
+            return told
+
+        results = self._processes([original, patched], max(2, most))
+        if failed := next((one for one in results if one["status"] != "ok"), None):
             return {key: failed[key] for key in ("status", "message")}
-        names = {"folders": [str(job.folder) for job in jobs], "changes": original["changes"]}
-        (told,) = self._processes([_Job(COMPARING, names, work / "compare-replayed", case, "comparing")])
+        told = compared(patched, results[0])
+        if told.get("failing") or told.get("different"):
+            (result,) = self._processes([alone])
+            same = compared(alone, results[0]) if result["status"] == "ok" else {}
+            excused = {each.partition(":")[0] for key in ("failing", "different") for each in same.get(key, ())}
+            for key in ("failing", "different"):
+                told[key] = [each for each in told[key] if each.partition(":")[0] not in excused]
         return told
 
     def _comparing(self, work: Path, number: int, told: Json, folder: str, weights: bool = True) -> _Job:

@@ -699,13 +699,20 @@ class Optimizer:
         return [bundle for bundle in whole.bundles if bundle.units & units]
 
     def _replay(self) -> None:
-        """Drop fixes with which changed inputs give other results; that the original alone raises is told."""
-        if self.best is None or not self.best.configuration.bundles or self._is_over(_RESERVED):
+        """Drop fixes and settings with which changed inputs give other results; others that raise are told."""
+        if self.best is None or self._is_over(_RESERVED):
             return
         whole = self.best.configuration
         self.replayed = self._replayed(whole)
         if self.replayed is None or not self.replayed.different:
             return
+        plain = replace(whole, bundles=(), files=(), strategies=())
+        alone = None if not plain.settings or self._is_over(_RESERVED) else self._replayed(plain)
+        given = [each for each in plain.settings if each.kind == "argument"]
+        if plain.settings and (alone is None or alone.different):
+            for setting in (each for each in plain.settings if each not in given):
+                self._note(setting.told, _Reason((alone or self.replayed).different[0], "different"))
+            whole = replace(whole, settings=tuple(given))
         right = list[Bundle]()
         for bundle in whole.bundles:
             told = None if self._is_over(_RESERVED) else self._replayed(self._of([bundle], whole))
@@ -714,6 +721,8 @@ class Optimizer:
             else:
                 right.append(bundle)
         one, self.best, self.replayed = self._of(right, whole), None, None
+        if not one.changed and not one.settings:
+            return
         state = self._time(one)
         if _verified(state) and self._consider(one, state):
             self.replayed = self._replayed(one)

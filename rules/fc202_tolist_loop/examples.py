@@ -109,10 +109,10 @@ class Sees(nn.Module):
         return Output(self.lin(x))
 
     def images(self, x, grid):
-        output = self.pool(x)
+        out = self.pool(x)
         sizes = (grid.prod(-1) // self.scale).tolist()
-        output.pooled = torch.split(output.pooled, sizes)
-        return output
+        out.pooled = torch.split(out.pooled, sizes)
+        return out
 
     def forward(self, x, grid):
         seen = {}
@@ -135,16 +135,16 @@ class Sees(nn.Module):
         return Output(self.lin(x))
 
     def images(self, x, grid):
-        output = self.pool(x)
+        out = self.pool(x)
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
             _sizes = (grid.prod(-1) // self.scale)
-            _fits = (_sizes.sum() == output.pooled.shape[0]) & (_sizes >= 0).all()
+            _fits = (_sizes.sum() == out.pooled.shape[0]) & (_sizes >= 0).all() & (_sizes.dim() == 1 and _sizes.numel() > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
-            sizes = [output.pooled.shape[0]]
+            sizes = [out.pooled.shape[0]]
         else:
             sizes = (grid.prod(-1) // self.scale).tolist()
-        output.pooled = torch.split(output.pooled, sizes)
-        return output
+        out.pooled = torch.split(out.pooled, sizes)
+        return out
 
     def forward(self, x, grid):
         seen = {}
@@ -178,7 +178,7 @@ class Layers(nn.Module):
 
     def chunks(self, x, lengths):
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
-            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all()
+            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all() & (lengths.dim() == 1 and lengths.numel() > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
         parts = x.split([x.shape[0]] if torch.compiler.is_compiling() else lengths.tolist())
         return [f.reshape(-1, f.shape[-1]) for f in parts]
@@ -206,7 +206,7 @@ class Deep(nn.Module):
 class Deep(nn.Module):
     def forward(self, x, y, lengths):
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
-            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all()
+            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all() & (lengths.dim() == 1 and lengths.numel() > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
             sizes = [x.shape[0]]
         else:

@@ -261,6 +261,8 @@ class _Form:
         rows, picked = facts.writing.fresh_local("_rows", first), facts.writing.fresh_local("_picked", first)
         masks = " and ".join(f"`{m}`" for m in sorted(region.masks))
         taken = f", and takes {' and '.join(f'`{t}`' for t in region.taken_for)} row by row" if region.taken_for else ""
-        self.assumption = f"compiled code computes all rows for {masks}{taken}: more work and other rounding"
+        self.assumption = (
+            f"compiled code computes all rows, which are finite, for {masks}{taken}: more work and other rounding"
+        )
         compiled = block(Code("if torch.compiler.is_compiling():"), list(static(region, rows, picked)))
         return Fix((Enclose(region.statements, stacked(compiled, Code("else:"))),), Applicability.UNSAFE)

@@ -94,6 +94,7 @@ class NonzeroLoop(Rule):
         if static.doubtful and static.whole is not None:
             taken.append(f"`{static.whole.id}` to have no negative element")
         taken.append("all masks to have a row for each row that is picked from")
+        taken.append("each row to name a group once, with a weight for each, and to be finite")
         yield Finding(
             node,
             message,
