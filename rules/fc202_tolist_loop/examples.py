@@ -40,7 +40,7 @@ class Whole(nn.Module):
     def forward(self, x, ids: torch.LongTensor):
         counts = (ids != 0).sum(1)
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
-            _fits = (counts.sum() == x.shape[0]) & (counts >= 0).all() & (counts.dim() == 1 and counts.numel() > 0)
+            _fits = (counts.sum() == x.shape[0]) & (counts >= 0).all() & (counts.ndim == 1 and len(counts) > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
         # one chunk for each sample
         parts = torch.split(x, [x.shape[0]] if torch.compiler.is_compiling() else counts.tolist())
@@ -74,7 +74,7 @@ class Pair(nn.Module):
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
             _sizes = ((bounds[1:] - bounds[:-1])
                 .to(torch.int64))
-            _fits = (_sizes.sum() == x.shape[1]) & (_sizes >= 0).all() & (_sizes.dim() == 1 and _sizes.numel() > 0)
+            _fits = (_sizes.sum() == x.shape[1]) & (_sizes >= 0).all() & (_sizes.ndim == 1 and len(_sizes) > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
             sizes = [x.shape[1]]
         else:
@@ -138,7 +138,7 @@ class Sees(nn.Module):
         out = self.pool(x)
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
             _sizes = (grid.prod(-1) // self.scale)
-            _fits = (_sizes.sum() == out.pooled.shape[0]) & (_sizes >= 0).all() & (_sizes.dim() == 1 and _sizes.numel() > 0)
+            _fits = (_sizes.sum() == out.pooled.shape[0]) & (_sizes >= 0).all() & (_sizes.ndim == 1 and len(_sizes) > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
             sizes = [out.pooled.shape[0]]
         else:
@@ -178,7 +178,7 @@ class Layers(nn.Module):
 
     def chunks(self, x, lengths):
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
-            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all() & (lengths.dim() == 1 and lengths.numel() > 0)
+            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all() & (lengths.ndim == 1 and len(lengths) > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
         parts = x.split([x.shape[0]] if torch.compiler.is_compiling() else lengths.tolist())
         return [f.reshape(-1, f.shape[-1]) for f in parts]
@@ -206,7 +206,7 @@ class Deep(nn.Module):
 class Deep(nn.Module):
     def forward(self, x, y, lengths):
         if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
-            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all() & (lengths.dim() == 1 and lengths.numel() > 0)
+            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all() & (lengths.ndim == 1 and len(lengths) > 0)
             torch._assert_async(_fits, "the sizes of the chunks must add up")
             sizes = [x.shape[0]]
         else:

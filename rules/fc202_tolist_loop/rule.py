@@ -170,7 +170,7 @@ def _edits(rejoined: Rejoined, facts: Facts) -> Iterator[Edit]:
         lines.append(Code(f"{sizes} = ({{0}})" if several else f"{sizes} = {{0}}", (rejoined.lengths,)))
         lengths = Code(sizes)
     whole = Code(f"{{0}}.shape[{split.dim}]", (split.tensor,))
-    some = "({0}.dim() == 1 and {0}.numel() > 0)"
+    some = "({0}.ndim == 1 and len({0}) > 0)"
     lines.append(Code(f"{fits} = ({{0}}.sum() == {{1}}) & ({{0}} >= 0).all() & {some}", (lengths, whole)))
     lines.append(Code(f'{torch}._assert_async({fits}, "the sizes of the chunks must add up")'))
     header = Code(f"if {compiling}:  # one chunk will do: they are concatenated")
