@@ -110,6 +110,56 @@ calls = [(torch.tensor([0.2, 1.5, 1.6, 4.0]),), (torch.tensor([0.2, 0.5, 1.6, 4.
 """,
     ),
     Example(
+        title="counts of numbers that are all below the smallest length",
+        before="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 4
+        self.gate = nn.Linear(3, 4)
+
+    def forward(self, x):
+        chosen = self.gate(x).topk(2, -1).indices
+        load = torch.bincount(chosen.flatten(), minlength=self.count)
+        return x * load.max()
+""",
+        after="""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 4
+        self.gate = nn.Linear(3, 4)
+
+    def forward(self, x):
+        chosen = self.gate(x).topk(2, -1).indices
+        load = torch.nn.functional.one_hot(chosen.flatten().long(), self.count).sum(0)
+        return x * load.max()
+""",
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(5, 3),), (torch.randn(2, 3),)]
+""",
+        unsafe=True,
+    ),
+    Example(
+        title="counts that a tensor is asked for",
+        before="""\
+class Net(nn.Module):
+    def forward(self, x, ids: torch.Tensor):
+        return x + ids.bincount(minlength=6)
+""",
+        after="""\
+class Net(nn.Module):
+    def forward(self, x, ids: torch.Tensor):
+        return x + torch.nn.functional.one_hot(ids.long(), 6).sum(0)
+""",
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(6), torch.tensor([0, 5, 5], dtype=torch.int32)), (torch.randn(6), torch.tensor([1, 5, 3]))]
+""",
+        unsafe=True,
+    ),
+    Example(
         title="parts as long as a tensor says, made a tuple first",
         before="""\
 class Net(nn.Module):

@@ -11,7 +11,7 @@ from patcher.facts.compiling.in_force import InForce
 from patcher.facts.numbers.asked_numbers import ASKING, Asked, AskedNumbers
 from patcher.facts.syntax.written import short
 from patcher.facts.tables.captured import taken_in_by
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc208_hidden_read.examples import INVALID, VALID
 
 _DATA = "what it holds is known only when the code runs"
@@ -40,7 +40,9 @@ class HiddenRead(Rule):
         layer; 22 graphs become one without them.
 
     Fix safety:
-        There is no fix: what would do instead depends on what the number is for. Often a Python integer can be kept
+        There is one fix: ``torch.bincount(x, minlength=n)`` becomes ``one_hot(x, n).sum(0)``, which has as many entries
+        whatever ``x`` holds; that it holds nothing of ``n`` or more is taken for granted. For all else there is none:
+        what would do instead depends on what the number is for. Often a Python integer can be kept
         beside the tensor, and ``torch.where`` or a mask over a whole buffer reads what the slice read. Slices that are
         written from a tensor on are FC306's.
 
@@ -54,7 +56,7 @@ class HiddenRead(Rule):
         word.encode()
         for word in "[ range( math. while any( all( where( unique nonzero zeros( ones( empty( arange( linspace( full( "
         "numpy view( reshape( expand( repeat( tile( split( chunk( pad( roll( topk( equal allclose str( repr( sorted( "
-        "assert Tensor:".split()
+        "assert Tensor: bincount(".split()
     )
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
@@ -79,10 +81,32 @@ class HiddenRead(Rule):
         if settings and facts.ask(InForce).takes_in(node, settings):
             return
         taken = "".join(f"; `{name}` takes it into the graph" for name in sorted(settings)[:1])
-        yield Finding(found.asked, _message(found), assumption=_DATA + taken)
+        counted = _counted(found.node, facts)
+        yield Finding(found.asked, _message(found), *(counted or (None, _DATA + taken)))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+def _counted(call: ast.AST, facts: Facts) -> tuple[Fix, str] | None:
+    """Counts of numbers of which there are ``minlength``, with a comparison; and what is taken for granted."""
+    match call:
+        case ast.Call(func=func, args=[numbers], keywords=[ast.keyword(arg="minlength", value=limit)]) if (
+            facts.syntax.qualified(func) == "torch.bincount"
+        ):
+            pass
+        case ast.Call(func=ast.Attribute(value=numbers, attr="bincount"), args=[], keywords=[ast.keyword(value=limit)]):
+            pass
+        case _:
+            return None
+    if facts.inference.of(limit).is_tensor:
+        return None
+    dtype = facts.inference.of(numbers).dtype
+    wide = "{0}" if dtype is not None and dtype.which == "torch.int64" else "{0}.long()"
+    one_hot = facts.writing.spelling("torch.nn.functional.one_hot", call)
+    code = Code(f"{one_hot}({wide}, {{1}}).sum(0)", (numbers, limit))
+    granted = f"taken for granted: `{short(numbers)}` holds no number that is `{short(limit)}` or more"
+    return Fix((Replace(call, code),), Applicability.UNSAFE), granted
 
 
 def _message(found: Asked) -> str:
